@@ -1,12 +1,16 @@
 //! What is applied to a cluster: the Package resource and the service with its roles.
 //!
-//! Owns the files below `kind/manifests/`, built into the binary so that no path has to be right when they are applied,
+//! Owns the files below `kind/manifests/` and its folders, built into the binary so that no path has to be right when they are applied,
 //! and the one thing that cannot be written beforehand: where the webhook is and which authority it has.
 
 use serde_json::Value;
 
+mod replicas;
 mod rights;
 
+pub use replicas::{
+    REPLICAS, REPLICAS_ACCOUNT, REPLICAS_CERTIFICATES, REPLICAS_IMAGES, replicas_rights, replicas_roles_of_all,
+};
 pub use rights::{ALL_ROLES_ACCOUNT, all_roles, cluster_roles};
 
 /// The `packages.longhaul.dev` resource; all that a control plane without nodes needs.

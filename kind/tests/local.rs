@@ -85,6 +85,7 @@ async fn a_control_plane_takes_our_manifests_and_leaves_nothing() {
         apply_everything(&admin, local.ca_pem()).await;
         let watcher = Kubectl::new(&assets, directory.path(), &local, "watcher").unwrap();
         use_packages(&admin, &watcher).await;
+        ask_what_the_api_over_deployments_may(&admin).await;
         let audit = std::fs::read_to_string(local.audit_log()).unwrap();
         assert!(
             audit.lines().any(|line| line.contains(r#""verb":"create""#) && line.contains(r#""resource":"packages""#))
@@ -139,6 +140,48 @@ async fn use_packages(admin: &Kubectl, watcher: &Kubectl) {
         let answer = until_known(watcher, verb, resource, allowed).await;
         assert_eq!(answer, allowed, "{verb} {resource}");
     }
+}
+
+/// The account of the API over Deployments, positive and negative, as the real RBAC authorizer answers.
+async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
+    let rights = |images: bool| {
+        let all = manifests::replicas_rights(images).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
+    };
+    admin.run(&["apply", "-f", "-"], &rights(false)).await.unwrap();
+    let (namespace, name) = manifests::REPLICAS_ACCOUNT;
+    let account = format!("--as=system:serviceaccount:{namespace}:{name}");
+    let may = async |verb: &str, resource: &str, expected: bool| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let (resource, sub) =
+            resource.split_once('/').map_or((resource, None), |(resource, sub)| (resource, Some(sub)));
+        let sub = sub.map(|sub| format!("--subresource={sub}"));
+        loop {
+            let mut words = vec!["auth", "can-i", verb, resource, "-n", "default", account.as_str()];
+            words.extend(sub.as_deref());
+            let answer = admin.run(&words, "").await.is_ok();
+            if answer == expected || Instant::now() > deadline {
+                break answer;
+            }
+        }
+    };
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    let matrix = async |allowed: &[(&str, &[&str])]| {
+        for (resource, these) in allowed {
+            for verb in verbs {
+                let expected = these.contains(&verb);
+                assert_eq!(may(verb, resource, expected).await, expected, "{verb} {resource}");
+            }
+        }
+    };
+    let (scale, nothing): (&[&str], &[&str]) = (&["get", "update"], &[]);
+    let others = ["deployments.apps/status", "replicasets.apps/scale", "pods", "secrets", "configmaps", "namespaces"];
+    let mut ordinary: Vec<(&str, &[&str])> =
+        vec![("deployments.apps", &["list", "watch"]), ("deployments.apps/scale", scale)];
+    ordinary.extend(others.map(|resource| (resource, nothing)));
+    matrix(&ordinary).await;
+    admin.run(&["apply", "-f", "-"], &rights(true)).await.unwrap();
+    matrix(&[("deployments.apps", &["get", "list", "watch", "patch"]), ("deployments.apps/scale", scale)]).await;
 }
 
 /// RBAC learns of a binding a moment after it is made.

@@ -11,6 +11,8 @@
 //! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces;
 //! - [`script`] writes exactly what a scenario says, when it says so.
 //!
+//! [`calls`] reads and sets the counts of Deployments through a subject that offers that, and knows what is right from the control plane.
+//!
 //! Beside them, [`audit`] watches what a real control plane commits, where nobody can look inside.
 
 pub mod admission;
@@ -18,6 +20,7 @@ mod arrivals;
 pub mod audit;
 #[doc(hidden)]
 pub mod bench;
+pub mod calls;
 pub mod churn;
 mod examples;
 mod histogram;

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::judge::{
-    Admission, AtLeast, Connections, Crashes, Delivery, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry,
-    Requests, Threads,
+    Admission, Api, AtLeast, Connections, Crashes, Delivery, Descriptors, Events, Memory, OpenWatches, OwnSeries,
+    Registry, Requests, Threads,
 };
 
 /// The limits of a run. An absent section is not judged.
@@ -27,6 +27,9 @@ pub struct Budgets {
     /// What admission reviews may cost and how often they may be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
+    /// What the subject's API over Deployments may tell, whom it may let in, and how long it may take. Needs the section `api`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<Api>,
     /// What the subject may ask of the registry, and what it may make of a sick one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,

@@ -14,6 +14,7 @@ use crate::exit;
 use crate::record::{Record, Sight};
 
 mod admission;
+mod api;
 mod crashes;
 mod events;
 mod harness;
@@ -31,6 +32,7 @@ mod validity;
 mod word;
 
 pub use admission::Admission;
+pub use api::Api;
 pub use crashes::Crashes;
 pub use events::{DRIFT, Delivery, Events};
 pub use registry::Registry;
@@ -47,11 +49,12 @@ use rule::{Budget, Name, Rule, Section};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 8] = [
+const JUDGES: [Judge; 9] = [
     crashes::judge,
     events::judge,
     requests::judge,
     admission::judge,
+    api::judge,
     registry::judge,
     rights::judge,
     resources::judge,
@@ -79,7 +82,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `requests`, `admission`, `registry`, `resources`, `subject` or `validity`.
+    /// The judge: `events`, `requests`, `admission`, `api`, `registry`, `resources`, `subject` or `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,

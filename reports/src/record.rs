@@ -41,9 +41,9 @@ pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Ver
 pub use reader::Record;
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
-    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
-    Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample, StoredRow,
-    WitnessRow, quantile_us, samples_needed,
+    AdmissionRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent,
+    FaultRow, Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,
+    StoredRow, WitnessRow, quantile_us, samples_needed,
 };
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};

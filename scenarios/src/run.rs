@@ -16,6 +16,7 @@ use crate::scenario::Source;
 
 mod account;
 mod attach;
+mod calls;
 mod canary;
 mod conductor;
 mod crashes;

@@ -87,6 +87,10 @@ pub struct Scenario {
     /// Admission load, or nothing.
     #[serde(default)]
     pub admission: Option<loadgen::admission::Config>,
+    /// Calls of the subject's API over Deployments, or nothing. For the built-in service, which offers it in such a run. Beside `churn`, `script`
+    /// or `admission`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<loadgen::calls::Config>,
     /// Object churn, or nothing; a list churns several resources at once.
     #[serde(default)]
     pub churn: loadgen::churn::Sections,

@@ -5,6 +5,7 @@
 
 #[doc(hidden)]
 pub mod bench;
+mod current;
 mod deadline;
 mod decide;
 #[cfg(feature = "fuzz")]
@@ -25,6 +26,7 @@ mod text;
 mod unchanged;
 mod walk;
 
+pub use current::{Current, Unanswered};
 pub use decide::Hook;
 pub use endpoint::Endpoint;
 pub use load::Load;

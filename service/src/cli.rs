@@ -11,12 +11,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::admission::Policy;
 use crate::config::{self, Config};
-use crate::log_lines::Lines;
+use crate::logs;
 use crate::run::{App, Options};
 use crate::validator;
 
 #[cfg(feature = "dist")]
 mod definitions;
+mod replicas;
 mod verify;
 
 /// Everything went well, a signal included.
@@ -68,6 +69,17 @@ enum Command {
     },
     /// Verify the signatures of one image, as a review would, and say who signed it.
     Verify(verify::Arguments),
+    /// Ask a running API over Deployments for a count, or set one.
+    Replicas {
+        #[command(subcommand)]
+        call: replicas::Call,
+    },
+    /// Make certificates to try the API over Deployments with.
+    #[cfg(feature = "certs-dev")]
+    Certs {
+        #[command(subcommand)]
+        what: replicas::Certs,
+    },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
     Completions {
@@ -107,6 +119,12 @@ enum Question {
         /// The values (YAML), as `helm get values --all` prints them.
         file: PathBuf,
     },
+    /// Print the file in the version of this program, comments and all.
+    Migrate {
+        /// The configuration file (YAML).
+        #[arg(long)]
+        config: PathBuf,
+    },
     /// Print what is in effect, with every default; secrets are masked.
     Show {
         /// The configuration file (YAML).
@@ -118,12 +136,26 @@ enum Question {
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Webhook, watch and reconciler in one process.
+    /// Webhook, watch and reconciler in one process, and the API over Deployments when it has a section.
     All,
     /// Only the webhook.
     Manager,
     /// Only watch and reconciler.
     Watch,
+    /// Only the API over Deployments.
+    Replicas,
+}
+
+impl Role {
+    /// Whether reviews are answered.
+    pub fn admits(self) -> bool {
+        matches!(self, Self::All | Self::Manager)
+    }
+
+    /// Whether Packages are watched and reconciled.
+    pub fn reconciles(self) -> bool {
+        matches!(self, Self::All | Self::Watch)
+    }
 }
 
 /// Runs the command line of this process.
@@ -167,6 +199,9 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             Ok(())
         }
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Replicas { call } => Ok(call.run()?),
+        #[cfg(feature = "certs-dev")]
+        Command::Certs { what } => Ok(what.run()?),
         #[cfg(feature = "dist")]
         Command::Completions { shell } => Ok(definitions::completions(shell)?),
         #[cfg(feature = "dist")]
@@ -177,9 +212,9 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             let path = config;
             let config = Config::load(&path).map_err(usage)?;
             check_role(role, &config).map_err(usage)?;
-            log(config.log_format, config.log_level);
+            logs::init(config.log_format, config.log_level);
             if let Err(error) = crate::allocator::give_memory_back() {
-                tracing::warn!(%error, "memory that is free will be given back late");
+                tracing::warn!(name: logs::names::MEMORY_LATE, %error, "memory that is free will be given back late");
             }
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(worker_threads())
@@ -216,6 +251,7 @@ fn answer(question: &Question) -> anyhow::Result<String> {
             }
             Ok(imported.config)
         }
+        Question::Migrate { config } => Ok(config::migrate(config)?),
         Question::Show { config } => Ok(config::show(config)?),
     }
 }
@@ -239,8 +275,13 @@ fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>)
 }
 
 fn check_role(role: Role, config: &Config) -> anyhow::Result<()> {
-    if role != Role::Watch && config.admission.is_none() {
+    if role.admits() && config.admission.is_none() {
         anyhow::bail!("the role needs the section `admission` in the configuration (listen, certificate, key)");
+    }
+    if role == Role::Replicas && config.replicas.is_none() {
+        anyhow::bail!(
+            "the role needs the section `replicas` in the configuration (listen, certificate, key, clientCA):              `longhaul-service certs dev DIR` makes certificates to begin with"
+        );
     }
     Ok(())
 }
@@ -254,32 +295,15 @@ async fn run(role: Role, config: Config, path: PathBuf, options: Options) -> any
     app.follow_config(path);
     loop {
         tokio::select! {
-            _ = terminate.recv() => break tracing::info!("SIGTERM: draining"),
-            _ = interrupt.recv() => break tracing::info!("SIGINT: draining"),
+            _ = terminate.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGTERM", "draining"),
+            _ = interrupt.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGINT", "draining"),
             _ = hang_up.recv() => app.look_at_files(),
             result = app.broken() => return result,
         }
     }
     app.stop().await;
-    tracing::info!("stopped");
+    tracing::info!(name: logs::names::STOPPED, "stopped");
     Ok(())
-}
-
-fn log(format: config::LogFormat, level: config::Level) {
-    use tracing_subscriber::filter::LevelFilter;
-    let level = match level {
-        config::Level::Trace => LevelFilter::TRACE,
-        config::Level::Debug => LevelFilter::DEBUG,
-        config::Level::Info => LevelFilter::INFO,
-        config::Level::Warn => LevelFilter::WARN,
-        config::Level::Error => LevelFilter::ERROR,
-    };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(|| Lines(std::io::stderr()));
-    // A second initialisation only happens in tests; the first one stays.
-    let _ = match format {
-        config::LogFormat::Text => builder.with_ansi(false).try_init(),
-        config::LogFormat::Json => builder.json().try_init(),
-    };
 }
 
 #[cfg(test)]
@@ -297,7 +321,7 @@ mod tests {
     fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
         let error =
             Cli::try_parse_from(["longhaul-service", "run", "--role", "validator", "--config", "x"]).unwrap_err();
-        assert!(error.to_string().contains("[possible values: all, manager, watch]"), "{error}");
+        assert!(error.to_string().contains("[possible values: all, manager, watch, replicas]"), "{error}");
     }
 
     #[test]

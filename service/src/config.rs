@@ -7,10 +7,12 @@ mod admission;
 mod documents;
 mod environment;
 mod import;
+mod migrate;
 mod policy;
 mod quantity;
 mod raw;
 mod reconcile;
+mod replicas;
 mod resolve;
 mod show;
 mod validators;
@@ -23,16 +25,21 @@ use std::time::Duration;
 
 pub use admission::Admission;
 pub use import::{Imported, connaisseur};
+pub use migrate::migrate;
 pub use policy::{
     Action, Attestation, Mode, Namespaces, NoMatch, OnFailure, Pattern, Policy, Recheck, Resources, Roots, Rule,
     Verdicts, With,
 };
 pub use raw::{Level, LogFormat};
 pub use reconcile::{Lease, QueueKey, Reconcile};
+pub use replicas::{Allow, Bucket, Rate, Replicas};
 pub use resolve::{Keychain, MAX_CONCURRENT, Place, Registry, Resolve, Rewrite, canonical};
 pub use show::show;
 pub use validators::{Constraint, Cosign, Kind as ValidatorKind, Root, Text, TrustRoot, Validator};
 pub use watch::{Resource, Transport, Watch};
+
+/// The version of the file's keys. A file without one is of the first.
+pub const VERSION: u32 = 1;
 
 /// Inside the 30 s that Kubernetes gives a terminating pod.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -42,6 +49,8 @@ const DRAIN: Duration = Duration::from_secs(20);
 pub struct Config {
     /// The webhook listener; absent when this process has none.
     pub admission: Option<Admission>,
+    /// The API over Deployments; absent when this process has none.
+    pub replicas: Option<Replicas>,
     /// The health listener; absent when this process has none.
     pub health: Option<SocketAddr>,
     /// How images are resolved.
@@ -171,6 +180,10 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// Checks the file.
     fn check(&self, file: raw::File) -> Result<Config, Error> {
+        if let Some(version) = file.version.filter(|version| *version != VERSION) {
+            let what = format!("{version} is not known to this program: it knows {VERSION}");
+            return Err(self.value("version", what));
+        }
         let mut validators = self.validators(file.validators)?;
         let mut paths: Vec<PathBuf> = file.policy.documents.iter().map(|path| self.folder.join(path)).collect();
         let documents = self.documents(&paths)?;
@@ -178,6 +191,7 @@ impl Checker<'_> {
         let policy = self.policy(file.policy, documents, &mut validators)?;
         Ok(Config {
             admission: file.admission.map(|raw| self.admission(raw)).transpose()?,
+            replicas: file.replicas.map(|raw| self.replicas(raw)).transpose()?,
             health: file.health.map(|health| health.listen),
             resolve: self.resolve(file.resolve)?,
             validators,

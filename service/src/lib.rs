@@ -1,16 +1,18 @@
 //! The service: a lean admission webhook and watcher for Kubernetes.
 //!
-//! This crate owns what one `longhaul-service` process does: it pins image tags to digests and verifies signatures at admission, and keeps a
-//! complete view of the packages it watches. It knows nothing of whoever tests it.
+//! This crate owns what one `longhaul-service` process does: it pins image tags to digests and verifies signatures at admission, keeps a
+//! complete view of what it watches, and offers that of Deployments as an API. It knows nothing of whoever tests it.
 //!
-//! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other;
-//! both talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
-//! `validator` looks for signatures through `registry` and knows no reviews; `verdicts` and `config` import no other room;
-//! `authority`, the spelling of `host:port`, is for everybody.
+//! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other; `replicas` stands on
+//! `watch`; all talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
+//! `validator` looks for signatures through `registry` and knows no reviews; `verdicts` imports no other room, `config` asks `wire` for
+//! the suites that there are; `authority`, the spelling of `host:port`, and `logs` are for everybody.
 
 pub mod admission;
 mod allocator;
 pub mod authority;
+#[cfg(feature = "certs-dev")]
+mod certs;
 pub mod cli;
 pub mod config;
 pub mod edge;
@@ -18,10 +20,11 @@ pub mod edge;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod kube;
-mod log_lines;
+pub mod logs;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 pub mod registry;
+pub mod replicas;
 pub mod run;
 pub mod validator;
 pub mod verdicts;

@@ -91,6 +91,12 @@ bugs! {
     CachesCannotTell = "caches-cannot-tell",
     /// Two signatures of one signer count as those of two.
     ThresholdCountsTwice = "threshold-counts-twice",
+    /// After a relist the API over Deployments tells what was so before it, for ever.
+    ServesStaleAfterRelist = "serves-stale-after-relist",
+    /// Lists of revoked certificates are not looked at.
+    AcceptsRevoked = "accepts-revoked",
+    /// Every fifth count is said to be set and is not.
+    LostUpdate = "lost-update",
 }
 
 impl Bug {

@@ -2,6 +2,7 @@
 //!
 //! Owns every task. Rooms are wired together here and nowhere else.
 
+mod api;
 mod followed;
 mod owners;
 mod reload;
@@ -18,14 +19,16 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::admission::Endpoint;
 use crate::cli::Role;
 use crate::config::Config;
 use crate::edge::{
-    Certificates, Drain, Files, Health, Limits, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse,
-    ServerTls, heartbeat, register_process,
+    Certificates, Drain, Files, Health, Labels, Limits, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols,
+    Pulse, ServerTls, heartbeat, register_process,
 };
 use crate::{validator, watch};
-use reload::{Metrics as ConfigMetrics, Reloader, Trouble, Webhook};
+use api::Replicas;
+use reload::{Admission, Metrics as ConfigMetrics, Reloader, Trouble};
 pub use verify::{Report, verify, with_key};
 
 /// After the drain, connections that were just made get so long to bring their call.
@@ -80,6 +83,7 @@ pub struct App {
     /// What follows the configuration file, until it is told which one that is.
     reloader: Option<Reloader>,
     watch: Option<watch::Room>,
+    replicas: Option<Replicas>,
     admission: Option<SocketAddr>,
     health: Option<SocketAddr>,
 }
@@ -97,6 +101,7 @@ impl App {
             probes: Vec::new(),
             reloader: None,
             watch: None,
+            replicas: None,
             admission: None,
             health: None,
         };
@@ -119,25 +124,62 @@ impl App {
         };
         let trouble = Arc::new(Trouble::default());
         app.probes.push(Arc::clone(&trouble) as Arc<dyn Probe>);
-        let mut webhook = None;
-        if role != Role::Watch {
-            webhook = Some(app.start_admission(&config, &options, &edge, &mut metrics).await?);
+        let certificates = Certificates::register(&mut metrics);
+        let mut admission = None;
+        let images = config.replicas.as_ref().is_some_and(|settings| settings.images);
+        if role.admits() || (role == Role::Replicas && images) {
+            admission = Some(Admission::new(&config, &options, &mut metrics)?);
         }
-        if role != Role::Manager {
+        if let Some(admission) = admission.as_ref().filter(|_| role.admits()) {
+            app.start_webhook(&config, admission, &edge, &certificates).await?;
+        }
+        let watch_metrics = (role != Role::Manager).then(|| watch::Metrics::register(&mut metrics));
+        if let Some(watch_metrics) = watch_metrics.as_ref().filter(|_| role.reconciles()) {
             let watch_options = watch::Options {
                 witness_url: options.witness_url.clone(),
                 #[cfg(feature = "planted-bugs")]
                 planted: options.planted,
             };
             let room =
-                watch::Room::start(&config, &watch_options, &mut metrics).context("failed to start the watch")?;
+                watch::Room::start(&config, &watch_options, watch_metrics).context("failed to start the watch")?;
             app.probes.extend(room.probes());
             app.watch = Some(room);
         }
+        if let (Some(watch_metrics), Some(settings)) = (&watch_metrics, &config.replicas) {
+            let parts = api::Parts {
+                settings,
+                config: &config,
+                // In a process with more to watch, who asks for a witness judges that.
+                witness_url: options.witness_url.as_deref().filter(|_| role == Role::Replicas),
+                admission: admission.as_ref(),
+                watch_metrics,
+                edge: edge.of("replicas"),
+                certificates: &certificates,
+                #[cfg(feature = "planted-bugs")]
+                planted: options.planted,
+            };
+            let replicas = Replicas::bind(parts, &mut metrics).await?;
+            app.probes.extend(replicas.probes());
+            app.background.spawn(Arc::clone(replicas.tls()).follow_files(app.look.subscribe()));
+            app.replicas = Some(replicas);
+        }
+        let served = app.replicas.as_mut().and_then(Replicas::serve);
+        if let Some((listener, api)) = served {
+            let handler = move |request, peer| Arc::clone(&api).serve(request, peer);
+            app.listeners.spawn(listener.serve(handler, app.drain.clone()));
+        }
         let config_metrics = ConfigMetrics::register(&mut metrics);
         let trust = validator::trust(&config);
-        app.reloader =
-            Some(Reloader { path: PathBuf::new(), running: config, trust, webhook, metrics: config_metrics, trouble });
+        let api = app.replicas.as_ref().map(|replicas| Arc::clone(replicas.api()));
+        app.reloader = Some(Reloader {
+            path: PathBuf::new(),
+            running: config,
+            trust,
+            admission,
+            replicas: api,
+            metrics: config_metrics,
+            trouble,
+        });
         if let Some(listener) = health {
             app.serve_health(listener, metrics)?;
         }
@@ -153,7 +195,7 @@ impl App {
         };
         self.background.spawn(listener.serve(handler, self.drain.clone()));
         self.health = Some(address);
-        tracing::info!(%address, "health is served");
+        tracing::info!(name: crate::logs::names::SERVED, listener = "health", %address, "health is served");
         Ok(())
     }
 
@@ -164,23 +206,24 @@ impl App {
         }
     }
 
-    async fn start_admission(
+    async fn start_webhook(
         &mut self,
         config: &Config,
-        options: &Options,
+        admission: &Admission,
         edge: &EdgeMetrics,
-        metrics: &mut MetricsRegistry,
-    ) -> anyhow::Result<Webhook> {
+        certificates: &Certificates,
+    ) -> anyhow::Result<()> {
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
         let files = Files {
             certificate: settings.certificate.clone(),
             key: settings.key.clone(),
-            client_ca: settings.client_ca.clone(),
+            client_cas: settings.client_ca.iter().cloned().collect(),
             client_names: settings.client_names.clone(),
+            ..Files::default()
         };
-        let tls = ServerTls::load(files, Certificates::register(metrics));
+        let labels = Labels { check: "certificate", server: "server", client_ca: "client-ca", revoked: "revoked" };
+        let tls = ServerTls::load(files, labels, certificates.clone());
         let tls = tls.context("failed to load admission.certificate, admission.key and admission.clientCA")?;
-        let webhook = Webhook::new(config, options, metrics)?;
         let listener = Listener::bind(settings.listen, Protocols::Tls(Arc::clone(&tls)), edge.of("admission")).await;
         let listener =
             listener.with_context(|| format!("failed to listen on {} (admission.listen)", settings.listen))?;
@@ -192,14 +235,14 @@ impl App {
         });
         let address = listener.address().context("failed to read the admission address")?;
         self.probes.extend([Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _]);
-        let endpoint = Arc::clone(webhook.endpoint());
+        let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(admission.current())));
         self.probes.push(Arc::clone(endpoint.load()) as Arc<dyn Probe>);
         let handler = move |request, peer| Arc::clone(&endpoint).serve(request, peer);
         self.listeners.spawn(listener.serve(handler, self.drain.clone()));
         self.background.spawn(tls.follow_files(self.look.subscribe()));
         self.admission = Some(address);
-        tracing::info!(%address, "the webhook is served");
-        Ok(webhook)
+        tracing::info!(name: crate::logs::names::SERVED, listener = "admission", %address, "the webhook is served");
+        Ok(())
     }
 
     /// Looks at every file that is followed now, not at its next turn.
@@ -210,6 +253,11 @@ impl App {
     /// Where the webhook listens.
     pub fn admission(&self) -> Option<SocketAddr> {
         self.admission
+    }
+
+    /// Where the API over Deployments listens.
+    pub fn replicas(&self) -> Option<SocketAddr> {
+        self.replicas.as_ref().map(Replicas::address)
     }
 
     /// Where health is served.
@@ -225,10 +273,17 @@ impl App {
                 None => std::future::pending().await,
             }
         };
+        let replicas = async {
+            match &mut self.replicas {
+                Some(replicas) => replicas.broken().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             Some(ended) = self.listeners.join_next() => ended.context("a listener broke")?,
             Some(ended) = self.background.join_next() => ended.context("a background task broke")?,
             text = watch => anyhow::bail!("the watch broke: {text}"),
+            text = replicas => anyhow::bail!("the watch of deployments broke: {text}"),
             else => std::future::pending().await,
         }
         anyhow::bail!("a part of the process ended by itself")
@@ -248,8 +303,12 @@ impl App {
             }
             self.drain.enter(next);
         }
+        // Its callers are answered until here: from a view that goes on.
+        if let Some(replicas) = self.replicas.take() {
+            replicas.stop().await;
+        }
         if !self.listeners_end_within(STOP_GRACE).await {
-            tracing::warn!("connections were cut after the drain time");
+            tracing::warn!(name: crate::logs::names::CUT, "connections were cut after the drain time");
         }
         self.background.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! The watch: a complete view of one resource, and the reconciler that acts on it.
+//! The watch: a complete view of a resource, and the reconciler that acts on one of them.
 //!
 //! Owns list, watch, relist, the store, the witness, and the reconcile queue. The core (`machine`) is pure: bytes and
 //! answers in, events and the next action out; sockets and clocks are in `driver`. This room does not know of `admission`.
@@ -7,6 +7,7 @@ mod backoff;
 mod decode;
 mod diagnostics;
 mod driver;
+mod informer;
 mod lease;
 mod machine;
 mod object;
@@ -17,6 +18,11 @@ mod store;
 mod version;
 mod witness;
 
-pub use diagnostics::Diagnostics;
+pub use diagnostics::{Diagnostics, Link, Metrics};
+pub use informer::{Informer, Start, View};
+pub use machine::Event;
+pub use object::{Key, Kind, Object, RawObject};
 pub use room::{Options, Room};
-pub use witness::target as witness_target;
+pub use store::Store;
+pub use version::reaches;
+pub use witness::{TargetError, target as witness_target};

@@ -24,8 +24,10 @@ use tokio::time::{Instant, timeout_at};
 use connection::{Http1, Http2, Way};
 pub use proxy::{Proxies, Proxy, ProxyError};
 pub use reach::{Reach, is_inside, is_inside_name};
-pub use tls::{Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider};
-pub use x509::{Facts, expiry, facts};
+pub use tls::{
+    Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider, revocation_lists_from_pem,
+};
+pub use x509::{Facts, expiry, facts, lists_end};
 
 /// An idle connection older than this is not used again: servers and load balancers drop them from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);

@@ -91,6 +91,12 @@ words! {
     WrongAnswer = "wrong-answer",
     /// It did not answer admission reviews.
     NoAnswer = "no-answer",
+    /// Its API tells what is not so, or what was so too long ago.
+    StaleAnswer = "stale-answer",
+    /// Its API says that it has stored what it has not.
+    LostUpdate = "lost-update",
+    /// It lets in who must be refused.
+    LetIn = "let-in",
     /// Objects were stored as if it were not there.
     Unpinned = "unpinned",
     /// It asks the registry too often.

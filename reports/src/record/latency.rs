@@ -34,6 +34,14 @@ pub mod tag {
     pub const LATENESS: &str = "lateness";
     /// How late the generator started object changes.
     pub const CHURN_LATENESS: &str = "churn.lateness";
+    /// Response time from the planned start of counts and lists that were read.
+    pub const CALLS_READ: &str = "calls.read";
+    /// The same of counts that were set.
+    pub const CALLS_SET: &str = "calls.set";
+    /// How late the generator started calls.
+    pub const CALLS_LATENESS: &str = "calls.lateness";
+    /// How old the counts were that were told.
+    pub const CALLS_STALENESS: &str = "calls.staleness";
     /// From commit to observation, of commits made while no fault was active.
     pub const LAG: &str = "lag";
     /// From commit to observation, of commits made while a fault was active.

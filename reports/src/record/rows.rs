@@ -55,6 +55,9 @@ pub struct Interval {
     /// Admission load; none if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionRow>,
+    /// Calls of the subject's API over Deployments; none if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallsRow>,
     /// Object churn; none if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurnRow>,
@@ -156,6 +159,69 @@ pub struct Quantiles {
     /// The largest sample, in microseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_us: u64,
+}
+
+/// Calls of the subject's API over Deployments, of one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CallsRow {
+    /// Calls that were due.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub planned: u64,
+    /// Calls that were made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sent: u64,
+    /// Calls that were due but could not be made, because too many were under way.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub overflow: u64,
+    /// Counts and lists that were read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub read: u64,
+    /// Counts that were set.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub set: u64,
+    /// Calls of those who may call that were not answered with success.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub errors: u64,
+    /// Counts that others set past the subject.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub by_others: u64,
+    /// Those of them that the control plane refused.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub others_failed: u64,
+    /// Calls of those who must be refused, that were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub turned_away: u64,
+    /// Calls of those who must be refused, that were let in.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub let_in: u64,
+    /// Counts that answers told, compared with what was committed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub judged: u64,
+    /// Of these, those that were never committed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wrong: u64,
+    /// Counts that were said to be set and never were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u64,
+    /// Answers that could not be judged.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unjudged: u64,
+    /// Response time of reads from the planned start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Quantiles>,
+    /// Response time of writes from the planned start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set_response: Option<Quantiles>,
+    /// How much later than planned calls were started by the generator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Quantiles>,
+    /// How old the counts were that were told: from the commit that followed, to the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Quantiles>,
+    /// Some errors and wrong answers in words, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
 }
 
 /// Admission load of one interval.

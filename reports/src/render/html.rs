@@ -126,7 +126,7 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
         ("events", "lagP99" | "heal" | "late") => "lag",
         ("events" | "requests", _) | ("validity", "churnRate") => "events",
         ("admission", "p50" | "p99" | "p999") | ("validity", "lateness") => "admission",
-        ("admission" | "registry", _) | ("validity", "admissionRate") => "reviews",
+        ("admission" | "api" | "registry", _) | ("validity", "admissionRate") => "reviews",
         ("memory", key) if key.starts_with("growth") => &*first.budget.replace('.', "-"),
         ("memory", _) | ("validity", "samples") => "memory",
         ("descriptors", _) => "descriptors",

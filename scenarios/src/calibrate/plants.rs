@@ -43,6 +43,8 @@ pub const CANARY: &str = "missed-delete";
 const QUICK: &str = "calibrate-quick";
 /// Less than a minute: children that drift.
 const CHILDREN: &str = "children-drift";
+/// Half a minute: an API over Deployments that does wrong.
+const REPLICAS: &str = "calibrate-replicas";
 /// Seconds: what is slow.
 const LATENCY: &str = "calibrate-latency";
 /// What is a little more: two builds side by side.
@@ -116,6 +118,14 @@ pub const PLANTS: &[Plant] = &[
     caught("no-child-watch", "children that somebody deletes or edits are left so", CHILDREN, "events.restored"),
     caught("orphaned-child", "children of what goes stay", CHILDREN, "events.restored"),
     caught("old-child", "children are never brought up to date", CHILDREN, "events.restored"),
+    caught(
+        "serves-stale-after-relist",
+        "after a relist the API tells what was so before it",
+        REPLICAS,
+        "api.staleness",
+    ),
+    caught("accepts-revoked", "the list of revoked certificates is not looked at", REPLICAS, "api.letIn"),
+    caught("lost-update", "every fifth count is said to be set and is not", REPLICAS, "api.lost"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
     gated("slower-by-5-percent", "the process needs a twentieth more processor time", CPU, SLOWER),
     Plant { long: true, ..gated("slower-by-10-percent", "a tenth more", CPU, SLOWER) },

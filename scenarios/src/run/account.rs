@@ -42,7 +42,12 @@ impl Account {
             }
             (SubjectKind::Service, more) => {
                 let (namespace, name) = kind::manifests::ALL_ROLES_ACCOUNT;
-                let objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
+                let mut objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
+                if scenario.api.is_some() {
+                    let more =
+                        kind::manifests::replicas_roles_of_all().context("failed to read the service's roles")?;
+                    objects.extend(more);
+                }
                 Ok(Self::service_account(namespace, name, objects, more.as_ref().unwrap_or(&none)))
             }
             (SubjectKind::Command | SubjectKind::Attach, Some(rbac)) => {

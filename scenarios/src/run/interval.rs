@@ -77,6 +77,7 @@ impl Intervals {
             deadline_ms,
             lag: Quantiles::of_any(&lag),
             admission: reading.admission,
+            calls: reading.calls,
             churn: reading.churn,
             witness: WitnessRow { lines: tally.lines() - self.lines, malformed: tally.malformed() - self.malformed },
             api: ApiRow { subject_follows: now.follows, ..api_row(&traffic, &self.traffic, all - self.requests_all) },

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission::{self, through};
+use loadgen::calls;
 use loadgen::churn::{Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
-use reports::record::{AdmissionRow, ChurnRow, Quantiles, StoredRow, Writer};
+use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, Writer, tag};
 
 use super::install;
 use super::payloads::Planned;
@@ -32,6 +33,8 @@ pub(super) struct Load {
     /// One for each section, with whether everything of it is deleted in the end.
     churn: Vec<(Churn, bool)>,
     script: Option<Script>,
+    /// Calls of the subject's API over Deployments, and what they still had to say when they stopped.
+    calls: Option<calls::Load>,
     /// What of the script was told in rows already.
     script_told: script::Counts,
 }
@@ -48,11 +51,20 @@ struct Through {
 pub(super) struct Reading {
     pub(super) admission: Option<AdmissionRow>,
     pub(super) churn: Option<ChurnRow>,
+    pub(super) calls: Option<CallsRow>,
 }
 
 impl Load {
     /// Fills the population, then starts churn and admission load. Returns when that began.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
+        // Made before anything else begins, so that it delays nothing.
+        let filled = match plan.calls {
+            Some((plan, target)) => {
+                let filled = calls::Load::fill(plan, &api).await.context("failed to make what is called for")?;
+                Some((filled, target))
+            }
+            None => None,
+        };
         let mut load = Self { churn: churn(plan.churn, &api).await?, ..Self::default() };
         let (stored, begin) = load.register(plan.registration.as_ref(), plan.admission.as_ref(), &api).await?;
         let failed = "failed to start the admission load";
@@ -65,6 +77,9 @@ impl Load {
                 load.through = Some(Through { load: through, stored, stopped: false });
             }
             _ => {}
+        }
+        if let Some((filled, target)) = filled {
+            load.calls = Some(calls::Load::begin(filled, &target, begin).context("failed to start the calls")?);
         }
         Ok((load, begin))
     }
@@ -164,6 +179,9 @@ impl Load {
         if let Some(load) = self.admission.take() {
             self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await);
         }
+        if let Some(calls) = &mut self.calls {
+            calls.stop(IN_FLIGHT_DRAIN).await;
+        }
         if let Some(through) = self.through.as_mut().filter(|through| !through.stopped) {
             through.stopped = true;
             through.load.stop(IN_FLIGHT_DRAIN).await;
@@ -222,6 +240,18 @@ impl Load {
                 lateness: Quantiles::of_any(&interval.lateness),
                 objects_total: interval.objects_total,
             });
+        }
+        if let Some(interval) = self.calls.as_ref().map(calls::Load::take) {
+            let histograms = [
+                (tag::CALLS_READ, &interval.read),
+                (tag::CALLS_SET, &interval.set),
+                (tag::CALLS_LATENESS, &interval.lateness),
+                (tag::CALLS_STALENESS, &interval.staleness),
+            ];
+            for (tag, histogram) in histograms {
+                writer.latency(tag, start_ms, end_ms, histogram)?;
+            }
+            reading.calls = Some(super::calls::row(interval));
         }
         self.read_script(&mut reading);
         Ok(reading)

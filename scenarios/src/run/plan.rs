@@ -46,6 +46,10 @@ pub fn describe(scenario: &Scenario) -> String {
             line(format!("{:15} {text}", ""));
         }
     }
+    if let Some(api) = &scenario.api {
+        let planned = api.rate.as_per_second() * phases.loaded().as_secs_f64();
+        line(format!("api             {} calls of {} deployments, about {planned:.0}", api.rate, api.deployments));
+    }
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));
     }

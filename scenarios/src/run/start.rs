@@ -13,6 +13,7 @@ use reports::record::{Manifest, MetricsPlan};
 mod wiring;
 
 use super::attach::Who;
+use super::calls::{self, Door};
 use super::feed::Feed;
 use super::front::Front;
 use super::ready::Ready;
@@ -68,6 +69,8 @@ pub(super) struct LoadPlan {
     pub(super) churn: Vec<loadgen::churn::Plan>,
     /// Its objects exist already.
     pub(super) script: Option<Script>,
+    /// Calls of the subject's API over Deployments, and where they go.
+    pub(super) calls: Option<(loadgen::calls::Plan, loadgen::calls::Target)>,
 }
 
 /// Prepares a run.
@@ -82,7 +85,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scene = Scene { api: world.api(), about: scenario.about(), metrics_url };
     let witness = scenario.subject.witness.open(&ear, &scene).await.context("failed to start the witness")?;
     let variables = witness.variables.clone();
-    let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at };
+    let door = Door::make(options, &world)?;
+    let calls = calls::plan(options, door.as_ref())?;
+    let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door };
     let (launches, mut ready, webhook) = again.launch(&world)?;
     (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
@@ -95,6 +100,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let judged = scenario.judged();
     let address = front.as_ref().map(|front| front.address()).or(webhook);
     let mut load = load_plan(scenario, &world, reviews(options, &world, address)?)?;
+    load.calls = calls;
     let digest = digest(options, &launches).await?;
     let metrics = metrics(scenario, again.health, again.metrics);
     let mut manifest =
@@ -200,7 +206,7 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<Reviews>) -> Re
         // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
-    Ok(LoadPlan { admission, registration, churn, script: None })
+    Ok(LoadPlan { admission, registration, churn, script: None, calls: None })
 }
 
 /// Makes the objects of the script.

@@ -152,6 +152,11 @@ impl World {
         Ok(())
     }
 
+    /// A folder of this run, which nobody has made yet.
+    pub(super) fn folder(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
     /// Where load and churn write objects.
     pub(super) fn api(&self) -> loadgen::churn::Api {
         loadgen::churn::Api {

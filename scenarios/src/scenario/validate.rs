@@ -295,6 +295,7 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
             return Err(Problem { section: Some("admission"), part, text: error.to_string() });
         }
     }
+    calls(scenario)?;
     if let Err(error) = scenario.churn.check() {
         return problem("churn", error.to_string());
     }
@@ -342,6 +343,30 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
     }
     sickness(scenario)
+}
+
+/// Calls need somebody who offers what is called.
+fn calls(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(config) = &scenario.api else {
+        if scenario.budgets.api.is_some() {
+            return problem("budgets", "`api` has a budget but nothing is called: add `api`");
+        }
+        return Ok(());
+    };
+    if scenario.subject.kind != SubjectKind::Service {
+        return problem(
+            "api",
+            "the API over Deployments is the service's: write `subject: {kind: service}`, or leave it out",
+        );
+    }
+    if scenario.subject.restarts.is_some() {
+        let text = "`restarts` are for a subject that answers reviews: calls do not follow a process that goes";
+        return problem("api", text);
+    }
+    match loadgen::calls::Plan::build(config, scenario.seed, scenario.phases.loaded()) {
+        Ok(_) => Ok(()),
+        Err(error) => problem("api", error.to_string()),
+    }
 }
 
 /// What a sick registry excuses is known where the answers of the webhook itself are seen.

@@ -22,6 +22,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) endpoint: SocketAddr,
     /// What it says to the registry, where that wants to know: a name, and the file with the password.
     pub(crate) login: Option<(&'a str, &'a Path)>,
+    /// The section of its API over Deployments, if the run calls that.
+    pub(crate) replicas: Option<Value>,
 }
 
 /// Why a configuration could not be made.
@@ -48,6 +50,9 @@ pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring
     };
     section("admission", json!({"listen": wiring.admission, "certificate": wiring.certificate, "key": wiring.key}));
     section("health", json!({"listen": wiring.health}));
+    if let Some(replicas) = &wiring.replicas {
+        section("replicas", replicas.clone());
+    }
     let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
     if let Some((name, password)) = wiring.login {
         registry["username"] = json!(name);

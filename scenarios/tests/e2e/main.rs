@@ -26,6 +26,7 @@ mod own_metrics;
 mod planted;
 mod plays;
 mod replay;
+mod replicas;
 mod repro;
 mod service_rows;
 mod strangers;

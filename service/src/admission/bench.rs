@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::patch::{self, Site};
-use super::{Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk};
+use super::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk};
 use crate::config::Config;
 use crate::edge::{Accounts, Peer};
 use crate::registry::{Keyring, Reference};
@@ -44,7 +44,7 @@ impl Webhook {
         let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Everything), Arc::clone(&metrics)));
         let settings = config.admission.as_ref().expect("the text has the section");
         let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
-        Self(Arc::new(Endpoint::new(settings, Pipeline::new(policy, resolver, metrics))), peer)
+        Self(Arc::new(Endpoint::new(settings, Current::new(Pipeline::new(policy, resolver, metrics)))), peer)
     }
 
     /// Answers one review, as from a connection that has read it.

@@ -11,16 +11,15 @@ use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
-use parking_lot::RwLock;
 use tokio::time::Instant;
 
+use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
 use super::intake::{self, Room, Stop};
 use super::load::Load;
-use super::pipeline::{Metrics, Pipeline};
+use super::pipeline::Metrics;
 use super::resolver::DEFECT;
-use super::review;
 use crate::config;
 use crate::edge::Peer;
 use crate::verdicts::Class;
@@ -30,8 +29,7 @@ const RETRY_AFTER_S: &str = "1";
 
 /// The webhook.
 pub struct Endpoint {
-    /// Replaced as a whole when the configuration changes; a review keeps the one that it began with.
-    pipeline: RwLock<Arc<Pipeline>>,
+    current: Arc<Current>,
     metrics: Arc<Metrics>,
     load: Arc<Load>,
     slots_per_peer: usize,
@@ -42,20 +40,15 @@ pub struct Endpoint {
 struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook over `pipeline` with the limits of `settings`.
-    pub fn new(settings: &config::Admission, pipeline: Pipeline) -> Self {
+    /// A webhook over `current` with the limits of `settings`.
+    pub fn new(settings: &config::Admission, current: Arc<Current>) -> Self {
         Self {
-            metrics: Arc::clone(pipeline.metrics()),
-            pipeline: RwLock::new(Arc::new(pipeline)),
+            metrics: Arc::clone(current.pipeline().metrics()),
+            current,
             load: Arc::new(Load::new(settings.max_in_flight)),
             slots_per_peer: settings.max_in_flight_per_peer,
             room: Room::new(settings.max_body_bytes),
         }
-    }
-
-    /// Lets the reviews that begin from now on go through `pipeline`.
-    pub fn replace(&self, pipeline: Pipeline) {
-        *self.pipeline.write() = Arc::new(pipeline);
     }
 
     /// How many reviews are in work.
@@ -100,15 +93,11 @@ impl Endpoint {
         };
         let mut held = self.room.hold(peer);
         let body = held.read(request.into_body(), deadline).await.map_err(|stop| self.stopped(stop))?;
-        let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, error.to_string());
-        let (api_version, ask) = review::parse(&body).map_err(bad)?;
-        let pipeline = Arc::clone(&self.pipeline.read());
-        let review = AssertUnwindSafe(pipeline.review(hook, &ask, deadline)).catch_unwind();
-        let decision = review.await.unwrap_or_else(|_panic| pipeline.defect(&ask));
-        let mut response = match review::answer(&api_version, &ask.uid, decision) {
+        let mut response = match self.current.review(hook, &body, deadline).await {
             Ok(answer) => Response::new(Full::from(answer)),
+            Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),
             // Not a refusal: the review was counted by its outcome.
-            Err(text) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
+            Err(Unanswered::Failed(text)) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
         };
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(response)

@@ -479,7 +479,7 @@ impl Pipeline {
         self.metrics.review(outcome);
         if let Some(said) = said {
             let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX).into_owned();
-            tracing::info!(
+            tracing::info!(name: crate::logs::names::REVIEW,
                 uid = %name(Some(&ask.uid)),
                 operation = %name(Some(&ask.operation)),
                 kind = %name(ask.kind.as_ref().map(|kind| &*kind.kind)),

@@ -11,6 +11,7 @@ use super::admission::RawAdmission;
 use super::policy::RawPolicy;
 use super::quantity::Span;
 use super::reconcile::RawReconcile;
+use super::replicas::RawReplicas;
 use super::resolve::RawResolve;
 use super::validators::RawValidator;
 use super::watch::RawWatch;
@@ -18,7 +19,9 @@ use super::watch::RawWatch;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct File {
+    pub version: Option<u32>,
     pub admission: Option<RawAdmission>,
+    pub replicas: Option<RawReplicas>,
     pub health: Option<Health>,
     pub resolve: RawResolve,
     pub validators: Vec<RawValidator>,

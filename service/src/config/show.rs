@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Config, Error};
+use super::{Bucket, Config, Error, Rate};
 
 /// Every key with its default.
 const EXAMPLE: &str = include_str!("../../example.yaml");
@@ -15,7 +15,7 @@ const MASK: &str = "(masked)";
 /// Keys whose texts are secrets wherever they stand. Files that hold secrets are named, not shown.
 const SECRET_KEYS: [&str; 4] = ["password", "secret", "token", "auth"];
 /// Sections that have no default: without them in the file the process has no such listener.
-const OPTIONAL_SECTIONS: [&str; 2] = ["admission", "health"];
+const OPTIONAL_SECTIONS: [&str; 3] = ["admission", "replicas", "health"];
 
 /// The configuration in effect with the file at `path`, as YAML.
 pub fn show(path: &Path) -> Result<String, Error> {
@@ -32,6 +32,11 @@ pub fn show(path: &Path) -> Result<String, Error> {
         // Defaults that follow other keys.
         section.insert("maxInFlightPerPeer".into(), json!(admission.max_in_flight_per_peer));
         section.insert("maxConnectionsPerPeer".into(), json!(admission.max_connections_per_peer));
+    }
+    if let (Some(replicas), Some(Value::Object(section))) = (&config.replicas, effective.get_mut("replicas")) {
+        let bucket = |bucket: Bucket| json!({"perSecond": bucket.per_second, "burst": bucket.burst});
+        let Rate { client, all } = replicas.rate;
+        section.insert("rate".into(), json!({"client": bucket(client), "all": bucket(all)}));
     }
     let mut effective = Value::Object(effective);
     lay_over(&mut effective, Value::Object(written));

@@ -42,6 +42,54 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
+fn r36_a_configuration_has_a_version() {
+    for text in ["", "version: 1\n"] {
+        assert!(Config::parse(text, Path::new("/etc/service.yaml")).is_ok(), "{text}");
+    }
+    assert_eq!(refused("version: 7\n"), "/etc/service.yaml: version: 7 is not known to this program: it knows 1");
+}
+
+#[test]
+fn the_section_of_the_api_over_deployments_reaches_its_values() {
+    let text = "replicas: {listen: \"[::1]:1\", certificate: c, key: /k, clientCA: [a, b], crl: [l], crlRequired: true, \
+                cipherSuites: [TLS_AES_128_GCM_SHA256], maxCertificateLifetime: 24h, allow: {read: [\"a/*\"], scale: []}, \
+                rate: {client: {perSecond: 3}, all: {perSecond: 9, burst: 10}}, images: true, maxBodyBytes: 1KiB, timeout: 2s, \
+                maxConnections: 9, maxInFlight: 8}\n";
+    let replicas = Config::parse(text, Path::new("/etc/service.yaml")).unwrap().replicas.unwrap();
+    assert_eq!((&*replicas.certificate, &*replicas.key), (Path::new("/etc/c"), Path::new("/k")));
+    assert_eq!(replicas.client_ca, [Path::new("/etc/a"), Path::new("/etc/b")]);
+    assert_eq!((replicas.crl.len(), replicas.crl_required, replicas.images), (1, true, true));
+    assert_eq!(replicas.cipher_suites[0].suite(), rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+    assert_eq!(replicas.max_certificate_lifetime, Some(Duration::from_hours(24)));
+    let allow = &replicas.allow;
+    assert_eq!(
+        (allow.read.as_deref(), allow.scale.as_deref(), &allow.image),
+        (Some(&["a/*".to_owned()][..]), Some(&[][..]), &None)
+    );
+    let bucket = |bucket: super::Bucket| (bucket.per_second.get(), bucket.burst.get());
+    assert_eq!((bucket(replicas.rate.client), bucket(replicas.rate.all)), ((3, 6), (9, 10)));
+    assert_eq!((replicas.max_body_bytes, replicas.timeout), (1024, Duration::from_secs(2)));
+    assert_eq!((replicas.max_connections, replicas.max_in_flight), (9, 8));
+
+    let with = |more: &str| {
+        refused(&format!("replicas: {{listen: \"[::1]:1\", certificate: c, key: k, clientCA: [a]{more}}}\n"))
+    };
+    for (more, what) in [
+        (", crlRequired: true", "replicas.crl: needs at least one file"),
+        (", cipherSuites: [TLS_X]", "replicas.cipherSuites: `TLS_X` is none of TLS 1.3: use TLS_"),
+        (", allow: {scale: [\"a*b\"]}", "replicas.allow.scale: `a*b`: a name is written whole"),
+        (", allow: {write: []}", "unknown key `write`"),
+        (", rate: {client: {perSecond: 0}}", "replicas.rate.client.perSecond: 0 is out of range"),
+        (", maxInFlight: 0", "replicas.maxInFlight: 0 is out of range"),
+        (", timeout: 0s", "replicas.timeout: must be longer than zero"),
+    ] {
+        assert!(with(more).contains(what), "{more}: {}", with(more));
+    }
+    let none = refused("replicas: {listen: \"[::1]:1\", certificate: c, key: k, clientCA: []}\n");
+    assert!(none.contains("replicas.clientCA: needs at least one file"), "{none}");
+}
+
+#[test]
 fn every_key_reaches_its_value() {
     let config = Config::parse(FULL, Path::new("/etc/service.yaml")).unwrap();
     let admission = config.admission.unwrap();

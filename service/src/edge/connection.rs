@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Version, header};
@@ -24,8 +24,8 @@ use super::metrics::ListenerMetrics;
 use super::peer::{Accounts, Peer};
 use super::slots::{Calls, Seat};
 use super::stream::TlsStream;
-use super::tls::ServerTls;
-use crate::wire::facts;
+use super::tls::{Refusal, ServerTls, Standing};
+use crate::logs::Valve;
 
 /// A handshake that takes longer is not a kube-apiserver, which itself gives up after 10 s.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -50,6 +50,8 @@ pub(super) struct Shared<H> {
     pub tls: Option<Arc<ServerTls>>,
     pub accounts: Accounts,
     pub metrics: ListenerMetrics,
+    /// For what strangers cause.
+    pub valve: Valve,
 }
 
 /// Why a connection ends before its peer wishes it.
@@ -76,27 +78,37 @@ pub(super) async fn serve<H, F>(
         let handler = answering(&shared.handler, shared.accounts.peer(address, None), seat.calls());
         return serve_http1(tcp, handler, phase, &seat).await;
     };
+    let generation = tls.generation();
     let stream = tokio::select! {
         stream = timeout(HANDSHAKE_MAX, TlsStream::accept(tls.config(), tcp)) => stream,
         () = seat.given_up() => return,
     };
     let stream = match stream {
         Err(_) => return shared.metrics.handshake_failed("timeout"),
-        Ok(Err(error)) => {
-            shared.metrics.handshake_failed(if is_about_a_certificate(&error) { "certificate" } else { "protocol" });
-            return tracing::debug!(%error, "TLS handshake failed");
-        }
+        Ok(Err(error)) => return handshake_failed(shared, address, &error),
         Ok(Ok(stream)) => stream,
     };
-    let name = match client_name(&stream) {
-        Ok(name) => name,
-        Err(error) => {
-            shared.metrics.handshake_failed("certificate");
-            return tracing::debug!(error, "TLS session refused");
-        }
+    let peer = match stream.certificates() {
+        None | Some([]) => shared.accounts.peer(address, None),
+        Some(chain) => match Standing::new(tls, chain, (!stream.is_resumed()).then_some(generation)) {
+            Ok(client) => {
+                let (listener, resumed) = (shared.metrics.listener(), stream.is_resumed());
+                if let Some(left_out) = shared.valve.open() {
+                    tracing::info!(
+                        name: crate::logs::names::TLS_ACCEPTED,
+                        listener, %address, peer = &**client.identity(), resumed, left_out, "a client proved who it is"
+                    );
+                }
+                shared.accounts.client(address, client)
+            }
+            Err(reason) => {
+                shared.metrics.handshake_failed("certificate");
+                return client_refused(shared, address, reason, "session");
+            }
+        },
     };
     seat.established();
-    let handler = answering(&shared.handler, shared.accounts.peer(address, name), seat.calls());
+    let handler = answering(&shared.handler, peer, seat.calls());
     if stream.protocol() == Some(b"h2") {
         serve_http2(stream, handler, phase, &seat).await;
     } else {
@@ -104,19 +116,28 @@ pub(super) async fn serve<H, F>(
     }
 }
 
-/// The first name of the client's certificate. A resumed session was verified when it began, so its end is looked at here.
-fn client_name(stream: &TlsStream) -> Result<Option<Arc<str>>, &'static str> {
-    let Some(certificate) = stream.certificates().and_then(<[_]>::first) else { return Ok(None) };
-    let facts = facts(certificate).ok_or("the client certificate cannot be read")?;
-    if facts.is_expired(SystemTime::now()) {
-        return Err("the client certificate has expired");
+fn handshake_failed<H>(shared: &Shared<H>, address: IpAddr, error: &std::io::Error) {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    if let Some(reason) = inner.and_then(Refusal::of) {
+        shared.metrics.handshake_failed("certificate");
+        return client_refused(shared, address, reason, &error.to_string());
     }
-    Ok(Some(facts.names.first().map_or("", String::as_str).into()))
+    shared.metrics.handshake_failed("protocol");
+    if let Some(left_out) = shared.valve.open() {
+        let listener = shared.metrics.listener();
+        tracing::info!(name: crate::logs::names::TLS_FAILED, listener, %address, %error, left_out, "a handshake failed");
+    }
 }
 
-fn is_about_a_certificate(error: &std::io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    matches!(inner, Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
+/// Counts and says that a client was not let in.
+fn client_refused<H>(shared: &Shared<H>, address: IpAddr, reason: Refusal, error: &str) {
+    shared.metrics.client_refused(reason);
+    if let Some(left_out) = shared.valve.open() {
+        let (listener, reason) = (shared.metrics.listener(), reason.label());
+        tracing::warn!(
+            name: crate::logs::names::TLS_REFUSED, listener, %address, reason, error, left_out, "a client was refused"
+        );
+    }
 }
 
 /// The handler with the peer filled in, which counts its calls.
@@ -234,6 +255,6 @@ where
 
 fn log(result: Result<(), hyper::Error>) {
     if let Err(error) = result {
-        tracing::debug!(%error, "connection ended");
+        tracing::debug!(name: crate::logs::names::CONNECTION_ENDED, %error, "connection ended");
     }
 }

@@ -24,6 +24,7 @@ use super::peer::{Accounts, Peer};
 use super::slots::{Limits, Slots};
 use super::tls::ServerTls;
 use super::vitals::Pulse;
+use crate::logs::Valve;
 
 /// Listeners that nobody configured otherwise, such as that of health.
 const CONNECTIONS: usize = 256;
@@ -69,6 +70,13 @@ impl Listener {
         self
     }
 
+    /// Its check of health has this name, where a process has several.
+    #[must_use]
+    pub fn checked_as(mut self, name: &'static str) -> Self {
+        self.pulse = Arc::new(Pulse::new(name));
+        self
+    }
+
     /// Serves through the whole drain, also when nobody is connected: probes come on fresh connections.
     #[must_use]
     pub fn through_the_drain(mut self) -> Self {
@@ -96,7 +104,8 @@ impl Listener {
             Protocols::Plain => None,
             Protocols::Tls(tls) => Some(Arc::clone(tls)),
         };
-        let shared = Arc::new(Shared { handler, tls, accounts: Accounts::default(), metrics: self.metrics.clone() });
+        let (accounts, metrics) = (Accounts::default(), self.metrics.clone());
+        let shared = Arc::new(Shared { handler, tls, accounts, metrics, valve: Valve::default() });
         let slots = Slots::new(self.limits);
         let mut phase = drain.follow();
         let mut lame_duck_ends = None;
@@ -138,7 +147,7 @@ impl Listener {
                     return (tcp, address.ip());
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "accept failed");
+                    tracing::debug!(name: crate::logs::names::ACCEPT_FAILED, %error, "accept failed");
                     self.pulse.miss("connections cannot be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -166,7 +175,7 @@ impl Listener {
             }
             Err(reason) => {
                 self.metrics.refused(reason);
-                return tracing::debug!(reason = reason.name(), "connection refused");
+                return tracing::debug!(name: crate::logs::names::NO_ROOM, reason = reason.name(), "connection refused");
             }
         };
         // Answers are small and written whole.

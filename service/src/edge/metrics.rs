@@ -7,6 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::slots::Reason;
+use super::tls::Refusal;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByListener {
@@ -53,6 +54,7 @@ pub struct Metrics {
     given_up: Family<ByReason, Counter>,
     refused: Family<ByReason, Counter>,
     handshakes: Family<ByReason, Counter>,
+    clients_refused: Family<ByReason, Counter>,
 }
 
 /// The counts of one listener.
@@ -77,6 +79,11 @@ impl Metrics {
         );
         sub.register("connections_refused", "Connections for which there was no room", metrics.refused.clone());
         sub.register("handshake_failures", "TLS handshakes that failed", metrics.handshakes.clone());
+        sub.register(
+            "clients_refused",
+            "Clients whose certificate was refused, in a handshake or on an open connection, by reason",
+            metrics.clients_refused.clone(),
+        );
         metrics
     }
 
@@ -96,6 +103,16 @@ impl ListenerMetrics {
     /// A connection found no room.
     pub fn refused(&self, reason: Reason) {
         self.all.refused.get_or_create(&self.by(reason.name())).inc();
+    }
+
+    /// The name of the listener.
+    pub fn listener(&self) -> &'static str {
+        self.listener
+    }
+
+    /// A client's certificate was refused.
+    pub fn client_refused(&self, reason: Refusal) {
+        self.all.clients_refused.get_or_create(&self.by(reason.label())).inc();
     }
 
     /// A handshake failed; `reason` is one of a closed list.

@@ -11,6 +11,8 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::tls::Standing;
+
 /// Accounts are swept of dead ones when there are so many, and then at each doubling.
 const SWEEP_MIN: usize = 64;
 
@@ -63,12 +65,24 @@ struct Account {
 pub struct Peer {
     accounts: Vec<Arc<Account>>,
     name: Option<Arc<str>>,
+    address: IpAddr,
+    client: Option<Standing>,
 }
 
 impl Peer {
     /// The first name in its client certificate; absent when no certificate was asked for.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Where it calls from.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Its certificate, and whether that still counts; absent when no certificate was asked for.
+    pub fn client(&self) -> Option<&Standing> {
+        self.client.as_ref()
     }
 
     /// Counts a call until the answer is dropped; `None` when this peer has `max` of them already.
@@ -127,11 +141,21 @@ struct Table {
 impl Accounts {
     /// The peer at `address` that proved to be `name`.
     pub fn peer(&self, address: IpAddr, name: Option<Arc<str>>) -> Arc<Peer> {
+        self.peer_with(address, name, None)
+    }
+
+    /// The peer at `address` with the certificate of `client`.
+    pub(super) fn client(&self, address: IpAddr, client: Standing) -> Arc<Peer> {
+        let name = client.facts().names.first().map_or("", String::as_str).into();
+        self.peer_with(address, Some(name), Some(client))
+    }
+
+    fn peer_with(&self, address: IpAddr, name: Option<Arc<str>>, client: Option<Standing>) -> Arc<Peer> {
         let mut table = self.0.lock();
         let mut accounts = vec![table.account(Key::Address(address.into()))];
         accounts.extend(name.iter().map(|name| table.account(Key::Name(Arc::clone(name)))));
         drop(table);
-        Arc::new(Peer { accounts, name })
+        Arc::new(Peer { accounts, name, address, client })
     }
 }
 

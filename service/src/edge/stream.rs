@@ -113,6 +113,11 @@ impl TlsStream {
         self.tls.alpn_protocol()
     }
 
+    /// Whether the client came back with a session of before.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
+    }
+
     /// The client's certificates, its own first.
     pub(super) fn certificates(&self) -> Option<&[CertificateDer<'static>]> {
         self.tls.peer_certificates()

@@ -1,23 +1,32 @@
-//! The server's side of TLS: certificate, key and the authorities of clients, replaced while running when files change.
+//! The server's side of TLS: certificate, key, the authorities of clients and their revocation lists, replaced while running when
+//! files change.
 //!
 //! What changed is taken only when all of it loads and fits; until then the old stays. A change makes new settings, with
-//! no session of the old ones, so that nobody resumes past an authority that was removed. Open connections stay.
+//! no session of the old ones, so that nobody resumes past an authority that was removed. Open connections stay; whoever serves
+//! them may ask a [`Standing`] before each call whether its client would still be let in.
+
+mod load;
+mod refusal;
+mod standing;
+mod verifier;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
-use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::sign::CertifiedKey;
-use rustls::{CertificateError as Refusal, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig};
-use rustls_pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{ServerConfig, SupportedCipherSuite};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use tokio::sync::watch;
 
 use super::health::Probe;
 use super::metrics::Certificates;
-use crate::wire::{TlsError, certificates_from_pem, expiry, facts, key_from_pem, provider};
+use crate::wire::{TlsError, expiry, facts};
+
+pub use refusal::Refusal;
+pub use standing::Standing;
 
 /// How often the files are looked at: a rotated certificate is in use long before the old one ends.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
@@ -49,33 +58,79 @@ pub enum CertificateError {
         /// The key file.
         key: PathBuf,
     },
-    /// The authorities of clients cannot be used.
+    /// Others may read the key.
+    #[error("{}: mode {mode:04o} lets everybody use the key: take the rights of others away (chmod 0400)", path.display())]
+    Exposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The authorities of clients, or their revocation lists, cannot be used.
     #[error("{}: {source}", path.display())]
     ClientAuthorities {
-        /// The file.
+        /// The first file of authorities.
         path: PathBuf,
         /// What is wrong.
         source: rustls::server::VerifierBuilderError,
     },
+    /// The chosen suites and versions do not fit.
+    #[error("the cipher suites do not fit TLS 1.3: {0}")]
+    Suites(rustls::Error),
 }
 
 /// The files of a TLS listener, and who may call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Files {
     /// PEM file of the certificate chain, leaf first.
     pub certificate: PathBuf,
     /// PEM file of its key.
     pub key: PathBuf,
-    /// PEM file of the authorities of client certificates; with it every caller must have one.
-    pub client_ca: Option<PathBuf>,
+    /// PEM files of the authorities of client certificates; with one every caller must have a certificate.
+    pub client_cas: Vec<PathBuf>,
     /// Names of which a client certificate must have one; empty accepts any certificate of the authorities.
     pub client_names: Vec<String>,
+    /// PEM files of lists of revoked certificates.
+    pub revoked: Vec<PathBuf>,
+    /// What is demanded beyond what every listener demands.
+    pub rules: Rules,
+}
+
+/// What a strict listener demands.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// TLS 1.3 only.
+    pub tls13_only: bool,
+    /// The suites that are offered; empty for all.
+    pub suites: Vec<SupportedCipherSuite>,
+    /// A key that others may read is refused.
+    pub private_key: bool,
+    /// A certificate of an authority that has no revocation list is refused.
+    pub revocation_required: bool,
+    /// A client certificate that is valid for longer is refused.
+    pub lifetime_max: Option<Duration>,
+}
+
+/// How the certificates of a listener are called in the metrics: a closed list.
+#[derive(Debug, Clone, Copy)]
+pub struct Labels {
+    /// The check of health that looks at them.
+    pub check: &'static str,
+    /// Its own.
+    pub server: &'static str,
+    /// The authorities of its clients.
+    pub client_ca: &'static str,
+    /// Their revocation lists.
+    pub revoked: &'static str,
 }
 
 /// TLS settings that follow their files.
 #[derive(Debug)]
 pub struct ServerTls {
     files: Files,
+    labels: Labels,
+    /// Changes with `current`, so that who has looked needs no lock to see that nothing is new.
+    generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,
 }
@@ -84,6 +139,10 @@ pub struct ServerTls {
 struct Current {
     loaded: Loaded,
     config: Arc<ServerConfig>,
+    /// Absent where clients need no certificate.
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// When the first revocation list is out of date.
+    lists_end: Option<SystemTime>,
 }
 
 /// What the files held, to notice a change.
@@ -91,15 +150,21 @@ struct Current {
 struct Loaded {
     chain: Vec<CertificateDer<'static>>,
     authorities: Vec<CertificateDer<'static>>,
+    revoked: Vec<CertificateRevocationListDer<'static>>,
 }
 
 impl ServerTls {
-    /// Reads the files; when they end is shown in `metrics`.
-    pub fn load(files: Files, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
-        let current = read(&files)?;
-        let tls = Self { files, current: RwLock::new(current), metrics };
+    /// Reads the files; when they end is shown in `metrics` under `labels`.
+    pub fn load(files: Files, labels: Labels, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
+        let current = RwLock::new(load::read(&files)?);
+        let tls = Self { files, labels, generation: AtomicU64::new(0), current, metrics };
         tls.show_expiry();
         Ok(Arc::new(tls))
+    }
+
+    /// How often what the files hold has changed; asked before [`Self::config`].
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// The settings for the next connection.
@@ -115,19 +180,20 @@ impl ServerTls {
                 () = tokio::time::sleep(RELOAD_INTERVAL) => {}
                 Ok(()) = look.changed() => {}
             }
-            match read(&self.files) {
+            match load::read(&self.files) {
                 Ok(fresh) => {
                     refused.clear();
                     if fresh.loaded != self.current.read().loaded {
                         *self.current.write() = fresh;
+                        let generation = self.generation.fetch_add(1, Ordering::Release) + 1;
                         self.show_expiry();
-                        tracing::info!(file = %self.files.certificate.display(), "certificates replaced");
+                        tracing::info!(name: crate::logs::names::CERTIFICATES_REPLACED, file = %self.files.certificate.display(), generation, "certificates replaced");
                     }
                 }
                 // Said once for each distinct reason: half-written pairs are normal for a moment.
                 Err(error) if error.to_string() != refused => {
                     refused = error.to_string();
-                    tracing::warn!(%error, "certificates not replaced");
+                    tracing::warn!(name: crate::logs::names::CERTIFICATES_KEPT, %error, "certificates not replaced");
                 }
                 Err(_) => {}
             }
@@ -136,17 +202,26 @@ impl ServerTls {
 
     fn show_expiry(&self) {
         let current = self.current.read();
-        for (name, chain) in [("server", &current.loaded.chain), ("client-ca", &current.loaded.authorities)] {
+        let Loaded { chain, authorities, .. } = &current.loaded;
+        for (name, chain) in [(self.labels.server, chain), (self.labels.client_ca, authorities)] {
             if let Some(ends) = expiry(chain) {
                 self.metrics.of(name).set(ends);
             }
         }
+        let since = current.lists_end.and_then(|ends| ends.duration_since(SystemTime::UNIX_EPOCH).ok());
+        if let Some(since) = since {
+            self.metrics.of(self.labels.revoked).set(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+        }
+    }
+
+    fn first_authority_file(&self) -> &Path {
+        self.files.client_cas.first().map_or(Path::new("clientCA"), PathBuf::as_path)
     }
 }
 
 impl Probe for ServerTls {
     fn name(&self) -> &'static str {
-        "certificate"
+        self.labels.check
     }
 
     fn dead(&self) -> Option<String> {
@@ -163,120 +238,18 @@ impl Probe for ServerTls {
         if ended(&loaded.chain).is_some() {
             return Some(format!("{} has expired: replace it", self.files.certificate.display()));
         }
-        let file = self.files.client_ca.as_deref().unwrap_or(Path::new("clientCA"));
+        let file = self.first_authority_file();
         all_ended.then(|| format!("every authority in {} has expired: replace it", file.display()))
+    }
+
+    /// An old revocation list refuses the clients of one authority; those of others go on.
+    fn note(&self) -> Option<String> {
+        let ends = self.current.read().lists_end?;
+        (ends <= SystemTime::now()).then(|| "a list of revoked certificates is out of date: replace it".to_owned())
     }
 
     fn page(&self) -> Option<String> {
         None
-    }
-}
-
-/// The library's verifier, and then the list of names.
-#[derive(Debug)]
-struct Named {
-    inner: Arc<dyn ClientCertVerifier>,
-    names: Vec<String>,
-}
-
-impl ClientCertVerifier for Named {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.inner.root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        let verified = self.inner.verify_client_cert(end_entity, intermediates, now)?;
-        let found = facts(end_entity).map(|facts| facts.names).unwrap_or_default();
-        if found.iter().any(|name| self.names.contains(name)) {
-            return Ok(verified);
-        }
-        Err(rustls::Error::InvalidCertificate(Refusal::ApplicationVerificationFailure))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        self.inner.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        self.inner.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
-}
-
-fn read(files: &Files) -> Result<Current, CertificateError> {
-    let pair = read_pair(&files.certificate, &files.key)?;
-    let authorities = match &files.client_ca {
-        Some(path) => certificates_from_pem(&read_file(path)?)
-            .map_err(|source| CertificateError::Content { path: path.clone(), source })?,
-        None => Vec::new(),
-    };
-    let loaded = Loaded { chain: pair.cert.clone(), authorities };
-    let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .expect("aws-lc-rs has suites for TLS 1.2 and 1.3");
-    let builder = match &files.client_ca {
-        None => builder.with_no_client_auth(),
-        Some(path) => builder.with_client_cert_verifier(verifier(path, &loaded.authorities, &files.client_names)?),
-    };
-    let mut config = builder.with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(pair)));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Current { loaded, config: Arc::new(config) })
-}
-
-fn verifier(
-    path: &Path,
-    authorities: &[CertificateDer<'static>],
-    names: &[String],
-) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        let added = roots.add(authority.clone());
-        added.map_err(|error| CertificateError::Content { path: path.into(), source: TlsError::Rustls(error) })?;
-    }
-    let inner = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
-    let inner = inner.map_err(|source| CertificateError::ClientAuthorities { path: path.into(), source })?;
-    if names.is_empty() { Ok(inner) } else { Ok(Arc::new(Named { inner, names: names.to_vec() })) }
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
-}
-
-fn read_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError> {
-    let content = |path: &Path| {
-        let path = path.to_owned();
-        move |source| CertificateError::Content { path, source }
-    };
-    let chain = certificates_from_pem(&read_file(certificate)?).map_err(content(certificate))?;
-    let private = key_from_pem(&read_file(key)?).map_err(content(key))?;
-    let signing = provider().key_provider.load_private_key(private);
-    let signing = signing.map_err(|error| content(key)(TlsError::Rustls(error)))?;
-    let pair = CertifiedKey::new(chain, signing);
-    match pair.keys_match() {
-        // "Unknown" means a key that cannot tell its public part, for example in hardware.
-        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(pair),
-        Err(rustls::Error::InconsistentKeys(_)) => {
-            Err(CertificateError::Mismatch { certificate: certificate.into(), key: key.into() })
-        }
-        Err(error) => Err(content(certificate)(TlsError::Rustls(error))),
     }
 }
 

@@ -85,6 +85,10 @@ pub enum Write {
     Create,
     /// PATCH with a JSON merge patch (RFC 7386).
     Merge,
+    /// PATCH with a strategic merge patch, which knows that lists of containers are merged by name.
+    Strategic,
+    /// PUT of JSON.
+    Replace,
     /// DELETE.
     Delete,
 }
@@ -121,7 +125,7 @@ impl Client {
                 // Said once for each distinct reason: half-written pairs are normal for a moment.
                 Err(error) if error.to_string() != refused => {
                     refused = error.to_string();
-                    tracing::warn!(%error, "the connection to the API server was not replaced");
+                    tracing::warn!(name: crate::logs::names::API_KEPT, %error, "the connection to the API server was not replaced");
                 }
                 Err(_) => {}
             }
@@ -131,7 +135,7 @@ impl Client {
     fn renew(&self) -> Result<(), KubeconfigError> {
         if let Some(fresh) = self.link().cluster.reread()? {
             *self.link.write() = Arc::new(Link::new(fresh, self.transport));
-            tracing::info!("the connection to the API server was replaced: its files have changed");
+            tracing::info!(name: crate::logs::names::API_REPLACED, "the connection to the API server was replaced: its files have changed");
         }
         Ok(())
     }
@@ -153,6 +157,11 @@ impl Client {
         self.read_at_most(path, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await
     }
 
+    /// A single object, at the latest at `deadline`.
+    pub async fn read_before(&self, path: &str, deadline: Instant) -> Result<Bytes, Error> {
+        self.read_at_most(path, ANSWER_BYTES_MAX, deadline).await
+    }
+
     /// A single object of at most `cap_bytes`, at the latest at `deadline`.
     pub async fn read_at_most(&self, path: &str, cap_bytes: usize, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
@@ -163,14 +172,27 @@ impl Client {
 
     /// A write; the answer is the object as it is now.
     pub async fn write(&self, write: Write, path: &str, body: &serde_json::Value) -> Result<Bytes, Error> {
+        self.write_before(write, path, body, Instant::now() + WRITE_TIMEOUT).await
+    }
+
+    /// A write that has to be answered at `deadline`.
+    pub async fn write_before(
+        &self,
+        write: Write,
+        path: &str,
+        body: &serde_json::Value,
+        deadline: Instant,
+    ) -> Result<Bytes, Error> {
         let (method, media_type) = match write {
             Write::Create => (Method::POST, "application/json"),
             Write::Merge => (Method::PATCH, "application/merge-patch+json"),
+            Write::Strategic => (Method::PATCH, "application/strategic-merge-patch+json"),
+            Write::Replace => (Method::PUT, "application/json"),
             Write::Delete => (Method::DELETE, "application/json"),
         };
         let link = self.link();
         let request = link.request(method, path, Some(media_type), body.to_string().into())?;
-        let response = link.wire.fetch(request, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await?;
+        let response = link.wire.fetch(request, ANSWER_BYTES_MAX, deadline).await?;
         link.success(response)
     }
 

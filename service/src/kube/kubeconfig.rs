@@ -276,7 +276,7 @@ impl Token {
             Ok(text) => Some(Arc::clone(&known.insert((text.trim().into(), Instant::now())).0)),
             Err(error) => {
                 // The old one may still be good, and without it the request surely fails.
-                tracing::warn!(%error, path = %path.display(), "token not read");
+                tracing::warn!(name: crate::logs::names::TOKEN_KEPT, %error, path = %path.display(), "token not read");
                 known.as_ref().map(|(token, _)| Arc::clone(token))
             }
         }

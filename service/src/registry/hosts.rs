@@ -127,11 +127,11 @@ impl Hosts {
                 Look::Replaced => {
                     self.pool.forget(entry.index);
                     self.metrics.replaced();
-                    tracing::info!(%file, registry = %entry.settings.host, "authorities replaced");
+                    tracing::info!(name: crate::logs::names::AUTHORITIES_REPLACED, %file, registry = %entry.settings.host, "authorities replaced");
                 }
                 Look::Refused(what) => {
                     self.metrics.refused();
-                    tracing::warn!(%file, registry = %entry.settings.host, what, "authorities not replaced");
+                    tracing::warn!(name: crate::logs::names::AUTHORITIES_KEPT, %file, registry = %entry.settings.host, what, "authorities not replaced");
                 }
             }
         }
@@ -141,12 +141,12 @@ impl Hosts {
             Look::Same => false,
             Look::Replaced => {
                 self.metrics.replaced();
-                tracing::info!(%file, "docker configuration replaced");
+                tracing::info!(name: crate::logs::names::DOCKER_REPLACED, %file, "docker configuration replaced");
                 true
             }
             Look::Refused(what) => {
                 self.metrics.refused();
-                tracing::warn!(%file, what, "docker configuration not replaced");
+                tracing::warn!(name: crate::logs::names::DOCKER_KEPT, %file, what, "docker configuration not replaced");
                 false
             }
         }
@@ -225,7 +225,7 @@ impl Station<'_> {
             Ok((password, lost)) => {
                 if let Some(error) = lost {
                     self.hosts.metrics.refused();
-                    tracing::warn!(file = %path.display(), %error, "password not read; the last one is used");
+                    tracing::warn!(name: crate::logs::names::PASSWORD_KEPT, file = %path.display(), %error, "password not read; the last one is used");
                 }
                 let source = format!("user {name} of {}", self.key("username")).into();
                 let proof = Proof::Password(password.to_string());

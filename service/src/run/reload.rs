@@ -1,8 +1,10 @@
 //! The configuration while the process runs: looked at again, and the parts of it that may change are swapped as a whole.
 //!
-//! `policy`, `validators` and `resolve` take effect at once: a review goes through the generation that it began with, to its end. What else
-//! changed is named and waits for a restart. A file that cannot be used changes nothing and is named once.
+//! `policy`, `validators`, `resolve`, `replicas.allow` and `replicas.rate` take effect at once: a review goes through the generation that
+//! it began with, to its end. What else changed is named and waits for a restart. A file that cannot be used changes nothing and is named
+//! once.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,11 +19,12 @@ use tokio::task::JoinSet;
 use super::Options;
 use super::followed::Followed;
 use super::owners::FromCluster;
-use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Owners, Pipeline, Policy, Resolver, Validation};
-use crate::config::{Config, Transport};
+use crate::admission::{Current, Metrics as AdmissionMetrics, Owners, Pipeline, Policy, Resolver, Validation};
+use crate::config::{self, Config, Transport};
 use crate::edge::Probe;
 use crate::kube::{self, Cluster};
 use crate::registry::{Hosts, Metrics as RegistryMetrics, PullSecrets, Registry};
+use crate::replicas::Api;
 use crate::validator::{self, Approvals, Memory, Metrics as ValidationMetrics, Validators};
 use crate::wire::Proxies;
 
@@ -69,9 +72,9 @@ impl Metrics {
     }
 }
 
-/// The webhook's parts that a new configuration replaces.
-pub struct Webhook {
-    endpoint: Arc<Endpoint>,
+/// Admission's parts that a new configuration replaces; whoever brings reviews shares them.
+pub struct Admission {
+    current: Arc<Current>,
     client: Client,
     /// What validators have said; it outlives rules and keys, because what it knows is known for these alone.
     approvals: Arc<Approvals>,
@@ -94,10 +97,9 @@ struct Client {
     _followers: JoinSet<()>,
 }
 
-impl Webhook {
-    /// The webhook of `config`.
+impl Admission {
+    /// The admission of `config`.
     pub fn new(config: &Config, options: &Options, registry: &mut MetricsRegistry) -> anyhow::Result<Self> {
-        let settings = config.admission.as_ref().context("the section `admission` is missing")?;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
         let client = client(config, config.kubeconfig.as_deref(), &metrics, &registry_metrics)?;
@@ -108,14 +110,14 @@ impl Webhook {
         let owners = owners(config, &client);
         let parts = Parts { client: &client, approvals: &approvals, memory: &memory, owners: owners.as_ref() };
         let pipeline = pipeline(config, &parts, &metrics, options)?;
-        let endpoint = Arc::new(Endpoint::new(settings, pipeline));
+        let current = Current::new(pipeline);
         let options = options.clone();
-        Ok(Self { endpoint, client, approvals, memory, owners, metrics, validation_metrics, registry_metrics, options })
+        Ok(Self { current, client, approvals, memory, owners, metrics, validation_metrics, registry_metrics, options })
     }
 
-    /// Where reviews are answered.
-    pub fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
+    /// What answers reviews.
+    pub fn current(&self) -> &Arc<Current> {
+        &self.current
     }
 
     /// Changes to `fresh`; clients stay with all that they know when their settings do.
@@ -145,7 +147,7 @@ impl Webhook {
             self.client = made;
         }
         (self.approvals, self.owners) = (approvals, owners);
-        self.endpoint.replace(pipeline);
+        self.current.replace(pipeline);
         Ok(())
     }
 }
@@ -253,8 +255,10 @@ pub struct Reloader {
     pub running: Config,
     /// [`validator::trust`] of what runs.
     pub trust: String,
-    /// Absent in roles without one.
-    pub webhook: Option<Webhook>,
+    /// Absent in roles that look at no image.
+    pub admission: Option<Admission>,
+    /// Absent in roles without that API.
+    pub replicas: Option<Arc<Api>>,
     /// Where it is counted.
     pub metrics: Metrics,
     /// Where a person reads of it.
@@ -286,13 +290,13 @@ impl Reloader {
                 let sections = waiting.join(", ");
                 let note = || format!("changed in the file and waiting for a restart: {sections}");
                 if self.note((!waiting.is_empty()).then(note)) {
-                    tracing::warn!(sections, "the configuration has changes that need a restart");
+                    tracing::warn!(name: crate::logs::names::CONFIG_WAITS, sections, "the configuration has changes that need a restart");
                 }
             }
             Err(error) => {
                 self.metrics.last_succeeded.set(0);
                 if self.note(Some(format!("the file is refused, the old configuration stays: {error:#}"))) {
-                    tracing::error!(error = format!("{error:#}"), "configuration not replaced");
+                    tracing::error!(name: crate::logs::names::CONFIG_REFUSED, error = format!("{error:#}"), "configuration not replaced");
                 }
             }
         }
@@ -308,19 +312,38 @@ impl Reloader {
         let validators = shown(&self.running.validators) != shown(&fresh.validators) || self.trust != trust;
         let waiting = waiting(&self.running, &fresh);
         if policy || resolve || validators {
-            if let Some(webhook) = &mut self.webhook {
-                webhook.change(&self.running, &fresh)?;
+            if let Some(admission) = &mut self.admission {
+                admission.change(&self.running, &fresh)?;
             }
             self.running.policy = fresh.policy;
             self.running.resolve = fresh.resolve;
             self.running.validators = fresh.validators;
             self.running.documents = fresh.documents;
             self.trust = trust;
+        }
+        let replicas = self.take_replicas(fresh.replicas.as_ref());
+        if policy || resolve || validators || replicas {
             self.metrics.taken();
             let generation = self.metrics.generation.get();
-            tracing::info!(generation, policy, validators, resolve, "configuration replaced");
+            tracing::info!(
+                name: crate::logs::names::CONFIG_REPLACED, generation, policy, validators, resolve, replicas, "configuration replaced"
+            );
         }
         Ok(waiting)
+    }
+
+    /// Takes who may call the API over Deployments and how often; answers whether anything of that is new.
+    fn take_replicas(&mut self, fresh: Option<&config::Replicas>) -> bool {
+        let (Some(running), Some(fresh)) = (&mut self.running.replicas, fresh) else { return false };
+        if (&running.allow, running.rate) == (&fresh.allow, fresh.rate) {
+            return false;
+        }
+        running.allow = fresh.allow.clone();
+        running.rate = fresh.rate;
+        if let Some(api) = &self.replicas {
+            api.replace(&running.allow, running.rate);
+        }
+        true
     }
 
     /// Keeps `note`; answers whether it says something new.
@@ -338,6 +361,7 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
         // Named one by one, so that a new section has to be put somewhere.
         let Config {
             admission,
+            replicas,
             health,
             resolve: _,
             validators: _,
@@ -352,6 +376,7 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
         } = config;
         [
             ("admission", shown(admission)),
+            ("replicas", shown(&replicas.as_ref().map(without_what_is_taken))),
             ("health", shown(health)),
             ("kubernetes", shown(kubeconfig)),
             ("watch", shown(watch)),
@@ -362,6 +387,14 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
     };
     let pairs = sections(running).into_iter().zip(sections(fresh));
     pairs.filter(|(old, new)| old.1 != new.1).map(|(old, _)| old.0).collect()
+}
+
+/// The settings of the API over Deployments that are read at the start only.
+fn without_what_is_taken(settings: &config::Replicas) -> config::Replicas {
+    let one = NonZeroU32::MIN;
+    let bucket = config::Bucket { per_second: one, burst: one };
+    let rate = config::Rate { client: bucket, all: bucket };
+    config::Replicas { allow: config::Allow::default(), rate, ..settings.clone() }
 }
 
 /// Settings are compared by what they show: every one of them derives `Debug`, with all its fields.

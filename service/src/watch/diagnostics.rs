@@ -25,6 +25,9 @@ use crate::edge::Probe;
 /// of `/debug/watch`.
 const OBJECTS_MAX: usize = 50_000;
 
+/// A watch without a stream for longer is said to a person: between two streams lie a second and a list.
+const APART_NOTED: Duration = Duration::from_secs(5);
+
 /// One object, as the witness names it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -111,13 +114,29 @@ pub struct Diagnostics<K = Package> {
     listed: watch::Sender<bool>,
 }
 
+/// How the watch stands with the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Whether the first list is done.
+    pub listed: bool,
+    /// For how long there has been no stream; nothing while there is one.
+    pub apart: Option<Duration>,
+    /// How long ago the server was last heard of: a line, a byte, or a page of a list.
+    pub age: Duration,
+    /// The version up to which everything is known.
+    pub revision: Option<Box<str>>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+}
+
 struct State {
     progress: Instant,
+    /// Since when there is no stream.
+    apart: Option<Instant>,
     position: Option<Box<str>>,
     last_list: Option<Note>,
     last_error: Option<Note>,
     last_event: Option<Note>,
-    connected: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -154,11 +173,11 @@ impl<K: Kind> Diagnostics<K> {
     pub fn new(store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
+            apart: Some(Instant::now()),
             position: None,
             last_list: None,
             last_error: None,
             last_event: None,
-            connected: false,
         };
         // There from the start, so that an alert on them never looks at nothing.
         drop(metrics.lost.get_or_create(&Self::resource()));
@@ -175,6 +194,19 @@ impl<K: Kind> Diagnostics<K> {
     pub async fn first_list(&self) {
         // The sender lives as long as this.
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    /// How it stands with the API server now.
+    pub fn link(&self) -> Link {
+        let listed = self.is_listed();
+        let state = self.state.lock();
+        Link {
+            listed,
+            apart: state.apart.map(|since| since.elapsed()),
+            age: state.progress.elapsed(),
+            revision: state.position.clone(),
+            last_error: state.last_error.as_ref().map(|note| note.text.clone()),
+        }
     }
 
     pub(super) fn lost(&self, events: u64) {
@@ -199,17 +231,24 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn stream_opened(&self) {
+        tracing::debug!(name: crate::logs::names::WATCH_OPENED, resource = K::RESOURCE, "a stream began");
         let mut state = self.state.lock();
         state.progress = Instant::now();
-        state.connected = true;
+        state.apart = None;
     }
 
     pub(super) fn stream_ended(&self, how: &'static str) {
+        tracing::debug!(name: crate::logs::names::WATCH_ENDED, resource = K::RESOURCE, how, "a stream ended");
         self.metrics.streams.get_or_create(&Self::label(how)).inc();
-        self.state.lock().connected = false;
+        self.state.lock().apart.get_or_insert_with(Instant::now);
     }
 
     pub(super) fn applied_list(&self, reason: Reason, items: usize, events: usize) {
+        let (resource, why) = (K::RESOURCE, reason.name());
+        tracing::info!(
+            name: crate::logs::names::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
+            "a list was taken"
+        );
         self.metrics.relists.get_or_create(&Self::label(reason.name())).inc();
         let mut state = self.state.lock();
         state.progress = Instant::now();
@@ -219,7 +258,7 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn failed(&self, what: String) {
-        tracing::warn!(resource = K::RESOURCE, what, "watch");
+        tracing::warn!(name: crate::logs::names::WATCH_FAILED, resource = K::RESOURCE, what, "watch");
         self.state.lock().last_error = Some(note(what));
     }
 
@@ -232,6 +271,11 @@ impl<K: Kind> Diagnostics<K> {
         self.metrics.events.get_or_create(&Self::label(kind)).inc();
         self.metrics.objects.get_or_create(&Self::resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
         let object = &event.object;
+        tracing::debug!(
+            name: crate::logs::names::WATCH_CHANGED,
+            resource = K::RESOURCE, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
+            "an object changed"
+        );
         self.state.lock().last_event = Some(note(format!("{kind} {} {} {}", object.key, object.uid, object.version)));
     }
 }
@@ -251,6 +295,15 @@ impl<K: Kind> Probe for Diagnostics<K> {
         (!self.is_listed()).then(|| format!("the first list of {} is not done", K::RESOURCE))
     }
 
+    /// How old the view may be: where it has not been heard of the server for longer than a healthy stream is silent.
+    fn note(&self) -> Option<String> {
+        let link = self.link();
+        let apart = link.apart.filter(|apart| *apart > APART_NOTED && link.listed)?;
+        let (apart, age) = (apart.as_secs(), link.age.as_secs());
+        let why = link.last_error.map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("no stream for {apart} s, what is known is {age} s old{why}"))
+    }
+
     fn page(&self) -> Option<String> {
         let count = |family: &Family<WatchLabel, Counter>, kind| {
             family.get(&Self::label(kind)).map_or(0, |counter| counter.get())
@@ -260,7 +313,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         let state = self.state.lock();
         let page = Page {
             resource: K::RESOURCE,
-            connected: state.connected,
+            connected: state.apart.is_none(),
             listed: self.is_listed(),
             objects: self.store.len(),
             checksum,

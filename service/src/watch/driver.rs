@@ -73,6 +73,9 @@ pub struct Driver<K> {
     settling: Option<(Listing<K>, Instant)>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
+    /// What readers are told from a relist on, by a planted bug.
+    #[cfg(feature = "planted-bugs")]
+    stale: Arc<std::sync::OnceLock<Store<K>>>,
 }
 
 /// Why the stream loop woke up.
@@ -109,14 +112,17 @@ impl<K: Kind> Driver<K> {
             settling: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
+            #[cfg(feature = "planted-bugs")]
+            stale: Arc::default(),
         }
     }
 
     /// Switches a planted bug on.
     #[cfg(feature = "planted-bugs")]
     #[must_use]
-    pub fn with_planted(mut self, bug: Option<crate::planted::Bug>) -> Self {
+    pub fn with_planted(mut self, bug: Option<crate::planted::Bug>, stale: Arc<std::sync::OnceLock<Store<K>>>) -> Self {
         self.planted = bug;
+        self.stale = stale;
         self.machine.plant(bug);
         self
     }
@@ -153,6 +159,10 @@ impl<K: Kind> Driver<K> {
             }
         };
         let (version, items) = (listing.version.clone(), listing.items.len());
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::planted::Bug::ServesStaleAfterRelist) && reason != Reason::Start {
+            self.stale.get_or_init(|| self.parts.store.as_it_is());
+        }
         let mut events = Vec::new();
         let reason = match self.machine.list(listing, Instant::now().into_std(), &mut events) {
             Applied::Stale => return self.older(format!("list at {version} is older than what is known")).await,

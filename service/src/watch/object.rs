@@ -211,7 +211,12 @@ impl RawObject<'_> {
 
     /// `spec`, null when there is none or it cannot be read.
     pub fn spec(&self) -> Value {
-        parsed(self.spec).unwrap_or_default()
+        self.spec_as().unwrap_or_default()
+    }
+
+    /// `spec` as far as `T` reads it; nothing when there is none or it cannot be read so.
+    pub fn spec_as<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
+        parsed(self.spec)
     }
 
     /// `metadata.labels`.

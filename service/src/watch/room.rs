@@ -5,18 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::diagnostics::{Diagnostics, Metrics};
-use super::driver::{self, Driver};
+use super::informer::{Informer, Start};
 use super::lease::{Elector, Tenure};
 use super::object::Package;
 use super::reconcile::{self, Applied, Inbox, Term};
-use super::store::Store;
-use super::witness::{TargetError, Witness};
+use super::witness::TargetError;
 use crate::config::{self, Config};
 use crate::edge::Probe;
 use crate::kube::{Client, Cluster, KubeconfigError};
@@ -25,8 +22,6 @@ use crate::kube::{Client, Cluster, KubeconfigError};
 const FINISH_MAX: Duration = Duration::from_secs(3);
 /// Why the reconciler ends when it is told to.
 const STOPPED: &str = "the reconciler was stopped";
-/// How long the witness may take its queue at the end.
-const DELIVER_MAX: Duration = Duration::from_secs(3);
 
 /// What the environment, not the configuration, decides.
 #[derive(Debug, Clone, Default)]
@@ -54,11 +49,9 @@ pub enum Error {
 
 /// The running watch.
 pub struct Room {
-    packages: Arc<Diagnostics<Package>>,
-    policies: Arc<Diagnostics<Applied>>,
-    drivers: JoinSet<()>,
+    packages: Informer<Package>,
+    policies: Informer<Applied>,
     reconciliation: JoinSet<String>,
-    delivery: JoinSet<()>,
     follower: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -74,52 +67,33 @@ struct Reconciliation {
 
 impl Room {
     /// Starts to list and watch.
-    pub fn start(config: &Config, options: &Options, registry: &mut Registry) -> Result<Self, Error> {
+    pub fn start(config: &Config, options: &Options, metrics: &Metrics) -> Result<Self, Error> {
         let config::Resource::Packages = config.watch.resource;
         let cluster = Cluster::find(config.kubeconfig.as_deref())?;
         let pod_namespace = cluster.namespace.clone();
         let client = Arc::new(Client::new(cluster, config.watch.transport));
-        let metrics = Metrics::register(registry);
-        let settings = &config.watch;
-        // A stream may be silent for its limit, then back off, then open and list: beyond that nothing is under way.
-        let stall_limit = settings.silence_limit + settings.server_timeout + settings.backoff_max;
-        let mut delivery = JoinSet::new();
-        let witness = match &options.witness_url {
-            None => Witness::absent(),
-            Some(url) => {
-                let (witness, end) = Witness::new(url)?;
-                delivery.spawn(end.run());
-                witness
-            }
-        };
-        let (package_store, policy_store) = (Store::default(), Store::default());
-        let packages = Diagnostics::new(package_store.clone(), metrics.clone(), stall_limit);
-        let policies = Diagnostics::new(policy_store.clone(), metrics.clone(), stall_limit);
         let inbox = Arc::new(Inbox::default());
-        let mut drivers = JoinSet::new();
         let to_inbox = Arc::clone(&inbox);
-        let driver = Driver::new(driver::Parts {
-            settings: settings.clone(),
+        let packages = Informer::start(Start {
+            settings: &config.watch,
             client: Arc::clone(&client),
-            store: package_store.clone(),
-            diagnostics: Arc::clone(&packages),
-            witness,
+            metrics,
+            witness_url: options.witness_url.as_deref(),
             sink: Box::new(move |event| to_inbox.package(event)),
-        });
-        #[cfg(feature = "planted-bugs")]
-        let driver = driver.with_planted(options.planted);
-        drivers.spawn(driver.run());
+            #[cfg(feature = "planted-bugs")]
+            planted: options.planted,
+        })?;
         let to_inbox = Arc::clone(&inbox);
-        let driver = Driver::new(driver::Parts {
-            settings: settings.clone(),
+        let policies = Informer::start(Start {
+            settings: &config.watch,
             client: Arc::clone(&client),
-            store: policy_store.clone(),
-            diagnostics: Arc::clone(&policies),
+            metrics,
             // Who asks for a witness judges the view of packages; policies are our own affair.
-            witness: Witness::absent(),
+            witness_url: None,
             sink: Box::new(move |event| to_inbox.policy(event)),
-        });
-        drivers.spawn(driver.run());
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        })?;
         let stop = CancellationToken::new();
         let mut follower = JoinSet::new();
         follower.spawn(Arc::clone(&client).follow_files());
@@ -127,39 +101,39 @@ impl Room {
         let parts = reconcile::Parts {
             settings: config.reconcile.clone(),
             client,
-            packages: package_store,
-            policies: policy_store,
+            packages: packages.view().store().clone(),
+            policies: policies.view().store().clone(),
             inbox,
-            metrics,
+            metrics: metrics.clone(),
             #[cfg(feature = "planted-bugs")]
             planted: options.planted,
         };
         let work = Reconciliation {
             parts,
-            packages: Arc::clone(&packages),
-            policies: Arc::clone(&policies),
+            packages: Arc::clone(packages.view().diagnostics()),
+            policies: Arc::clone(policies.view().diagnostics()),
             elector,
             stop: stop.clone(),
         };
         let mut reconciliation = JoinSet::new();
         reconciliation.spawn(work.run());
-        Ok(Self { packages, policies, drivers, reconciliation, delivery, follower, stop })
+        Ok(Self { packages, policies, reconciliation, follower, stop })
     }
 
     /// What the watches say about themselves.
     pub fn probes(&self) -> [Arc<dyn Probe>; 2] {
-        [Arc::clone(&self.packages) as Arc<dyn Probe>, Arc::clone(&self.policies) as Arc<dyn Probe>]
+        [self.packages.probe(), self.policies.probe()]
     }
 
     /// Waits until a task ends that never should; answers why.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
-            Some(ended) = self.drivers.join_next() => ("a driver", ended),
+            why = self.packages.broken() => return why,
+            why = self.policies.broken() => return why,
             Some(ended) = self.reconciliation.join_next() => match ended {
                 Ok(why) => return why,
                 Err(error) => ("the reconciler", Err(error)),
             },
-            Some(ended) = self.delivery.join_next() => ("the witness", ended),
             Some(ended) = self.follower.join_next() => ("the reader of the connection's files", ended),
         };
         match ended {
@@ -170,13 +144,11 @@ impl Room {
 
     /// Stops watching, lets the workers finish what they hold, and delivers the last observations.
     pub async fn stop(mut self) {
-        self.drivers.shutdown().await;
+        self.packages.stop().await;
+        self.policies.stop().await;
         self.stop.cancel();
         while self.reconciliation.join_next().await.is_some() {}
-        // The driver held the last entrance to the queue, so the delivery ends when it is empty.
-        if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!("the witness did not take the last observations in time");
-        }
+        self.packages.delivered().await;
     }
 }
 
@@ -217,7 +189,7 @@ impl Reconciliation {
                 why = term.broken() => return why,
                 why = elector.hold() => {
                     term.cut().await;
-                    tracing::warn!(why, "this replica does not lead any more");
+                    tracing::warn!(name: crate::logs::names::LEASE_LOST, why, "this replica does not lead any more");
                 }
                 () = self.stop.cancelled() => {
                     // Nobody else may begin before the last write is done: the lease is given back after it.

@@ -3,6 +3,7 @@
 //! Shared between the watch (the only writer) and its readers. The lock is held for single map operations only.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -55,6 +56,13 @@ impl<K> Store<K> {
         self.objects.read().len()
     }
 
+    /// At most `max` objects whose keys are after `after`, in the order of the keys.
+    pub fn after(&self, after: Option<&Key>, max: usize) -> Vec<Arc<Object<K>>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let objects = self.objects.read();
+        objects.range::<Key, _>((from, Bound::Unbounded)).take(max).map(|(_, object)| Arc::clone(object)).collect()
+    }
+
     /// Everything, in the order of the keys.
     pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
@@ -96,6 +104,11 @@ impl<K> Store<K> {
 /// The store that goes stale.
 #[cfg(feature = "planted-bugs")]
 impl<K> Store<K> {
+    /// Stays as it is now for whoever has the answer; the watch goes on with the store itself.
+    pub(super) fn as_it_is(&self) -> Self {
+        Self { objects: Arc::new(RwLock::new(self.objects.read().clone())), stale: Arc::default() }
+    }
+
     /// The object at `key` stays as it is now in all that the store says of itself; the watch goes on with what is known.
     pub(super) fn freeze(&self, key: &Key) {
         let Some(object) = self.object(key) else { return };

@@ -126,12 +126,12 @@ impl Delivery {
             while let Err(why) = self.post(body.clone()).await {
                 // Said once for each outage: it is tried five times a second.
                 if !std::mem::replace(&mut down, true) {
-                    tracing::warn!(why, "the witness does not take observations; the watch waits for it");
+                    tracing::warn!(name: crate::logs::names::WITNESS_AWAY, why, "the witness does not take observations; the watch waits for it");
                 }
                 if self.queue.is_closed()
                     && *last_try.get_or_insert_with(|| Instant::now() + FLUSH_MAX) < Instant::now()
                 {
-                    tracing::warn!(lines = self.queue.len(), "the witness did not take the last observations");
+                    tracing::warn!(name: crate::logs::names::WITNESS_LEFT, lines = self.queue.len(), "the witness did not take the last observations");
                     return;
                 }
                 tokio::time::sleep(RETRY_PAUSE).await;

@@ -64,7 +64,7 @@ impl Http1 {
         let (sender, connection) = builder.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(io)).await?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::trace!(%error, "connection ended");
+                tracing::trace!(name: crate::logs::names::WIRE_ENDED, %error, "connection ended");
             }
         });
         Ok((Self { sender, _driver: AbortOnDropHandle::new(driver) }, peer))
@@ -96,7 +96,7 @@ impl Http2 {
             .await?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::trace!(%error, "connection ended");
+                tracing::trace!(name: crate::logs::names::WIRE_ENDED, %error, "connection ended");
             }
         });
         Ok(Self { sender, _driver: AbortOnDropHandle::new(driver) })

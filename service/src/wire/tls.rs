@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 /// Files that hold the system's authorities on the usual distributions, tried in this order.
 const SYSTEM_BUNDLES: [&str; 4] = [
@@ -41,6 +41,9 @@ pub enum TlsError {
     /// Text without a usable certificate.
     #[error("no certificate: {0}")]
     Certificate(String),
+    /// Text without a usable revocation list.
+    #[error("no revocation list: {0}")]
+    RevocationList(String),
     /// Text without a usable private key.
     #[error("no private key: {0}")]
     Key(String),
@@ -59,6 +62,13 @@ pub fn certificates_from_pem(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|error| TlsError::Certificate(error.to_string()))?;
     if found.is_empty() { Err(TlsError::Certificate("the PEM text holds none".into())) } else { Ok(found) }
+}
+
+/// All revocation lists of a PEM text, at least one.
+pub fn revocation_lists_from_pem(pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
+    let found = found.map_err(|error| TlsError::RevocationList(error.to_string()))?;
+    if found.is_empty() { Err(TlsError::RevocationList("the PEM text holds none".into())) } else { Ok(found) }
 }
 
 /// The first private key of a PEM text.

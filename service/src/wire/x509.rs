@@ -4,8 +4,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustls_pki_types::CertificateDer;
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_cert::Certificate;
+use x509_cert::crl::CertificateList;
 use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, Utf8StringRef};
 use x509_cert::der::oid::db::rfc4519::CN;
 use x509_cert::der::{Any, Decode as _, Tag, Tagged as _};
@@ -20,6 +21,8 @@ const NAMES_MAX: usize = 64;
 pub struct Facts {
     /// The common name, then DNS names, URIs and mail addresses, as written; at most 64.
     pub names: Vec<String>,
+    /// How many of `names`, from the first, are common names: those are text that an authority need not have checked.
+    pub common_names: usize,
     /// First moment of its validity.
     pub not_before: SystemTime,
     /// Last moment of its validity.
@@ -31,13 +34,33 @@ impl Facts {
     pub fn is_expired(&self, now: SystemTime) -> bool {
         now > self.not_after
     }
+
+    /// DNS names, URIs and mail addresses, as written.
+    pub fn alternative_names(&self) -> &[String] {
+        &self.names[self.common_names..]
+    }
+
+    /// Who it is for logs and accounts: the first alternative name, without one `CN=` and the common name.
+    pub fn identity(&self) -> String {
+        match (self.alternative_names().first(), self.names.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some(common)) => format!("CN={common}"),
+            (None, None) => "(no name)".into(),
+        }
+    }
+
+    /// For how long it is valid in all.
+    pub fn lifetime(&self) -> Duration {
+        self.not_after.duration_since(self.not_before).unwrap_or_default()
+    }
 }
 
 /// Reads `certificate`; `None` when it is no X.509 certificate.
 pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     let certificate = Certificate::from_der(certificate).ok()?.tbs_certificate;
     let subject = certificate.subject.0.iter().flat_map(|part| part.0.iter());
-    let common = subject.filter(|part| part.oid == CN).filter_map(|part| text(&part.value));
+    let common: Vec<_> = subject.filter(|part| part.oid == CN).filter_map(|part| text(&part.value)).collect();
+    let common_names = common.len().min(NAMES_MAX);
     let alternative = certificate.get::<SubjectAltName>().ok().flatten().map(|(_, names)| names.0).unwrap_or_default();
     let alternative = alternative.into_iter().filter_map(|name| match name {
         GeneralName::DnsName(name) | GeneralName::Rfc822Name(name) | GeneralName::UniformResourceIdentifier(name) => {
@@ -47,7 +70,8 @@ pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     });
     let at = |time: x509_cert::time::Time| UNIX_EPOCH + time.to_unix_duration();
     Some(Facts {
-        names: common.chain(alternative).take(NAMES_MAX).collect(),
+        names: common.into_iter().chain(alternative).take(NAMES_MAX).collect(),
+        common_names,
         not_before: at(certificate.validity.not_before),
         not_after: at(certificate.validity.not_after),
     })
@@ -58,6 +82,12 @@ pub fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let first = chain.iter().filter_map(|certificate| facts(certificate)).map(|facts| facts.not_after).min()?;
     let since = first.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since.as_secs()).ok()
+}
+
+/// The first moment at which one of `lists` is out of date; `None` when there is none, or none of them says.
+pub fn lists_end(lists: &[CertificateRevocationListDer<'_>]) -> Option<SystemTime> {
+    let ends = lists.iter().filter_map(|list| CertificateList::from_der(list).ok()?.tbs_cert_list.next_update);
+    ends.map(|time| UNIX_EPOCH + time.to_unix_duration()).min()
 }
 
 fn text(value: &Any) -> Option<String> {
@@ -82,6 +112,8 @@ mod tests {
         let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
         let facts = facts(certificate.der()).unwrap();
         assert_eq!(facts.names, ["kube-apiserver", "api.local"]);
+        assert_eq!((facts.alternative_names(), &*facts.identity()), (&["api.local".to_owned()][..], "api.local"));
+        assert_eq!(facts.lifetime(), Duration::from_hours(366 * 24));
         assert_eq!(expiry(&[certificate.der().clone()]), Some(1_609_459_200));
         assert!(facts.is_expired(SystemTime::now()));
         assert!(!facts.is_expired(facts.not_after));

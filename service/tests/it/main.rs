@@ -14,6 +14,7 @@ mod operations;
 mod planted;
 mod proxy;
 mod reconcile;
+mod replicas;
 mod review;
 mod support;
 #[cfg(feature = "verify")]

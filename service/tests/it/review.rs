@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use service::admission::{Endpoint, Metrics, Pipeline, Policy, Resolver, Source};
+use service::admission::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source};
 use service::config::Config;
 use service::edge::Accounts;
 use service::registry::{Keyring, Reference};
@@ -361,7 +361,7 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
     let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Panicking), Arc::clone(&metrics)));
     let policy = Arc::new(Policy::new(&config));
     let pipeline = Pipeline::new(policy, resolver, Arc::clone(&metrics));
-    (Arc::new(Endpoint::new(&config.admission.unwrap(), pipeline)), metrics)
+    (Arc::new(Endpoint::new(&config.admission.unwrap(), Current::new(pipeline))), metrics)
 }
 
 async fn serve(endpoint: &Arc<Endpoint>, images: &[&str]) -> (u16, String) {

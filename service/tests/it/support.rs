@@ -1,6 +1,7 @@
 //! What the tests share: a server that answers with a function, a service on free ports, and patience with a deadline.
 
 pub mod api;
+pub mod deployments;
 pub mod raw;
 pub mod registry;
 #[cfg(feature = "verify")]

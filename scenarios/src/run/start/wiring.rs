@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use crate::run::attach::{Handed, Who};
+use crate::run::calls::Door;
 use crate::run::ready::{Port, Ready};
 use crate::run::world::{World, free_port};
 use crate::run::{Options, registration};
@@ -34,6 +35,8 @@ pub(in crate::run) struct Again<'a> {
     pub(in crate::run) health: Option<SocketAddr>,
     /// Where it is to show its metrics, if the scenario leaves that to the harness.
     pub(super) metrics: Option<u16>,
+    /// Where it offers its API over Deployments, if the scenario calls.
+    pub(super) door: Option<Door>,
 }
 
 /// Where reviews are sent.
@@ -108,7 +111,7 @@ impl Again<'_> {
         let (options, scenario) = (self.options, &self.options.source.scenario);
         let webhook = webhook(scenario)?;
         let (mut launches, ready) = match scenario.subject.kind {
-            SubjectKind::Service => service(options, world, webhook)?,
+            SubjectKind::Service => service(options, world, webhook, self.door.as_ref())?,
             SubjectKind::Command => command(options, world, webhook)?,
             SubjectKind::Attach => {
                 // Before there is a folder for the record.
@@ -161,7 +164,12 @@ fn webhook(scenario: &Scenario) -> Result<Option<SocketAddr>> {
     }
 }
 
-fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Vec<Launch>, Ready)> {
+fn service(
+    options: &Options,
+    world: &World,
+    webhook: Option<SocketAddr>,
+    door: Option<&Door>,
+) -> Result<(Vec<Launch>, Ready)> {
     let scenario = &options.source.scenario;
     let Some(program) = &options.service else { bail!("no service binary was named") };
     let admission = webhook.context("the service has no admission address")?;
@@ -176,6 +184,7 @@ fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         registry: world.registry.host(),
         endpoint: world.registry.address(),
         login: login.as_ref().map(|login| (login.name.as_str(), login.password.as_path())),
+        replicas: door.map(Door::section),
     };
     let config = subject::service::configuration(&scenario.subject, &options.source.directory, &wiring)?;
     // Each process has its own: one that is going must not follow the addresses of the next.

@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use super::*;
+use crate::wire::certificates_from_pem;
+
+const LABELS: Labels = Labels { check: "certificate", server: "server", client_ca: "client-ca", revoked: "revoked" };
 
 fn files(folder: &Path) -> Files {
     let (certificate, key) = (folder.join("tls.crt"), folder.join("tls.key"));
-    Files { certificate, key, client_ca: None, client_names: Vec::new() }
+    Files { certificate, key, ..Files::default() }
 }
 
 /// Writes a fresh pair that ends in `year` and answers certificate and key.
@@ -32,7 +35,7 @@ fn of(pem: &str) -> Vec<CertificateDer<'static>> {
 async fn a_new_pair_is_taken_and_half_a_pair_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _) = write(folder.path(), 2090);
-    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
+    let tls = ServerTls::load(files(folder.path()), LABELS, Certificates::default()).unwrap();
     let (look, looks) = watch::channel(0);
     let follower = tokio::spawn(Arc::clone(&tls).follow_files(looks));
     assert_eq!(chain(&tls), of(&first));
@@ -66,7 +69,7 @@ async fn a_volume_that_is_swapped_as_kubelet_does_is_followed() {
     for name in ["tls.crt", "tls.key"] {
         std::os::unix::fs::symlink(Path::new("..data").join(name), folder.path().join(name)).unwrap();
     }
-    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
+    let tls = ServerTls::load(files(folder.path()), LABELS, Certificates::default()).unwrap();
     let ends = tls.metrics.of("server").get();
     let (_look, looks) = watch::channel(0);
     let follower = tokio::spawn(Arc::clone(&tls).follow_files(looks));
@@ -84,7 +87,7 @@ fn a_key_of_another_certificate_is_refused() {
     let (first, _) = write(folder.path(), 2090);
     write(folder.path(), 2090);
     std::fs::write(folder.path().join("tls.crt"), first).unwrap();
-    let error = ServerTls::load(files(folder.path()), Certificates::default()).unwrap_err();
+    let error = ServerTls::load(files(folder.path()), LABELS, Certificates::default()).unwrap_err();
     assert!(matches!(error, CertificateError::Mismatch { .. }), "{error}");
 }
 
@@ -94,7 +97,8 @@ fn an_authority_file_without_a_certificate_is_refused() {
     write(folder.path(), 2090);
     std::fs::write(folder.path().join("ca.crt"), "nothing").unwrap();
     let error = ServerTls::load(
-        Files { client_ca: Some(folder.path().join("ca.crt")), ..files(folder.path()) },
+        Files { client_cas: vec![folder.path().join("ca.crt")], ..files(folder.path()) },
+        LABELS,
         Certificates::default(),
     );
     assert!(error.unwrap_err().to_string().ends_with("ca.crt: no certificate: the PEM text holds none"));
@@ -104,10 +108,28 @@ fn an_authority_file_without_a_certificate_is_refused() {
 fn an_expired_certificate_is_not_ready_and_not_dead() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 2090);
-    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
+    let tls = ServerTls::load(files(folder.path()), LABELS, Certificates::default()).unwrap();
     assert_eq!(tls.unready(), None);
     write(folder.path(), 2020);
-    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
+    let tls = ServerTls::load(files(folder.path()), LABELS, Certificates::default()).unwrap();
     assert!(tls.unready().unwrap().ends_with("tls.crt has expired: replace it"));
     assert_eq!(tls.dead(), None);
+}
+
+#[test]
+fn a_key_that_everybody_may_read_is_refused_where_that_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), 2090);
+    let key = folder.path().join("tls.key");
+    let strict = || Files { rules: Rules { private_key: true, ..Rules::default() }, ..files(folder.path()) };
+    for (mode, fits) in [(0o400, true), (0o440, true), (0o444, false), (0o601, false), (0o644, false)] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let loaded = ServerTls::load(strict(), LABELS, Certificates::default());
+        match loaded {
+            Ok(_) => assert!(fits, "{mode:o}"),
+            Err(error) => assert!(!fits && matches!(error, CertificateError::Exposed { .. }), "{mode:o}: {error}"),
+        }
+    }
+    assert!(ServerTls::load(files(folder.path()), LABELS, Certificates::default()).is_ok(), "0644, and nobody minds");
 }

@@ -163,7 +163,7 @@ impl Api {
         });
         let path = format!("/api/v1/namespaces/{namespace}/events");
         if let Err(error) = self.client.write(Write::Create, &path, &body).await {
-            tracing::debug!(package = %object.key, %error, "event not written");
+            tracing::debug!(name: crate::logs::names::EVENT_LOST, package = %object.key, %error, "event not written");
         }
     }
 

@@ -97,7 +97,7 @@ impl Reconciler {
                 Ok(Verdict::Settled) => self.orphans.settle(&uid),
                 Ok(Verdict::Open) => self.orphans.postpone(&uid, suspect),
                 Err(error) => {
-                    tracing::warn!(%uid, %error, "policies of a package that is gone were not removed");
+                    tracing::warn!(name: crate::logs::names::ORPHANS_FAILED, %uid, %error, "policies of a package that is gone were not removed");
                     self.orphans.postpone(&uid, suspect);
                 }
             }
@@ -120,7 +120,7 @@ impl Reconciler {
             if !self.tenure.holds() {
                 return Ok(Verdict::Open);
             }
-            tracing::info!(policy = %policy.key, %uid, "the package of this policy is gone: removed");
+            tracing::info!(name: crate::logs::names::ORPHAN_REMOVED, policy = %policy.key, %uid, "the package of this policy is gone: removed");
             self.api.delete_policy(policy).await?;
             self.count("orphaned");
         }

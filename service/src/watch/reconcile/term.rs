@@ -90,7 +90,7 @@ impl<'a> Term<'a> {
         self.reconciler.queue.close();
         self.sweeper.shutdown().await;
         if timeout(max, async { while self.workers.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!("the reconciler was stopped with work under way");
+            tracing::warn!(name: crate::logs::names::RECONCILE_CUT, "the reconciler was stopped with work under way");
         }
         self.cut().await;
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Passes on what a logger writes, one event a call.
-pub(crate) struct Lines<W>(pub(crate) W);
+pub(super) struct Lines<W>(pub(super) W);
 
 impl<W: Write> Write for Lines<W> {
     /// One event, with the line end behind it.

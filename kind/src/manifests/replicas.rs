@@ -1,0 +1,50 @@
+//! The API over Deployments as it is installed: a kustomization of its own, because who wants reviews need not want it.
+//!
+//! Owns the files of the three folders below `kind/manifests/`. Nothing of them is applied by a run.
+
+use serde_json::{Value, json};
+
+use super::{Error, objects};
+
+/// The folder that stands alone: name and text, in the order of application.
+pub const REPLICAS: [(&str, &str); 6] = [
+    ("namespace.yaml", include_str!("../../manifests/replicas/namespace.yaml")),
+    ("rbac.yaml", include_str!("../../manifests/replicas/rbac.yaml")),
+    ("network-policy.yaml", include_str!("../../manifests/replicas/network-policy.yaml")),
+    ("service.yaml", include_str!("../../manifests/replicas/service.yaml")),
+    ("deployment.yaml", include_str!("../../manifests/replicas/deployment.yaml")),
+    ("pod-disruption-budget.yaml", include_str!("../../manifests/replicas/pod-disruption-budget.yaml")),
+];
+/// What setting images needs besides.
+pub const REPLICAS_IMAGES: &str = include_str!("../../manifests/replicas-images/rbac.yaml");
+/// What cert-manager is asked for.
+pub const REPLICAS_CERTIFICATES: &str = include_str!("../../manifests/replicas-cert-manager/certificates.yaml");
+
+/// Namespace and name of the account of the API over Deployments.
+pub const REPLICAS_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-replicas");
+
+/// Namespace, account, roles and bindings of the API over Deployments, in the order of application; with `images` those for
+/// setting images too.
+pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
+    let [(_, namespace), (_, rbac), ..] = REPLICAS;
+    let mut all = objects("replicas/namespace.yaml", namespace)?;
+    all.extend(objects("replicas/rbac.yaml", rbac)?);
+    if images {
+        all.extend(objects("replicas-images/rbac.yaml", REPLICAS_IMAGES)?);
+    }
+    Ok(all)
+}
+
+/// The roles of the API over Deployments, bound to the account of a process that runs all roles.
+pub fn replicas_roles_of_all() -> Result<Vec<Value>, Error> {
+    let mut all = replicas_rights(false)?;
+    all.retain(|object| !matches!(object["kind"].as_str(), Some("Namespace" | "ServiceAccount")));
+    let (namespace, name) = super::ALL_ROLES_ACCOUNT;
+    for binding in all.iter_mut().filter(|object| object["subjects"].is_array()) {
+        binding["subjects"] = json!([{"kind": "ServiceAccount", "name": name, "namespace": namespace}]);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Load on an API over Deployments: counts are read and set through the subject, and by others past it, in the open loop.
+//!
+//! The path of a call: [`Plan`] makes an exact stream of (time, operation); a pacing thread hands each over when it is due; a worker
+//! makes the call with the certificate that it is for. What is right is known from the control plane alone: an [`Audit`] of the
+//! Deployments tells every count that was committed and when, and [`Oracle`] compares each answer with it. So nothing of the subject is
+//! believed, and nothing of it but its HTTP is needed.
+//!
+//! Every count that is written is another one, so an answer tells which write it has seen.
+
+mod config;
+mod interval;
+mod oracle;
+mod plan;
+mod worker;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::audit::{self, Audit};
+use crate::churn::{self, Api};
+use crate::pace::{Counts as Paced, Pacer};
+use interval::Recorder;
+use worker::{Command, Worker};
+
+pub use config::{Config, Mix};
+pub use interval::{Counts, Interval};
+pub use plan::Plan;
+
+/// Calls that the pacing thread may hand over before the worker takes one.
+const QUEUE: usize = 1024;
+const COMMANDS: usize = 4;
+
+/// Where the subject is, and who calls it.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Such as `https://127.0.0.1:8444`.
+    pub url: String,
+    /// Who signed the server's certificate, PEM.
+    pub ca_pem: String,
+    /// Who may call: chain and key, PEM.
+    pub client: Identity,
+    /// Who must not be let in.
+    pub intruders: Vec<Intruder>,
+}
+
+/// A certificate with its key, PEM.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The chain.
+    pub certificate_pem: String,
+    /// The key.
+    pub key_pem: String,
+}
+
+/// Somebody who must be refused.
+#[derive(Debug, Clone)]
+pub struct Intruder {
+    /// What is wrong with it: `revoked`.
+    pub name: String,
+    /// What it shows; nothing at all, perhaps.
+    pub identity: Option<Identity>,
+}
+
+/// Why there is no load.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address or the certificates.
+    #[error("start the calls: {problem}")]
+    Target {
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// A key of the section.
+    #[error("api.{key}: {problem}")]
+    Config {
+        /// The key.
+        key: &'static str,
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// The Deployments could not be made.
+    #[error("make the deployments that are called for: {problem}")]
+    Fill {
+        /// What the control plane said.
+        problem: String,
+    },
+    /// The control plane could not be watched.
+    #[error(transparent)]
+    Audit(#[from] audit::Error),
+    /// The operating system refused a thread or a runtime.
+    #[error("start the threads of the calls: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Calls under way. Dropping it ends them; the Deployments stay.
+#[derive(Debug)]
+pub struct Load {
+    pacer: Option<Pacer>,
+    worker: Option<std::thread::JoinHandle<()>>,
+    commands: mpsc::Sender<Command>,
+    /// Dropped to end the worker at once, whatever it is waiting for.
+    alive: Option<oneshot::Sender<()>>,
+    shared: Arc<Shared>,
+}
+
+/// Shared between the threads.
+#[derive(Debug, Default)]
+struct Shared {
+    paced: Arc<Paced>,
+    recorder: Mutex<Recorder>,
+}
+
+/// The Deployments exist and are watched; nothing is called yet.
+#[derive(Debug)]
+pub struct Filled {
+    plan: Plan,
+    api: Api,
+    audit: Audit,
+}
+
+impl Load {
+    /// Makes the Deployments of the plan and begins to watch them.
+    pub async fn fill(plan: Plan, api: &Api) -> Result<Filled, Error> {
+        worker::fill(&plan, api).await.map_err(|problem| Error::Fill { problem })?;
+        let mut config = audit::Config::new(api.clone(), plan::RESOURCE);
+        config.fields = vec!["/spec/replicas".to_owned()];
+        let audit = Audit::start(config).await?;
+        Ok(Filled { plan, api: api.clone(), audit })
+    }
+
+    /// Makes the planned calls from `begin` on.
+    pub fn begin(filled: Filled, target: &Target, begin: Instant) -> Result<Self, Error> {
+        let Filled { plan, api, audit } = filled;
+        let shared = Arc::new(Shared::default());
+        let worker = Worker::new(&plan, target, &api, audit, Arc::clone(&shared))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (out, due) = mpsc::channel(QUEUE);
+        let (commands, queue) = mpsc::channel(COMMANDS);
+        let (alive, dropped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("calls-worker".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = worker.run(due, queue) => {}
+                    _ = dropped => {}
+                }
+            });
+        })?;
+        let mut load = Self { pacer: None, worker: Some(thread), commands, alive: Some(alive), shared };
+        let paced = Arc::clone(&load.shared.paced);
+        load.pacer = Some(Pacer::start("calls-pacer", begin, plan.operations(), out, paced)?);
+        Ok(load)
+    }
+
+    /// What was counted and measured since the last call. Cheap: recorders are swapped.
+    pub fn take(&self) -> Interval {
+        let full = std::mem::take(&mut *self.shared.recorder.lock());
+        full.finish(self.shared.paced.take())
+    }
+
+    /// Plans no further call, lets calls end for so long, and judges what was answered. Take the last interval afterwards.
+    pub async fn stop(&mut self, drain: Duration) {
+        self.pacer = None;
+        let (reply, done) = oneshot::channel();
+        if self.commands.send(Command::Stop(Instant::now() + drain, reply)).await.is_ok() {
+            // An error means that the worker is gone: its panic has been printed.
+            let _ = done.await;
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.pacer = None;
+        self.alive = None;
+        if let Some(worker) = self.worker.take() {
+            // A panic there has been printed by the panic hook.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl From<churn::Error> for Error {
+    fn from(error: churn::Error) -> Self {
+        Self::Target { problem: error.to_string() }
+    }
+}

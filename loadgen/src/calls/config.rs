@@ -1,0 +1,95 @@
+//! What a scenario says about calls, and the checks that refuse nonsense before anything starts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Rate, Span};
+
+use super::Error;
+use crate::Arrivals;
+
+/// The highest rate of one worker: beyond it the plan is a typing error.
+const HIGHEST_RATE: f64 = 20_000.0;
+/// Making more takes longer than a short run lasts.
+const DEPLOYMENTS_MAX: u32 = 100_000;
+/// Enough to tell Deployments apart, and few enough that each is read often.
+const DEFAULT_DEPLOYMENTS: u32 = 50;
+/// As long as kubectl waits.
+const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
+
+/// Calls of an API over Deployments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Config {
+    /// Calls per second, those of others past the subject and of intruders included.
+    pub rate: Rate,
+    /// How calls are spread over time.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Deployments that exist before the subject starts, 1 to 100,000. Their counts are what is read and set.
+    #[serde(default = "default_deployments")]
+    pub deployments: u32,
+    /// What is done, in relative weights.
+    #[serde(default)]
+    pub mix: Mix,
+    /// How long a call may take.
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+}
+
+/// Relative weights of what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Mix {
+    /// The count of one Deployment is read.
+    pub get: u32,
+    /// It is set through the subject.
+    pub set: u32,
+    /// All are listed, a page of at most a thousand.
+    pub list: u32,
+    /// It is set by somebody else, past the subject.
+    pub other: u32,
+    /// Somebody calls who must be refused: without a certificate, or with one that was revoked, has expired, is not valid yet, is not for
+    /// clients, or is of another authority.
+    pub intruder: u32,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self { get: 20, set: 2, list: 1, other: 2, intruder: 0 }
+    }
+}
+
+impl Mix {
+    pub(super) fn weights(self) -> [u32; 5] {
+        [self.get, self.set, self.list, self.other, self.intruder]
+    }
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let bad = |key, problem: String| Err(Error::Config { key, problem });
+        let rate = self.rate.as_per_second();
+        if !(rate > 0.0 && rate <= HIGHEST_RATE) {
+            return bad("rate", format!("{} is out of range: above 0 and at most {HIGHEST_RATE}/s", self.rate));
+        }
+        if !(1..=DEPLOYMENTS_MAX).contains(&self.deployments) {
+            return bad("deployments", format!("{} is out of range: 1 to {DEPLOYMENTS_MAX}", self.deployments));
+        }
+        let Mix { get, list, .. } = self.mix;
+        if get == 0 && list == 0 {
+            return bad("mix", "nothing is read: write for example {get: 20, set: 2}".to_owned());
+        }
+        if self.timeout.0.is_zero() {
+            return bad("timeout", "must be longer than zero".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn default_deployments() -> u32 {
+    DEFAULT_DEPLOYMENTS
+}
+
+fn default_timeout() -> Span {
+    DEFAULT_TIMEOUT
+}

@@ -1,0 +1,139 @@
+//! What the calls counted and measured since the last look. The worker writes, `take` swaps.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::oracle::Found;
+use crate::examples::Examples;
+use crate::histogram;
+use crate::wire::Failure;
+
+/// What became of calls, as numbers that add up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls whose planned time has come.
+    pub planned: u64,
+    /// Calls that were made.
+    pub sent: u64,
+    /// Calls dropped unsent, because too many were under way or the worker was behind.
+    pub overflow: u64,
+    /// Answered with success: counts that were read, and lists.
+    pub read: u64,
+    /// Counts that were set.
+    pub set: u64,
+    /// Calls of those who may call that were not answered with success.
+    pub errors: u64,
+    /// Counts that were set by others, past the subject.
+    pub by_others: u64,
+    /// Those that the control plane refused: not the subject's fault.
+    pub others_failed: u64,
+    /// Calls of those who must be refused, that were.
+    pub turned_away: u64,
+    /// Calls of those who must be refused, that were let in.
+    pub let_in: u64,
+    /// Counts that an answer told, and that were compared with what was committed.
+    pub judged: u64,
+    /// Of these, those that were never committed.
+    pub wrong: u64,
+    /// Counts that were said to be set and never were.
+    pub lost: u64,
+    /// Answers that could not be judged.
+    pub unjudged: u64,
+    /// Calls cut off when the load was stopped and the drain time was over.
+    pub abandoned: u64,
+}
+
+/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// What became of how many calls.
+    pub counts: Counts,
+    /// From the planned time to the end of the answer: counts and lists that were read.
+    pub read: Histogram<u64>,
+    /// The same of counts that were set.
+    pub set: Histogram<u64>,
+    /// From the planned time to the real start: the generator's own fault.
+    pub lateness: Histogram<u64>,
+    /// How old the counts were that were told.
+    pub staleness: Histogram<u64>,
+    /// At most five distinct texts: what failed, or what was wrong.
+    pub examples: Vec<String>,
+}
+
+impl Default for Interval {
+    fn default() -> Self {
+        let empty = histogram::empty;
+        Self {
+            counts: Counts::default(),
+            read: empty(),
+            set: empty(),
+            lateness: empty(),
+            staleness: empty(),
+            examples: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    pub(super) interval: Interval,
+    examples: Examples,
+}
+
+impl Recorder {
+    pub(super) fn counts(&mut self) -> &mut Counts {
+        &mut self.interval.counts
+    }
+
+    pub(super) fn sent(&mut self, lateness: Duration) {
+        self.interval.counts.sent += 1;
+        histogram::record(&mut self.interval.lateness, lateness);
+    }
+
+    pub(super) fn read(&mut self, response: Duration) {
+        self.interval.counts.read += 1;
+        histogram::record(&mut self.interval.read, response);
+    }
+
+    pub(super) fn set(&mut self, response: Duration) {
+        self.interval.counts.set += 1;
+        histogram::record(&mut self.interval.set, response);
+    }
+
+    pub(super) fn failed(&mut self, failure: &Failure) {
+        self.interval.counts.errors += 1;
+        self.examples.note(failure.class.text(), || failure.text.clone());
+    }
+
+    pub(super) fn others_failed(&mut self, why: &str) {
+        self.interval.counts.others_failed += 1;
+        self.examples.note("past the subject", || why.to_owned());
+    }
+
+    pub(super) fn let_in(&mut self, who: &str, how: &str) {
+        self.interval.counts.let_in += 1;
+        self.examples.note("let in", || format!("{who}: {how}"));
+    }
+
+    pub(super) fn found(&mut self, found: Found) {
+        self.interval.counts.judged += 1;
+        match found {
+            Found::Right(age) => histogram::record(&mut self.interval.staleness, age),
+            Found::Wrong(why) => {
+                self.interval.counts.wrong += 1;
+                self.examples.note("wrong", || why);
+            }
+            Found::Lost(why) => {
+                self.interval.counts.lost += 1;
+                self.examples.note("lost", || why);
+            }
+        }
+    }
+
+    pub(super) fn finish(self, (planned, overflow): (u64, u64)) -> Interval {
+        let overflow = overflow + self.interval.counts.overflow;
+        let counts = Counts { planned, overflow, ..self.interval.counts };
+        Interval { counts, examples: self.examples.into_texts(), ..self.interval }
+    }
+}

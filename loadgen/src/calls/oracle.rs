@@ -1,0 +1,180 @@
+//! What is right: every count that the control plane committed, and when; and what an answer says of them. Pure.
+//!
+//! An answer may be older than the last commit, never another one. How old it is, is the time between the commit that followed the
+//! count it tells and the moment at which it was asked for: who is told what was true when it asked, was told nothing old.
+//!
+//! The watch of the harness is a moment behind as well. So a commit counts from the moment at which it was *seen*, which makes an answer
+//! younger, never older; and an answer is judged only after a while, when what it may have seen has been seen here too.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// Versions of one Deployment that are remembered: at one write a second more than a quarter of an hour.
+const VERSIONS_MAX: usize = 1024;
+/// Answers that wait to be judged: two seconds of lists of a thousand at a hundred a second.
+const WAITING_MAX: usize = 1 << 18;
+/// How far the harness's own watch may be behind on a busy machine.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// What an answer told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) deployment: u32,
+    pub(super) what: What,
+    pub(super) sent: Instant,
+    pub(super) answered: Instant,
+}
+
+/// What it told of the Deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// Its count.
+    Count(i64),
+    /// That it does not exist, which no Deployment of a plan does not.
+    Absent,
+    /// That this count was set.
+    Set(i64),
+}
+
+/// What is found about an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It was right, and so old.
+    Right(Duration),
+    /// No such count was ever committed, or the Deployment exists.
+    Wrong(String),
+    /// It was said to be set, and never was.
+    Lost(String),
+}
+
+/// Counts of each Deployment, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    commits: HashMap<u32, VecDeque<(Instant, i64)>>,
+    waiting: VecDeque<Told>,
+    /// Answers that found no room, and are not judged.
+    pub(super) unjudged: u64,
+}
+
+impl Oracle {
+    /// A count was committed, as was seen at `at`.
+    pub(super) fn committed(&mut self, deployment: u32, at: Instant, count: i64) {
+        let versions = self.commits.entry(deployment).or_default();
+        // A write of something else repeats the count.
+        if versions.back().is_some_and(|(_, last)| *last == count) {
+            return;
+        }
+        if versions.len() == VERSIONS_MAX {
+            versions.pop_front();
+        }
+        versions.push_back((at, count));
+    }
+
+    /// An answer came.
+    pub(super) fn told(&mut self, told: Told) {
+        if self.waiting.len() == WAITING_MAX {
+            self.unjudged += 1;
+            return;
+        }
+        self.waiting.push_back(told);
+    }
+
+    /// Judges what has waited long enough at `now`; all of it when `everything` is seen that there will be.
+    pub(super) fn judge(&mut self, now: Instant, everything: bool) -> Vec<Found> {
+        let mut found = Vec::new();
+        while let Some(told) = self.waiting.front() {
+            if !everything && now.saturating_duration_since(told.answered) < GRACE {
+                break;
+            }
+            found.push(self.about(*told));
+            self.waiting.pop_front();
+        }
+        found
+    }
+
+    /// Whether answers wait.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn about(&self, told: Told) -> Found {
+        let name = super::plan::name(told.deployment);
+        let none = VecDeque::new();
+        let versions = self.commits.get(&told.deployment).unwrap_or(&none);
+        match told.what {
+            What::Absent => Found::Wrong(format!("{name} was said not to exist")),
+            What::Set(count) => match versions.iter().any(|(_, known)| *known == count) {
+                true => Found::Right(Duration::ZERO),
+                false => Found::Lost(format!("{name} was said to have {count} now, which was never committed")),
+            },
+            What::Count(count) => match versions.iter().rposition(|(_, known)| *known == count) {
+                None => Found::Wrong(format!("{name} was said to have {count}, which was never committed")),
+                Some(at) => {
+                    let superseded = versions.get(at + 1).map(|(when, _)| *when);
+                    let age = superseded.map_or(Duration::ZERO, |when| told.sent.saturating_duration_since(when));
+                    Found::Right(age)
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(number: u64) -> Duration {
+        Duration::from_millis(number)
+    }
+
+    fn told(begin: Instant, sent_ms: u64, what: What) -> Told {
+        Told { deployment: 1, what, sent: begin + ms(sent_ms), answered: begin + ms(sent_ms + 5) }
+    }
+
+    /// The age is counted from the commit that followed, to the moment of the question.
+    #[test]
+    fn an_answer_is_as_old_as_what_came_after_it() {
+        let begin = Instant::now();
+        let mut oracle = Oracle::default();
+        for (at, count) in [(0, 10), (100, 11), (200, 12)] {
+            oracle.committed(1, begin + ms(at), count);
+        }
+        for (sent, count, age) in
+            [(150, 11, 0), (150, 10, 50), (350, 10, 250), (350, 11, 150), (350, 12, 0), (50, 12, 0)]
+        {
+            oracle.told(told(begin, sent, What::Count(count)));
+            assert_eq!(oracle.judge(begin, true), [Found::Right(ms(age))], "{sent} {count}");
+        }
+    }
+
+    #[test]
+    fn what_was_never_committed_is_wrong_and_what_was_never_stored_is_lost() {
+        let begin = Instant::now();
+        let mut oracle = Oracle::default();
+        oracle.committed(1, begin, 10);
+        oracle.told(told(begin, 10, What::Count(9)));
+        oracle.told(told(begin, 10, What::Absent));
+        oracle.told(told(begin, 10, What::Set(11)));
+        let found = oracle.judge(begin + ms(1), false);
+        assert!(found.is_empty() && oracle.is_waiting(), "what it may have seen may not have been seen here yet");
+        let found = oracle.judge(begin + GRACE + ms(20), false);
+        assert!(matches!(&found[..], [Found::Wrong(_), Found::Wrong(_), Found::Lost(_)]), "{found:?}");
+        oracle.told(told(begin, 10, What::Set(11)));
+        oracle.committed(1, begin + ms(500), 11);
+        assert_eq!(oracle.judge(begin, true), [Found::Right(Duration::ZERO)]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let begin = Instant::now();
+        let mut oracle = Oracle::default();
+        for count in 0..10_000 {
+            oracle.committed(1, begin, count);
+        }
+        assert_eq!(oracle.commits[&1].len(), VERSIONS_MAX);
+        for _ in 0..WAITING_MAX + 5 {
+            oracle.told(told(begin, 0, What::Absent));
+        }
+        assert_eq!(oracle.unjudged, 5);
+    }
+}

@@ -1,0 +1,396 @@
+//! The worker: makes the calls, follows what is committed, and hands answers to the oracle.
+//!
+//! It runs on a thread and runtime of its own; calls are tasks that report back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, HeaderValue};
+use http::{Method, Request};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::oracle::{GRACE, Oracle, Told, What};
+use super::plan::{NAMESPACE, Operation, Plan, Verb, first_count, name, number};
+use super::{Error, Identity, Shared, Target};
+use crate::audit::{Audit, Entry};
+use crate::churn::Api;
+use crate::churn::api::Client;
+use crate::pace::Due;
+use crate::wire::{Answer, Body, Endpoint, Failure, Http1, Progress, Tls};
+use facts::Change;
+
+/// Calls under way at one time; a call that finds them all taken is counted as overflow.
+const IN_FLIGHT_MAX: usize = 1000;
+/// Idle connections that are kept: as many as a client library keeps at most.
+const IDLE_MAX: usize = 64;
+/// Commits that are taken at once.
+const BATCH: usize = 4096;
+/// Concurrency of making the Deployments.
+const FILL_AT_ONCE: usize = 32;
+/// How often answers are judged.
+const JUDGE: Duration = Duration::from_millis(200);
+/// Deployments in a page of a list.
+const PAGE: u32 = 1000;
+
+/// What the handle asks of the worker.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Finish what is under way, until then; then judge everything.
+    Stop(Instant, oneshot::Sender<()>),
+}
+
+/// How a call ended.
+struct Finished {
+    operation: Operation,
+    sent: Instant,
+    response: Duration,
+    answered: Instant,
+    result: Result<Answer, Failure>,
+}
+
+pub(super) struct Worker {
+    caller: Arc<Caller>,
+    audit: Audit,
+    oracle: Oracle,
+    shared: Arc<Shared>,
+    tasks: JoinSet<Finished>,
+    is_audited: bool,
+}
+
+/// Who calls whom.
+struct Caller {
+    authority: HeaderValue,
+    client: Arc<Http1>,
+    intruders: Vec<(String, Arc<Http1>)>,
+    control_plane: Client,
+    timeout: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    namespace: String,
+    name: String,
+    replica_count: i64,
+}
+
+impl Worker {
+    pub(super) fn new(
+        plan: &Plan,
+        target: &Target,
+        api: &Api,
+        audit: Audit,
+        shared: Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let caller = Caller::new(plan, target, api)?;
+        let mut worker = Self {
+            caller: Arc::new(caller),
+            audit,
+            oracle: Oracle::default(),
+            shared,
+            tasks: JoinSet::new(),
+            is_audited: true,
+        };
+        worker.catch_up();
+        Ok(worker)
+    }
+
+    /// Runs until every handle is gone.
+    pub(super) async fn run(mut self, mut due: mpsc::Receiver<Due<Operation>>, mut commands: mpsc::Receiver<Command>) {
+        let mut judging = tokio::time::interval(JUDGE);
+        judging.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                Some(due) = due.recv() => self.accept(&due),
+                command = commands.recv() => match command {
+                    Some(Command::Stop(until, reply)) => {
+                        self.stop(until, &mut due).await;
+                        // A caller that went away no longer wants to know.
+                        let _ = reply.send(());
+                    }
+                    None => return,
+                },
+                Some(finished) = self.tasks.join_next() => self.handle(finished),
+                _ = judging.tick() => self.judge(false),
+            }
+        }
+    }
+
+    async fn stop(&mut self, until: Instant, due: &mut mpsc::Receiver<Due<Operation>>) {
+        while let Ok(due) = due.try_recv() {
+            self.accept(&due);
+        }
+        let settled = async {
+            while let Some(finished) = self.tasks.join_next().await {
+                self.handle(finished);
+            }
+        };
+        if tokio::time::timeout_at(until.into(), settled).await.is_err() {
+            self.shared.recorder.lock().counts().abandoned += self.tasks.len() as u64;
+            self.tasks.shutdown().await;
+        }
+        // What the last answers have seen has to be seen here too.
+        let patience = Instant::now() + GRACE;
+        while self.oracle.is_waiting() && Instant::now() < patience {
+            tokio::time::sleep(JUDGE).await;
+            self.judge(false);
+        }
+        self.judge(true);
+    }
+
+    fn accept(&mut self, due: &Due<Operation>) {
+        if self.tasks.len() >= IN_FLIGHT_MAX {
+            self.shared.recorder.lock().counts().overflow += 1;
+            return;
+        }
+        let (planned, operation) = (due.planned, due.item);
+        self.shared.recorder.lock().sent(planned.elapsed());
+        let caller = Arc::clone(&self.caller);
+        self.tasks.spawn(async move {
+            let sent = Instant::now();
+            let result = caller.call(operation).await;
+            let answered = Instant::now();
+            let response = answered.saturating_duration_since(planned);
+            Finished { operation, sent, response, answered, result }
+        });
+    }
+
+    fn handle(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        match finished {
+            Ok(finished) => self.finish(finished),
+            Err(error) => tracing::error!(%error, "a call panicked"),
+        }
+    }
+
+    fn finish(&mut self, finished: Finished) {
+        let Finished { operation, sent, response, answered, result } = finished;
+        let told = |deployment, what| Told { deployment, what, sent, answered };
+        let mut recorder = self.shared.recorder.lock();
+        match operation.verb {
+            Verb::Other => match result {
+                Ok(answer) if answer.status.is_success() => recorder.counts().by_others += 1,
+                Ok(answer) => recorder.others_failed(&answer.status.to_string()),
+                Err(failure) => recorder.others_failed(&failure.text),
+            },
+            Verb::Intruder => match result {
+                // Whoever answers but with a refusal of the certificate has let it in.
+                Ok(answer) if !matches!(answer.status.as_u16(), 401 | 403) => {
+                    recorder.let_in(self.caller.intruder(operation), &answer.status.to_string());
+                }
+                _ => recorder.counts().turned_away += 1,
+            },
+            Verb::Set => match success(result, operation) {
+                Ok(_) => {
+                    recorder.set(response);
+                    self.oracle.told(told(operation.deployment, What::Set(operation.number.into())));
+                }
+                Err(failure) => recorder.failed(&failure),
+            },
+            Verb::Get => match result {
+                Ok(answer) if answer.status.as_u16() == 404 => {
+                    self.oracle.told(told(operation.deployment, What::Absent));
+                }
+                result => match success(result, operation).and_then(|answer| count(&answer)) {
+                    Ok(count) => {
+                        recorder.read(response);
+                        self.oracle.told(told(operation.deployment, What::Count(count)));
+                    }
+                    Err(failure) => recorder.failed(&failure),
+                },
+            },
+            Verb::List => match success(result, operation).and_then(|answer| listed(&answer)) {
+                Ok(listed) => {
+                    recorder.read(response);
+                    for (deployment, count) in listed {
+                        self.oracle.told(told(deployment, What::Count(count)));
+                    }
+                }
+                Err(failure) => recorder.failed(&failure),
+            },
+        }
+    }
+
+    /// Takes what was committed, and judges what has waited for it.
+    fn judge(&mut self, everything: bool) {
+        self.catch_up();
+        let found = self.oracle.judge(Instant::now(), everything);
+        let unjudged = std::mem::take(&mut self.oracle.unjudged);
+        let mut recorder = self.shared.recorder.lock();
+        recorder.counts().unjudged += unjudged;
+        if !self.is_audited {
+            // The harness has a gap of its own and blames nobody for it.
+            recorder.counts().unjudged += found.len() as u64;
+            return;
+        }
+        found.into_iter().for_each(|found| recorder.found(found));
+    }
+
+    fn catch_up(&mut self) {
+        while self.is_audited {
+            match self.audit.try_batch(BATCH) {
+                Ok(batch) if batch.is_empty() => return,
+                Ok(batch) => batch.iter().for_each(|entry| self.committed(entry)),
+                Err(error) => {
+                    tracing::error!(%error, "what is committed is not known any more");
+                    self.is_audited = false;
+                }
+            }
+        }
+    }
+
+    fn committed(&mut self, entry: &Entry) {
+        let Entry { commit, .. } = entry;
+        if &*commit.namespace != NAMESPACE || commit.change == Change::Deleted {
+            return;
+        }
+        let count = entry.fields.first().and_then(Value::as_i64).unwrap_or(1);
+        if let Some(deployment) = number(&commit.name) {
+            self.oracle.committed(deployment, entry.at, count);
+        }
+    }
+}
+
+impl Caller {
+    fn new(plan: &Plan, target: &Target, api: &Api) -> Result<Self, Error> {
+        let problem = |error: crate::wire::EndpointError| Error::Target { problem: error.to_string() };
+        let endpoint = |identity: Option<&Identity>, resumption| {
+            let identity = identity.map(|one| (one.certificate_pem.as_str(), one.key_pem.as_str()));
+            let tls = Tls { alpn: b"http/1.1", resumption, identity };
+            Endpoint::with(&target.url, "localhost", &target.ca_pem, tls).map_err(problem)
+        };
+        let client = endpoint(Some(&target.client), true)?;
+        let bad = |_| Error::Target { problem: format!("`{}` is no address", target.url) };
+        let authority = HeaderValue::from_str(&client.authority).map_err(bad)?;
+        let intruders = target.intruders.iter().map(|intruder| {
+            // Each comes with a new connection, as the handshake is what is tried.
+            let endpoint = endpoint(intruder.identity.as_ref(), false)?;
+            Ok((intruder.name.clone(), Http1::new(endpoint, 0, IDLE_MAX)))
+        });
+        Ok(Self {
+            authority,
+            client: Http1::new(client, IDLE_MAX, IDLE_MAX),
+            intruders: intruders.collect::<Result<_, Error>>()?,
+            control_plane: Client::new(api)?,
+            timeout: plan.config().timeout.0,
+        })
+    }
+
+    fn intruder(&self, operation: Operation) -> &str {
+        self.intruder_of(operation).map_or("nobody", |(name, _)| name)
+    }
+
+    fn intruder_of(&self, operation: Operation) -> Option<&(String, Arc<Http1>)> {
+        let index = usize::try_from(operation.number).unwrap_or(0) % self.intruders.len().max(1);
+        self.intruders.get(index)
+    }
+
+    async fn call(&self, operation: Operation) -> Result<Answer, Failure> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/deployments/{}/replicas", name(operation.deployment));
+        let body = || json!({"replicaCount": operation.number}).to_string();
+        match operation.verb {
+            Verb::Get => self.send(&self.client, Method::GET, &path, String::new()).await,
+            Verb::Set => self.send(&self.client, Method::PUT, &path, body()).await,
+            Verb::List => {
+                let path = format!("/api/v1/deployments?limit={PAGE}");
+                self.send(&self.client, Method::GET, &path, String::new()).await
+            }
+            Verb::Intruder => match self.intruder_of(operation) {
+                Some((_, intruder)) => self.send(intruder, Method::GET, &path, String::new()).await,
+                None => Err(Failure::invalid("the target names nobody who must be refused".to_owned())),
+            },
+            Verb::Other => {
+                let path = format!("{}/scale", deployment_path(operation.deployment));
+                let patch = json!({"spec": {"replicas": operation.number}});
+                let reply = self.control_plane.merge(&path, &patch).await?;
+                Ok(Answer { status: reply.status, content_type: None, body: reply.body })
+            }
+        }
+    }
+
+    async fn send(&self, pool: &Arc<Http1>, method: Method, path: &str, body: String) -> Result<Answer, Failure> {
+        let mut request = Request::new(Body::new(Bytes::from(body)));
+        *request.uri_mut() = path.parse().map_err(|error| Failure::http(format!("`{path}` is no path: {error}")))?;
+        request.headers_mut().insert(HOST, self.authority.clone());
+        if method == Method::PUT {
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        *request.method_mut() = method;
+        let progress = Progress::default();
+        let answer = tokio::time::timeout(self.timeout, pool.call(request, &progress)).await;
+        answer.unwrap_or_else(|_| Err(progress.timeout(self.timeout)))
+    }
+}
+
+/// The answer when it is one of success.
+fn success(result: Result<Answer, Failure>, operation: Operation) -> Result<Answer, Failure> {
+    let answer = result?;
+    if answer.status.is_success() {
+        return Ok(answer);
+    }
+    let said = String::from_utf8_lossy(&answer.body).chars().take(200).collect::<String>();
+    Err(Failure::http(format!("{:?} was answered {}: {said}", operation.verb, answer.status)))
+}
+
+fn count(answer: &Answer) -> Result<i64, Failure> {
+    let told: Result<Listed, _> = serde_json::from_slice(&answer.body);
+    let told = told.map_err(|error| Failure::invalid(format!("the answer is not that of a count: {error}")))?;
+    Ok(told.replica_count)
+}
+
+/// The Deployments of the plan among those that were listed.
+fn listed(answer: &Answer) -> Result<Vec<(u32, i64)>, Failure> {
+    let told: Result<Vec<Listed>, _> = serde_json::from_slice(&answer.body);
+    let told = told.map_err(|error| Failure::invalid(format!("the answer is not a list: {error}")))?;
+    let ours = told.iter().filter(|one| one.namespace == NAMESPACE);
+    Ok(ours.filter_map(|one| Some((number(&one.name)?, one.replica_count))).collect())
+}
+
+fn deployment_path(deployment: u32) -> String {
+    format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{}", name(deployment))
+}
+
+/// Makes the Deployments; a text says what was refused.
+pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
+    let client = Arc::new(Client::new(api).map_err(|error| error.to_string())?);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    made(client.create("/api/v1/namespaces", &namespace).await)?;
+    let mut tasks = JoinSet::new();
+    for deployment in 0..plan.config().deployments {
+        while tasks.len() >= FILL_AT_ONCE
+            && let Some(done) = tasks.join_next().await
+        {
+            done.map_err(|error| error.to_string())??;
+        }
+        let client = Arc::clone(&client);
+        tasks.spawn(async move {
+            let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments");
+            made(client.create(&path, &object(deployment)).await)
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.map_err(|error| error.to_string())??;
+    }
+    Ok(())
+}
+
+fn made(reply: Result<crate::churn::api::Reply, Failure>) -> Result<(), String> {
+    let reply = reply.map_err(|failure| failure.text)?;
+    if reply.is(http::StatusCode::CONFLICT) { Ok(()) } else { Err(reply.failure("create").text) }
+}
+
+fn object(deployment: u32) -> Value {
+    let labels = json!({"app": name(deployment)});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"namespace": NAMESPACE, "name": name(deployment), "labels": labels},
+        "spec": {
+            "replicas": first_count(deployment), "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "r.test/app:1"}]}},
+        },
+    })
+}

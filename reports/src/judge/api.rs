@@ -1,0 +1,69 @@
+//! The judge of the subject's API over Deployments: whether what it tells is so, whom it lets in, and how long it takes.
+//!
+//! Owns `api.*`. What was committed is known from the control plane; nothing that the subject says of itself is looked at. The rules are
+//! files with rows (`judge/rule.rs`), and lines of the list below.
+
+use units::Span;
+
+use super::rule::{Name, Section, section};
+use super::{Findings, Verdict};
+use crate::record::{CallsRow, Record};
+use crate::words::{count, counted};
+
+mod latency;
+mod let_in;
+mod right;
+mod staleness;
+
+section! {
+    /// Limits on an API over Deployments. Whoever has the section tells nothing wrong, loses nothing and lets nobody in.
+    Api as "api", judge "api", facts<'a> Vec<&'a CallsRow>;
+    always [];
+    wrong: u64 = right::Wrong,
+    lost: u64 = right::Lost,
+    staleness: Span = staleness::Staleness,
+    let_in: u64 = let_in::LetIn,
+    errors: u64 = right::Errors,
+    p50: Span = latency::P50,
+    p99: Span = latency::P99,
+}
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let Some(budget) = &record.manifest.budgets.api else { return };
+    let rows = record.intervals.iter().filter_map(|row| row.calls.as_ref()).collect();
+    budget.judge_each(record, &rows, findings);
+}
+
+/// A count of something that must not be, among `of`; the text names the first example that begins with `sort`.
+struct AtMost<'a> {
+    rows: &'a [&'a CallsRow],
+    observed: u64,
+    limit: u64,
+    /// How many there were that could have been it; none decide nothing.
+    of: u64,
+    /// What is counted, for one and for any other number: `answer was wrong`, `answers were wrong`.
+    what: (&'static str, &'static str),
+    among: &'static str,
+    sort: &'static str,
+}
+
+impl AtMost<'_> {
+    fn judge(self, name: Name, findings: &mut Findings) {
+        let Self { rows, observed, limit, of, what, among, sort } = self;
+        let said = format!("{} {}", count(observed), if observed == 1 { what.0 } else { what.1 });
+        let (verdict, text) = match () {
+            () if observed > limit => {
+                let example = rows.iter().flat_map(|row| &row.examples).find(|text| text.starts_with(sort));
+                let example = example.map_or_else(String::new, |text| format!("; for example: {text}"));
+                (Verdict::Fail, format!("{said}, of {}{example}.", counted(of, among)))
+            }
+            () if of == 0 => (Verdict::Inconclusive, format!("there was no {among}, so there was nothing to judge.")),
+            () => (Verdict::Pass, format!("{said}, of {}.", counted(of, among))),
+        };
+        findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
+    }
+}
+
+fn sum(rows: &[&CallsRow], field: fn(&CallsRow) -> u64) -> u64 {
+    rows.iter().map(|row| field(row)).sum()
+}

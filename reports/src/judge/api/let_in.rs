@@ -1,0 +1,38 @@
+//! `api.letIn`: who must be refused, and was not.
+
+use super::{Api, AtMost, sum};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Word};
+use crate::record::{CallsRow, Record};
+
+/// `api.letIn`.
+pub(super) struct LetIn;
+
+impl Rule for LetIn {
+    type Section = Api;
+    type Limit = u64;
+    const KEY: &'static str = "letIn";
+    const DOC: &'static str = "Calls that were answered though their certificate was revoked, had expired, was not valid yet, was not for clients, of another \
+         authority, or not there. Default 0.";
+    const WORD: Option<Word> = Some(Word::LetIn);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
+        let let_in = sum(rows, |row| row.let_in);
+        let of = let_in + sum(rows, |row| row.turned_away);
+        // Where nobody tried, nothing is asked.
+        if of == 0 {
+            return;
+        }
+        let at_most = AtMost {
+            rows,
+            observed: let_in,
+            limit: *limit,
+            of,
+            what: ("call was let in that must be refused", "calls were let in that must be refused"),
+            among: "such call",
+            sort: "let in",
+        };
+        at_most.judge(Name::of::<Self>(), findings);
+    }
+}

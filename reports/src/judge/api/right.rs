@@ -1,0 +1,90 @@
+//! `api.wrong`, `api.lost`, `api.errors`: what answers say, and whether there are any.
+
+use super::{Api, AtMost, sum};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Word};
+use crate::record::{CallsRow, Record};
+
+/// `api.wrong`.
+pub(super) struct Wrong;
+
+impl Rule for Wrong {
+    type Section = Api;
+    type Limit = u64;
+    const KEY: &'static str = "wrong";
+    const DOC: &'static str =
+        "Answers with a count that was never committed, or that a Deployment which exists does not. Default 0.";
+    const WORD: Option<Word> = Some(Word::StaleAnswer);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
+        let at_most = AtMost {
+            rows,
+            observed: sum(rows, |row| row.wrong),
+            limit: *limit,
+            of: sum(rows, |row| row.judged),
+            what: ("count that was told was never committed", "counts that were told were never committed"),
+            among: "count",
+            sort: "wrong",
+        };
+        at_most.judge(Name::of::<Self>(), findings);
+    }
+}
+
+/// `api.lost`.
+pub(super) struct Lost;
+
+impl Rule for Lost {
+    type Section = Api;
+    type Limit = u64;
+    const KEY: &'static str = "lost";
+    const DOC: &'static str = "Counts that were said to be set and never were. Default 0.";
+    const WORD: Option<Word> = Some(Word::LostUpdate);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
+        // A scenario that only reads has nothing to lose.
+        let set = sum(rows, |row| row.set);
+        if set == 0 && sum(rows, |row| row.read) > 0 {
+            return;
+        }
+        let at_most = AtMost {
+            rows,
+            observed: sum(rows, |row| row.lost),
+            limit: *limit,
+            of: set,
+            what: (
+                "count that was said to be set was never committed",
+                "counts that were said to be set were never committed",
+            ),
+            among: "write",
+            sort: "lost",
+        };
+        at_most.judge(Name::of::<Self>(), findings);
+    }
+}
+
+/// `api.errors`.
+pub(super) struct Errors;
+
+impl Rule for Errors {
+    type Section = Api;
+    type Limit = u64;
+    const KEY: &'static str = "errors";
+    const DOC: &'static str = "Calls of those who may call that were not answered with success. Absent: not judged.";
+    const WORD: Option<Word> = Some(Word::NoAnswer);
+
+    fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
+        let errors = sum(rows, |row| row.errors);
+        let at_most = AtMost {
+            rows,
+            observed: errors,
+            limit: *limit,
+            of: errors + sum(rows, |row| row.read) + sum(rows, |row| row.set),
+            what: ("call had no good answer", "calls had no good answer"),
+            among: "call",
+            sort: "",
+        };
+        at_most.judge(Name::of::<Self>(), findings);
+    }
+}

@@ -1,0 +1,57 @@
+//! `api.staleness`: how old what is told may be.
+
+use units::Span;
+
+use super::{Api, sum};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{CallsRow, Record};
+use crate::words::{count, counted, micros};
+
+/// `api.staleness`.
+pub(super) struct Staleness;
+
+impl Rule for Staleness {
+    type Section = Api;
+    type Limit = Span;
+    const KEY: &'static str = "staleness";
+    const DOC: &'static str = "The age of the oldest count that an answer told: from the commit that followed it, to the question. The time of a \
+        fault that keeps the subject from learning is part of it. Absent: not judged.";
+    const WORD: Option<Word> = Some(Word::StaleAnswer);
+
+    fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &Span, findings: &mut Findings) {
+        let ages = rows.iter().filter_map(|row| row.staleness);
+        let (told, oldest_us) = ages.fold((0, 0), |(told, oldest), age| (told + age.count, age.max_us.max(oldest)));
+        let limit_us = limit.0.as_micros();
+        let unjudged = sum(rows, |row| row.unjudged);
+        let (verdict, text) = match () {
+            () if u128::from(oldest_us) > limit_us => {
+                let text = format!(
+                    "the oldest of {} was {} old, over the limit of {limit}.",
+                    counted(told, "count"),
+                    micros(oldest_us)
+                );
+                (Verdict::Fail, text)
+            }
+            () if told == 0 => (Verdict::Inconclusive, "no count was told, so there was nothing to judge.".to_owned()),
+            () if unjudged > 0 => {
+                let text = format!(
+                    "{} of {} could not be compared with what was committed.",
+                    count(unjudged),
+                    counted(told + unjudged, "answer")
+                );
+                (Verdict::Inconclusive, text)
+            }
+            () => {
+                let text = format!(
+                    "the oldest of {} was {} old, within the limit of {limit}.",
+                    counted(told, "count"),
+                    micros(oldest_us)
+                );
+                (Verdict::Pass, text)
+            }
+        };
+        let found = findings.push(Name::of::<Self>(), verdict, micros(oldest_us), limit.to_string(), text);
+        found.used(oldest_us as f64, limit_us as f64);
+    }
+}

@@ -1,0 +1,55 @@
+//! The pipeline that reviews go through now: replaced as a whole when the configuration changes.
+//!
+//! Shared by whoever brings reviews: the webhook's endpoint, and callers inside this process.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use parking_lot::RwLock;
+use tokio::time::Instant;
+
+use super::decide::Hook;
+use super::pipeline::Pipeline;
+use super::review;
+
+/// The pipeline of now.
+pub struct Current(RwLock<Arc<Pipeline>>);
+
+impl Current {
+    /// It is `pipeline`.
+    pub fn new(pipeline: Pipeline) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(Arc::new(pipeline))))
+    }
+
+    /// Lets the reviews that begin from now on go through `pipeline`.
+    pub fn replace(&self, pipeline: Pipeline) {
+        *self.0.write() = Arc::new(pipeline);
+    }
+
+    /// The one for a review that begins now; the review keeps it.
+    pub fn pipeline(&self) -> Arc<Pipeline> {
+        Arc::clone(&self.0.read())
+    }
+
+    /// Answers the `AdmissionReview` in `body` as JSON, at the latest at `deadline`.
+    pub async fn review(&self, hook: Hook, body: &Bytes, deadline: Instant) -> Result<Vec<u8>, Unanswered> {
+        let (api_version, ask) = review::parse(body).map_err(|error| Unanswered::Malformed(error.to_string()))?;
+        let pipeline = self.pipeline();
+        let decision = AssertUnwindSafe(pipeline.review(hook, &ask, deadline)).catch_unwind();
+        let decision = decision.await.unwrap_or_else(|_panic| pipeline.defect(&ask));
+        review::answer(&api_version, &ask.uid, decision).map_err(Unanswered::Failed)
+    }
+}
+
+/// A review that has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswered {
+    /// It is none.
+    #[error("{0}")]
+    Malformed(String),
+    /// The failurePolicy has to decide.
+    #[error("{0}")]
+    Failed(String),
+}

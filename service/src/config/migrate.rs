@@ -1,0 +1,54 @@
+//! A file of an older version as one of this version, with its comments.
+//!
+//! Each version has one step here. There is one so far: a file without a version is of the first, and says so afterwards.
+
+use std::path::Path;
+
+use super::{Config, Error, VERSION};
+
+/// The text of the file at `path` in the version of this program. What cannot be used is refused as at the start.
+pub fn migrate(path: &Path) -> Result<String, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    Config::parse(&text, path)?;
+    let migrated = if names_a_version(&text) { text } else { stamped(&text) };
+    // What is printed is used next: it has to be as good as what was read.
+    Config::parse(&migrated, path)?;
+    Ok(migrated)
+}
+
+fn names_a_version(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("version:")) || text.trim_start().starts_with('{')
+}
+
+/// The version goes below the comment at the head of the file, above its first key.
+fn stamped(text: &str) -> String {
+    let is_head = |line: &&str| line.starts_with('#') || line.starts_with("---") || line.starts_with('%');
+    let head: usize = text.split_inclusive('\n').take_while(is_head).map(str::len).sum();
+    let (head, rest) = text.split_at(head);
+    let newline = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    format!("{head}{newline}version: {VERSION}\n{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r36_a_configuration_is_migrated() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("service.yaml");
+        let migrated = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            migrate(&path).map_err(|error| error.to_string())
+        };
+        let old = "# mine\n# and yours\nlog: {level: debug} # loud\n";
+        let new = "# mine\n# and yours\nversion: 1\nlog: {level: debug} # loud\n";
+        assert_eq!(migrated(old).as_deref(), Ok(new));
+        assert_eq!(migrated(new).as_deref(), Ok(new), "once is enough");
+        assert_eq!(migrated("").as_deref(), Ok("version: 1\n"));
+        assert_eq!(migrated("# only this").as_deref(), Ok("# only this\nversion: 1\n"));
+        assert_eq!(migrated("---\nlog: {}\n").as_deref(), Ok("---\nversion: 1\nlog: {}\n"));
+        assert!(migrated("log: {levl: debug}\n").unwrap_err().contains("did you mean `level`?"));
+        assert!(migrated("version: 2\n").unwrap_err().contains("version: 2 is not known to this program: it knows 1"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether a client that is connected would still be let in.
+//!
+//! A handshake is checked once, and a resumed one not at all; a connection lives for hours. So whoever answers calls asks here
+//! before each of them. The signatures are checked again only when something has changed: the files, the end of the certificate or
+//! of a revocation list. In between it is a comparison of two numbers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::{Refusal, ServerTls};
+use crate::wire::{Facts, facts};
+
+/// Longest time between two looks at a certificate about which nothing is known to change.
+const RECHECK: Duration = Duration::from_secs(60);
+
+/// A client with its certificate.
+#[derive(Debug)]
+pub struct Standing {
+    tls: Arc<ServerTls>,
+    chain: Vec<CertificateDer<'static>>,
+    facts: Facts,
+    identity: Arc<str>,
+    checked: Mutex<Checked>,
+}
+
+#[derive(Debug)]
+struct Checked {
+    generation: u64,
+    /// From then on the result need not be the same.
+    until: SystemTime,
+    result: Result<(), Refusal>,
+}
+
+impl Standing {
+    /// That of a client who showed `chain` to `tls`; an error when it is not let in. `verified` is the generation whose verifier has
+    /// just accepted it, if one has: nobody verifies a session that is resumed.
+    pub(in crate::edge) fn new(
+        tls: &Arc<ServerTls>,
+        chain: &[CertificateDer<'static>],
+        verified: Option<u64>,
+    ) -> Result<Self, Refusal> {
+        let leaf = chain.first().ok_or(Refusal::NoCertificate)?;
+        let facts = facts(leaf).ok_or(Refusal::BadEncoding)?;
+        let identity = facts.identity().into();
+        let now = SystemTime::now();
+        let until = verified.map_or(SystemTime::UNIX_EPOCH, |_| until(chain, tls.current.read().lists_end, now));
+        let checked = Mutex::new(Checked { generation: verified.unwrap_or(u64::MAX), until, result: Ok(()) });
+        let standing = Self { tls: Arc::clone(tls), chain: chain.to_vec(), facts, identity, checked };
+        standing.check(now)?;
+        Ok(standing)
+    }
+
+    /// Who it is: its first alternative name, and without one `CN=` and its common name.
+    pub fn identity(&self) -> &Arc<str> {
+        &self.identity
+    }
+
+    /// What its certificate says.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Whether it would be let in at `now`.
+    pub fn check(&self, now: SystemTime) -> Result<(), Refusal> {
+        let generation = self.tls.generation.load(Ordering::Acquire);
+        let mut checked = self.checked.lock();
+        if checked.generation == generation && now < checked.until {
+            return checked.result;
+        }
+        *checked = self.look(generation, now);
+        checked.result
+    }
+
+    fn look(&self, generation: u64, now: SystemTime) -> Checked {
+        let (verifier, lists_end) = {
+            let current = self.tls.current.read();
+            (current.verifier.clone(), current.lists_end)
+        };
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let result = match &verifier {
+            None => Ok(()),
+            Some(verifier) => verifier
+                .verify_client_cert(&self.chain[0], &self.chain[1..], UnixTime::since_unix_epoch(since))
+                .map(drop)
+                .map_err(|error| Refusal::of(&error).unwrap_or(Refusal::Other)),
+        };
+        Checked { generation, until: until(&self.chain, lists_end, now), result }
+    }
+}
+
+/// Until when a result of `now` about `chain` holds.
+fn until(chain: &[CertificateDer<'_>], lists_end: Option<SystemTime>, now: SystemTime) -> SystemTime {
+    // The library compares whole seconds and lets the last one in.
+    let after = |moment: SystemTime| moment + Duration::from_secs(1);
+    let ends = chain.iter().filter_map(facts).map(|facts| after(facts.not_after));
+    let first = ends.chain(lists_end.map(after)).filter(|moment| *moment > now).min();
+    // When an authority ends is not in the chain; nobody may outlive it for long.
+    first.unwrap_or(now + RECHECK).min(now + RECHECK)
+}

@@ -1,0 +1,127 @@
+//! The closed list of events, each with the keys that its context may have. `docs/service.md` has the same list.
+//!
+//! A line whose name is not here is a defect, except [`LIBRARY`], which is what dependencies say at the level `debug`.
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal $keys:tt),* $(,)?) => {
+        $($(#[$doc])* pub const $constant: &str = $name;)*
+
+        /// Every event with the keys of its context.
+        pub const ALL: &[(&str, &[&str])] = &[$(($name, &$keys)),*];
+    };
+}
+
+/// How the names of events begin that say who changed what.
+pub const AUDIT_PREFIX: &str = "audit.";
+
+events! {
+    /// Something else than this program said it.
+    LIBRARY = "library" [],
+    /// A call that changes something, or would have: who, what, and how it ended.
+    AUDIT_WRITE = "audit.write" ["request_id", "peer", "address", "verb", "namespace", "name", "container", "before", "after",
+        "dry_run", "status", "revision", "attempts", "duration_ms", "error"],
+    /// Freed memory is given back late.
+    MEMORY_LATE = "process.memory-late" ["error"],
+    /// A signal came.
+    SIGNAL = "process.signal" ["signal"],
+    /// The process ends.
+    STOPPED = "process.stopped" [],
+    /// A listener is open.
+    SERVED = "edge.served" ["listener", "address"],
+    /// Connections were cut at the end of the drain.
+    CUT = "edge.cut" [],
+    /// A connection could not be accepted.
+    ACCEPT_FAILED = "edge.accept-failed" ["error"],
+    /// There was no room for a connection.
+    NO_ROOM = "edge.no-room" ["reason"],
+    /// A connection ended with an error.
+    CONNECTION_ENDED = "edge.connection-ended" ["error"],
+    /// A client proved who it is.
+    TLS_ACCEPTED = "tls.accepted" ["listener", "address", "peer", "resumed", "left_out"],
+    /// A client did not.
+    TLS_REFUSED = "tls.refused" ["listener", "address", "peer", "reason", "error", "left_out"],
+    /// A handshake failed for another reason.
+    TLS_FAILED = "tls.failed" ["listener", "address", "error", "left_out"],
+    /// Certificates, authorities or revocation lists were replaced.
+    CERTIFICATES_REPLACED = "tls.replaced" ["file", "generation"],
+    /// They were not.
+    CERTIFICATES_KEPT = "tls.not-replaced" ["error"],
+    /// A call was refused before its meaning was looked at.
+    CALL_REFUSED = "api.refused" ["request_id", "peer", "address", "reason", "left_out"],
+    /// A call panicked.
+    CALL_PANICKED = "api.panicked" ["request_id"],
+    /// Another configuration is in effect.
+    CONFIG_REPLACED = "config.replaced" ["generation", "policy", "validators", "resolve", "replicas"],
+    /// The file cannot be used.
+    CONFIG_REFUSED = "config.refused" ["error"],
+    /// The file has changes that wait for a restart.
+    CONFIG_WAITS = "config.waits" ["sections"],
+    /// The files of the connection to the API server have changed.
+    API_REPLACED = "kube.replaced" [],
+    /// They could not be used.
+    API_KEPT = "kube.not-replaced" ["error"],
+    /// The token could not be read.
+    TOKEN_KEPT = "kube.token-not-read" ["error", "path"],
+    /// A list was taken.
+    WATCH_LISTED = "watch.listed" ["resource", "reason", "objects", "differences"],
+    /// A stream began.
+    WATCH_OPENED = "watch.opened" ["resource"],
+    /// A stream ended.
+    WATCH_ENDED = "watch.ended" ["resource", "how"],
+    /// Something went wrong with the watch.
+    WATCH_FAILED = "watch.failed" ["resource", "what"],
+    /// An object was added, modified or deleted.
+    WATCH_CHANGED = "watch.changed" ["resource", "change", "object", "uid", "revision"],
+    /// The witness does not take observations.
+    WITNESS_AWAY = "witness.away" ["why"],
+    /// It did not take the last ones.
+    WITNESS_LEFT = "witness.left-over" ["lines"],
+    /// This replica leads.
+    LEASE_TAKEN = "lease.taken" ["identity"],
+    /// It does not any more.
+    LEASE_LOST = "lease.lost" ["why"],
+    /// Another one leads.
+    LEASE_HELD = "lease.held" ["holder"],
+    /// The lease was given back.
+    LEASE_GIVEN_BACK = "lease.given-back" [],
+    /// It was not.
+    LEASE_NOT_GIVEN_BACK = "lease.not-given-back" ["error"],
+    /// The lease could not be asked for.
+    LEASE_FAILED = "lease.failed" ["lease", "error"],
+    /// An object was not as it was applied.
+    RECONCILE_RESTORED = "reconcile.restored" ["package", "restores"],
+    /// A reconciliation failed.
+    RECONCILE_FAILED = "reconcile.failed" ["package", "failures", "error"],
+    /// The reconciler was stopped with work under way.
+    RECONCILE_CUT = "reconcile.cut" [],
+    /// An Event object could not be written.
+    EVENT_LOST = "reconcile.event-lost" ["package", "error"],
+    /// What a package has left behind was removed.
+    ORPHAN_REMOVED = "reconcile.orphan-removed" ["policy", "uid"],
+    /// It was not.
+    ORPHANS_FAILED = "reconcile.orphans-failed" ["uid", "error"],
+    /// A review was not simply allowed.
+    REVIEW = "admission.review" ["uid", "operation", "kind", "namespace", "name", "cause"],
+    /// An owner that would have approved its children could not be read.
+    OWNER_NOT_READ = "admission.owner-not-read" ["path", "error"],
+    /// Authorities of a registry were replaced.
+    AUTHORITIES_REPLACED = "registry.authorities-replaced" ["file", "registry"],
+    /// They were not.
+    AUTHORITIES_KEPT = "registry.authorities-not-replaced" ["file", "registry", "what"],
+    /// The docker configuration was replaced.
+    DOCKER_REPLACED = "registry.docker-replaced" ["file"],
+    /// It was not.
+    DOCKER_KEPT = "registry.docker-not-replaced" ["file", "what"],
+    /// A password could not be read.
+    PASSWORD_KEPT = "registry.password-not-read" ["file", "error"],
+    /// A connection of ours ended with an error.
+    WIRE_ENDED = "wire.ended" ["error"],
+}
+
+/// Whether `name` is one of the list.
+pub fn is_known(name: &str) -> bool {
+    ALL.iter().any(|(known, _)| *known == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! How often, how much, how long.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::world::{World, replicas_path};
+use crate::support::PATIENCE;
+use crate::support::deployments::Deployments;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r34_a_client_that_calls_too_often_is_told_when_to_come_again() {
+    let rate = ", rate: {client: {perSecond: 1, burst: 20}, all: {perSecond: 10000}}";
+    let world = World::start(rate).await;
+    let (client, reader) = (world.client("client").await, world.client("reader").await);
+    let mut codes = Vec::new();
+    for _ in 0..40 {
+        codes.push(client.get("/api/v1/health").await);
+    }
+    let refused: Vec<_> = codes.iter().filter(|answer| answer.code == 429).collect();
+    assert!((10..=20).contains(&refused.len()), "{}", refused.len());
+    for answer in refused {
+        assert_eq!(answer.header("retry-after"), "1");
+        assert_eq!(answer.error(), "calls come too often");
+    }
+    let second = world.client("client").await;
+    assert_eq!(second.get("/api/v1/health").await.code, 429, "the limit is the client's, not the connection's");
+    assert_ne!(reader.get("/api/v1/health").await.code, 429, "another client has its own");
+    let metrics = world.metrics().await;
+    assert!(metrics.contains("longhaul_replicas_limited_total{limit=\"client\"} "), "{metrics}");
+    let waiting = async { while client.get("/api/v1/health").await.code == 429 {} };
+    timeout(PATIENCE, waiting).await.expect("a token comes");
+    // More are allowed while it runs.
+    let more = ", rate: {client: {perSecond: 1000, burst: 1000}, all: {perSecond: 10000}}";
+    std::fs::write(world.path("service.yaml"), World::config(&world.api, world.folder.path(), more)).unwrap();
+    world.shows("longhaul_config_generation 2\n").await;
+    for _ in 0..100 {
+        assert_ne!(client.get("/api/v1/health").await.code, 429);
+    }
+    world.app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r34_all_together_have_a_limit() {
+    let rate = ", rate: {client: {perSecond: 1000}, all: {perSecond: 1, burst: 10}}";
+    let world = World::start(rate).await;
+    let (client, reader) = (world.client("client").await, world.client("reader").await);
+    let mut refused = 0;
+    for _ in 0..10 {
+        refused += u32::from(client.get("/api/v1/health").await.code == 429);
+        refused += u32::from(reader.get("/api/v1/health").await.code == 429);
+    }
+    assert!((5..=10).contains(&refused), "{refused}");
+    assert!(world.metrics().await.contains("longhaul_replicas_limited_total{limit=\"all\"} "));
+    world.app.stop().await;
+}
+
+/// Calls in work have a limit of their own; whoever waits for an observation is in work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_in_work_have_a_limit() {
+    let api = Deployments::start().await;
+    api.create("team/web", Some(3));
+    let world = World::start_over(api, ", maxInFlight: 1, timeout: 5s").await.listed().await;
+    super::world::asked(&world.api, "watch=true").await;
+    world.api.trouble(crate::support::deployments::Trouble::Swallow);
+    let (waiting, other) = (world.client("client").await, world.client("reader").await);
+    let call =
+        tokio::spawn(async move { waiting.put(&replicas_path("team/web"), r#"{"replicaCount": 4}"#).await.code });
+    super::world::asked(&world.api, "PUT ").await;
+    let answer = other.get("/api/v1/health").await;
+    assert_eq!((answer.code, answer.header("retry-after")), (429, "1"));
+    assert_eq!(call.await.unwrap(), 504, "the deadline of the call");
+    assert_eq!(other.get("/api/v1/health").await.code, 200);
+    world.app.stop().await;
+}
+
+async fn raw(world: &World) -> tokio_rustls::client::TlsStream<TcpStream> {
+    let mut tls = world.tls("client");
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let tcp = TcpStream::connect(world.address()).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(tls));
+    connector.connect("localhost".try_into().unwrap(), tcp).await.unwrap()
+}
+
+async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String {
+    let mut said = vec![0; 4096];
+    let count = timeout(PATIENCE, stream.read(&mut said)).await.expect("an answer").unwrap_or(0);
+    String::from_utf8_lossy(&said[..count]).into_owned()
+}
+
+/// A body that is announced as too large is refused unread, one that grows is cut, one that does not come is ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_and_heads_have_limits_and_deadlines() {
+    let api = Deployments::start().await;
+    api.create("team/web", Some(3));
+    let world = World::start_over(api, ", timeout: 500ms").await.listed().await;
+    let head = |more: &str| {
+        format!(
+            "PUT {} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n{more}\r\n\r\n",
+            replicas_path("team/web")
+        )
+    };
+    let mut stream = raw(&world).await;
+    stream.write_all(head("content-length: 1073741824").as_bytes()).await.unwrap();
+    assert!(said(&mut stream).await.starts_with("HTTP/1.1 413 "));
+    let mut stream = raw(&world).await;
+    stream.write_all(head("transfer-encoding: chunked").as_bytes()).await.unwrap();
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(4096));
+    stream.write_all(chunk.as_bytes()).await.unwrap();
+    stream.write_all(chunk.as_bytes()).await.unwrap();
+    assert!(said(&mut stream).await.starts_with("HTTP/1.1 413 "));
+    let mut stream = raw(&world).await;
+    stream.write_all(head("content-length: 10").as_bytes()).await.unwrap();
+    let begun = std::time::Instant::now();
+    assert!(said(&mut stream).await.starts_with("HTTP/1.1 408 "));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let mut stream = raw(&world).await;
+    let _ = stream.write_all(head(&format!("x: {}", "y".repeat(40_000))).as_bytes()).await;
+    let answer = said(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    let mut stream = raw(&world).await;
+    let many: String = (0..200).map(|index| format!("x-{index}: y\r\n")).collect();
+    stream.write_all(head(many.trim_end()).as_bytes()).await.unwrap();
+    assert!(said(&mut stream).await.starts_with("HTTP/1.1 431 "));
+    world.app.stop().await;
+}

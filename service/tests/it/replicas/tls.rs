@@ -1,0 +1,269 @@
+//! Who is let in: a matrix of certificates, and the protocol itself.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use service::wire::Identity;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::world::{Caller, World, certificates, identity};
+use crate::support::PATIENCE;
+use crate::support::deployments::Deployments;
+
+/// An authority of this test's own, and a certificate of it for `name`.
+fn authority(name: &str) -> (String, Identity) {
+    let mut params = rcgen::CertificateParams::default();
+    params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {name}"));
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let pem = params.self_signed(&key).unwrap().pem();
+    let issuer = rcgen::Issuer::new(params, key);
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    params.not_after = rcgen::date_time_ymd(2090, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap();
+    (pem, Identity { chain: vec![certificate.der().clone()], key: key.serialize_der().try_into().unwrap() })
+}
+
+/// Nobody reads anything without a certificate, health included.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r03_mutual_tls_is_required() {
+    let world = World::start("").await.listed().await;
+    for path in ["/api/v1/health", "/api/v1/deployments", "/openapi.json", "/"] {
+        let answer = match Caller::connect(world.address(), world.tls_of(None)).await {
+            Ok(caller) => caller.try_call("GET", path, None, &[]).await.ok().map(|answer| answer.code),
+            Err(_) => None,
+        };
+        assert_eq!(answer, None, "{path}");
+    }
+    assert_eq!(world.refused("no-certificate").await, 4);
+    world.app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r04_a_certificate_counts_only_while_it_is_valid() {
+    let world = World::start("").await.listed().await;
+    assert!(world.lets_in(world.tls("client")).await);
+    assert!(!world.lets_in(world.tls("expired")).await);
+    assert!(!world.lets_in(world.tls("early")).await);
+    assert_eq!((world.refused("expired").await, world.refused("not-yet-valid").await), (1, 1));
+    world.app.stop().await;
+}
+
+/// Whichever byte of the certificate is another one, it is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r05_a_tampered_certificate_is_refused() {
+    let world = World::start("").await.listed().await;
+    let good = || identity(&world.path("client.crt"), &world.path("client.key"));
+    let length = good().chain[0].len();
+    let mut refused = 0;
+    for at in (8..length).step_by(length / 24) {
+        let mut bytes = good().chain[0].to_vec();
+        bytes[at] ^= 1;
+        let tampered = Identity { chain: vec![bytes.into()], key: good().key };
+        // A client whose key does not fit any more does not even begin; that is no refusal of ours.
+        let authority = std::fs::read(world.path("ca.crt")).unwrap();
+        let Ok(tls) = service::wire::client_config(service::wire::Trust::Pem(&authority), Some(tampered)) else {
+            continue;
+        };
+        assert!(!world.lets_in(tls).await, "byte {at}");
+        refused += 1;
+    }
+    assert!(refused > 12, "{refused} were tried");
+    assert!(world.lets_in(world.tls("client")).await, "the whole one is good");
+    world.app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r06_the_issuer_is_one_of_a_list() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let ((second, of_second), (third, of_third)) = (authority("second"), authority("third"));
+    std::fs::write(folder.path().join("second.crt"), second).unwrap();
+    std::fs::write(folder.path().join("third.crt"), third).unwrap();
+    let world = World::start_in(Deployments::start().await, folder, "").await;
+    world.app.stop().await;
+    // The same section with two authorities in it.
+    let folder = world.folder;
+    let api = world.api;
+    let text = World::config(&api, folder.path(), "").replace("[ca.crt]", "[ca.crt, second.crt]");
+    let path = folder.path().join("two.yaml");
+    let config = service::config::Config::parse(&text, &path).unwrap();
+    let app = service::run::App::start(service::cli::Role::Replicas, config, service::run::Options::default()).await;
+    let world = World { api, app: app.unwrap(), folder }.listed().await;
+    assert!(world.lets_in(world.tls("client")).await, "of the first");
+    assert!(world.lets_in(world.tls_of(Some(of_second))).await, "of the second");
+    assert!(!world.lets_in(world.tls_of(Some(of_third))).await, "of a third");
+    assert!(!world.lets_in(world.tls("other")).await, "of another with the same names");
+    assert_eq!(world.refused("unknown-issuer").await, 2);
+    world.app.stop().await;
+}
+
+fn only(versions: &[&'static rustls::SupportedProtocolVersion], world: &World) -> ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    let pem = std::fs::read(world.path("ca.crt")).unwrap();
+    roots.add(service::wire::certificates_from_pem(&pem).unwrap().remove(0)).unwrap();
+    let Identity { chain, key } = identity(&world.path("client.crt"), &world.path("client.key"));
+    let builder = ClientConfig::builder_with_provider(service::wire::provider());
+    let builder = builder.with_protocol_versions(versions).unwrap().with_root_certificates(roots);
+    builder.with_client_auth_cert(chain, key).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r08_tls_1_2_is_refused() {
+    let world = World::start("").await.listed().await;
+    assert!(world.lets_in(only(&[&rustls::version::TLS13], &world)).await);
+    let tcp = TcpStream::connect(world.address()).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(only(&[&rustls::version::TLS12], &world)));
+    let error = connector.connect("localhost".try_into().unwrap(), tcp).await.unwrap_err();
+    assert!(error.to_string().contains("ProtocolVersion"), "{error}");
+    world.app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r30_the_suites_are_chosen() {
+    let world = World::start(", cipherSuites: [TLS_CHACHA20_POLY1305_SHA256]").await.listed().await;
+    let tcp = TcpStream::connect(world.address()).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(world.tls("client")));
+    let stream = connector.connect("localhost".try_into().unwrap(), tcp).await.unwrap();
+    let suite = stream.get_ref().1.negotiated_cipher_suite().unwrap().suite();
+    assert_eq!(suite, rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256);
+    world.app.stop().await;
+    let text = super::world::section(", cipherSuites: [TLS_RSA_WITH_AES_128_CBC_SHA]");
+    let error = service::config::Config::parse(&text, "service.yaml".as_ref()).unwrap_err().to_string();
+    assert!(error.contains("is none of TLS 1.3: use TLS_"), "{error}");
+}
+
+/// There is no plain listener: whoever speaks HTTP without TLS is told nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r18_nothing_is_told_without_tls() {
+    let world = World::start("").await.listed().await;
+    let mut tcp = TcpStream::connect(world.address()).await.unwrap();
+    tcp.write_all(b"GET /api/v1/deployments HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut said = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut said)).await.expect("it is ended");
+    assert!(!said.starts_with(b"HTTP"), "{said:?}");
+    // And the port of health, which is plain, does not have the API.
+    for path in ["/api/v1/deployments", "/api/v1/health", "/openapi.json"] {
+        assert_eq!(world.page(path).await.0, 404, "{path}");
+    }
+    world.app.stop().await;
+}
+
+/// Every kind of certificate, good and bad, with the reason that is counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r40_a_matrix_of_certificates() {
+    let world = World::start(", maxCertificateLifetime: 500h").await.listed().await;
+    world.app.stop().await;
+    let World { api, folder, .. } = world;
+    // Shorter ones for those that are to be good.
+    let output = Command::new(super::world::BINARY).args(["certs", "dev", "--days", "20"]).arg(folder.path()).output();
+    assert!(output.unwrap().status.success());
+    let long = tempfile::tempdir().unwrap();
+    let world = World::start_in(api, folder, ", maxCertificateLifetime: 500h").await.listed().await;
+    // Of the same authority, and valid for a year: made by its key.
+    let authority = rcgen::KeyPair::from_pem(&std::fs::read_to_string(world.path("ca.key")).unwrap()).unwrap();
+    let pem = std::fs::read_to_string(world.path("ca.crt")).unwrap();
+    let pair = |edit: &dyn Fn(&mut rcgen::CertificateParams)| {
+        let mut issuer = rcgen::CertificateParams::default();
+        issuer.distinguished_name.push(rcgen::DnType::CommonName, "longhaul development CA");
+        issuer.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Constrained(0));
+        let issuer = rcgen::Issuer::from_params(&issuer, &authority);
+        let mut params = rcgen::CertificateParams::new(["x.corp".to_owned()]).unwrap();
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let (year, month, day) = today();
+        params.not_before = rcgen::date_time_ymd(year - 1, month, day);
+        params.not_after = rcgen::date_time_ymd(year + 1, month, day);
+        edit(&mut params);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &issuer).unwrap();
+        Identity { chain: vec![certificate.der().clone()], key: key.serialize_der().try_into().unwrap() }
+    };
+    drop((pem, long));
+    for (name, reason) in [
+        ("client", None),
+        ("reader", None),
+        ("revoked", Some("revoked")),
+        ("expired", Some("expired")),
+        ("early", Some("not-yet-valid")),
+        ("wrong-purpose", Some("purpose")),
+        ("other", Some("unknown-issuer")),
+    ] {
+        let before = match reason {
+            Some(reason) => world.refused(reason).await,
+            None => 0,
+        };
+        assert_eq!(world.lets_in(world.tls(name)).await, reason.is_none(), "{name}");
+        if let Some(reason) = reason {
+            assert_eq!(world.refused(reason).await, before + 1, "{name}");
+        }
+    }
+    assert!(!world.lets_in(world.tls_of(Some(pair(&|_| {})))).await, "valid for two years");
+    assert_eq!(world.refused("long-lived").await, 1);
+    // A certificate of a client that signs itself, and one that is an authority's own.
+    let own = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(["x.corp".to_owned()]).unwrap();
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.self_signed(&own).unwrap();
+    let own = Identity { chain: vec![certificate.der().clone()], key: own.serialize_der().try_into().unwrap() };
+    assert!(!world.lets_in(world.tls_of(Some(own))).await);
+    world.app.stop().await;
+}
+
+/// Year, month and day of today.
+fn today() -> (i32, u8, u8) {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let year = 1970 + i32::try_from(since.as_secs() / 31_557_600).unwrap();
+    (year, 1, 2)
+}
+
+/// With `crlRequired` an authority without a list vouches for nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r29_a_list_of_revoked_certificates_can_be_required() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let (second, of_second) = authority("second");
+    let mut both = std::fs::OpenOptions::new().append(true).open(folder.path().join("ca.crt")).unwrap();
+    both.write_all(second.as_bytes()).unwrap();
+    let of_second = || Identity { chain: of_second.chain.clone(), key: of_second.key.clone_key() };
+    let world = World::start_in(Deployments::start().await, folder, "").await.listed().await;
+    assert!(world.lets_in(world.tls_of(Some(of_second()))).await, "an authority without a list revokes nobody");
+    world.app.stop().await;
+    let World { api, folder, .. } = world;
+    let world = World::start_in(api, folder, ", crlRequired: true").await.listed().await;
+    assert!(world.lets_in(world.tls("client")).await);
+    assert!(!world.lets_in(world.tls_of(Some(of_second()))).await);
+    assert_eq!(world.refused("no-list").await, 1);
+    world.app.stop().await;
+}
+
+/// A key that everybody may read is refused at the start, by name, and nothing of it is shown.
+#[test]
+fn r33_a_key_that_others_can_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let text = super::world::section("") + "kubernetes: {kubeconfig: absent.yaml}\n";
+    std::fs::write(folder.path().join("service.yaml"), text).unwrap();
+    let key = folder.path().join("server.key");
+    let start = || {
+        let mut command = Command::new(super::world::BINARY);
+        command.args(["run", "--role", "replicas", "--config"]).arg(folder.path().join("service.yaml"));
+        let output = command.stdin(Stdio::null()).env_remove("KUBECONFIG").output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o604)).unwrap();
+    let said = start();
+    assert!(said.contains("server.key: mode 0604 lets everybody use the key"), "{said}");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).unwrap();
+    let said = start();
+    assert!(said.contains("absent.yaml"), "the next thing that is wrong: {said}");
+    let secret = std::fs::read_to_string(&key).unwrap();
+    let secret = secret.lines().nth(1).unwrap();
+    assert!(!said.contains(secret));
+}
