@@ -138,7 +138,8 @@ mod signatures {
     use crate::verify::config;
 
     const ALL: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
-    const TWO: &str = "rules: [{pattern: \"*\", with: {trustRoot: \"*\", threshold: 2, verifyInTransparencyLog: false}}]";
+    const TWO: &str =
+        "rules: [{pattern: \"*\", with: {trustRoot: \"*\", threshold: 2, verifyInTransparencyLog: false}}]";
 
     /// Whether the image is let in, by a clean process and by one with the bug; the second answer counts.
     async fn allowed(config: &str, bug: &str, image: &str, between: impl Fn()) -> [bool; 2] {
