@@ -19,6 +19,8 @@ pub(crate) struct Logged<'a> {
     pub(crate) message: &'a [u8],
     /// The payload of the envelope, where an envelope was signed.
     pub(crate) envelope_payload: Option<&'a [u8]>,
+    /// The envelope's own bytes, where they are known.
+    pub(crate) envelope: Option<&'a [u8]>,
     pub(crate) signature: &'a [u8],
     pub(crate) verifier: Verifier<'a>,
 }
@@ -86,6 +88,20 @@ struct Dsse {
 struct DsseSignature {
     signature: String,
     verifier: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IntotoOne {
+    content: IntotoOneContent,
+    public_key: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IntotoOneContent {
+    hash: HexHash,
+    payload_hash: HexHash,
 }
 
 #[derive(Deserialize)]
@@ -177,6 +193,7 @@ pub(crate) fn check(body: &[u8], stated: Option<&KindVersion>, logged: Logged<'_
         ("hashedrekord", "0.0.2", _) => hashed_two(&spec::<HashedRekordTwo>(parsed.spec)?.hashed_rekord_v002, logged),
         ("dsse", "0.0.1", Some(payload)) => dsse(&spec(parsed.spec)?, payload, logged),
         ("dsse", "0.0.2", Some(payload)) => dsse_two(&spec::<DsseTwo>(parsed.spec)?.dsse, payload, logged),
+        ("intoto", "0.0.1", Some(payload)) => intoto_one(&spec(parsed.spec)?, payload, logged),
         ("intoto", "0.0.2", Some(payload)) => intoto(&spec::<Intoto>(parsed.spec)?.content, payload, logged),
         (kind, version, _) => Err(format!(
             "a log entry of kind {} {}, which says nothing about this kind of signature",
@@ -214,6 +231,15 @@ fn dsse_two(entry: &DsseTwoBody, payload: &[u8], logged: Logged<'_>) -> Result<(
     let signature = only(&entry.signatures)?;
     same_signature(&signature.content, logged.signature)?;
     same_raw(&signature.verifier, logged.verifier)
+}
+
+/// This kind names no signature: only the hash of the whole envelope binds it.
+fn intoto_one(entry: &IntotoOne, payload: &[u8], logged: Logged<'_>) -> Result<(), String> {
+    let envelope =
+        logged.envelope.ok_or("a log entry of kind intoto 0.0.1, which does not bind a signature in a bundle")?;
+    hex_hash(&entry.content.hash, envelope)?;
+    hex_hash(&entry.content.payload_hash, payload)?;
+    same_pem(&entry.public_key, logged.verifier)
 }
 
 fn intoto(entry: &IntotoContent, payload: &[u8], logged: Logged<'_>) -> Result<(), String> {

@@ -23,9 +23,9 @@ pub(crate) struct Piece {
     pub(crate) message: Vec<u8>,
     /// The payload of the envelope, where an envelope was signed.
     pub(crate) envelope_payload: Option<Vec<u8>>,
+    /// The envelope as it lies in the registry, where it came alone.
+    pub(crate) envelope: Option<Vec<u8>>,
     pub(crate) signature: Vec<u8>,
-    /// The bytes that a timestamp is over.
-    pub(crate) timestamped: Vec<u8>,
     pub(crate) claim: Claim,
     pub(crate) certificate: Option<Certificate>,
     /// Intermediates that came with it.
@@ -58,7 +58,7 @@ impl Piece {
             kind: EvidenceKind::Signature,
             message: raw.payload.clone(),
             envelope_payload: None,
-            timestamped: signature.clone(),
+            envelope: None,
             signature,
             claim,
             certificate: companions.certificate,
@@ -75,7 +75,6 @@ impl Piece {
         let envelope: RawEnvelope = serde_json::from_slice(&raw.envelope)
             .map_err(|error| invalid(format!("it is no envelope of a statement: {error}")))?;
         let companions = Opened::of(&raw.companions).map_err(invalid)?;
-        // cosign has the whole envelope stamped, as it had no signature apart from it.
         Self::enveloped(&envelope, EvidenceKind::Attestation, companions, Some(raw.envelope.clone()))
     }
 
@@ -105,20 +104,25 @@ impl Piece {
         Ok(piece)
     }
 
+    /// The bytes that a timestamp is over: cosign 2 has a whole envelope stamped, and otherwise the signature.
+    pub(crate) fn timestamped(&self) -> &[u8] {
+        self.envelope.as_deref().unwrap_or(&self.signature)
+    }
+
     fn enveloped(
         raw: &RawEnvelope,
         kind: EvidenceKind,
         companions: Opened,
-        timestamped: Option<Vec<u8>>,
+        envelope: Option<Vec<u8>>,
     ) -> Result<Self, Refusal> {
-        let envelope = raw.open().map_err(invalid)?;
-        let claim = Claim::statement(&envelope.payload).map_err(invalid)?;
+        let opened = raw.open().map_err(invalid)?;
+        let claim = Claim::statement(&opened.payload).map_err(invalid)?;
         Ok(Self {
             kind,
-            message: envelope.signed(),
-            timestamped: timestamped.unwrap_or_else(|| envelope.signature.clone()),
-            envelope_payload: Some(envelope.payload),
-            signature: envelope.signature,
+            message: opened.signed(),
+            envelope_payload: Some(opened.payload),
+            envelope,
+            signature: opened.signature,
             claim,
             certificate: companions.certificate,
             further: companions.further,

@@ -122,6 +122,7 @@ impl Context<'_> {
         let logged = Logged {
             message: &piece.message,
             envelope_payload: piece.envelope_payload.as_deref(),
+            envelope: piece.envelope.as_deref(),
             signature: &piece.signature,
             verifier,
         };
@@ -145,7 +146,7 @@ impl Context<'_> {
             "no timestamp came with it, and nothing else that is trusted says when it was made".to_owned();
         for response in &piece.timestamps {
             let authorities = self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
-            match timestamp::check(response, &piece.timestamped, authorities) {
+            match timestamp::check(response, piece.timestamped(), authorities) {
                 Ok(time) => {
                     self.not_of_the_future(Some(time))?;
                     return Ok(time);

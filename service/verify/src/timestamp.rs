@@ -68,7 +68,7 @@ struct Token {
 impl Token {
     fn read(response: &[u8]) -> Result<Self, String> {
         const MALFORMED: &str = "its timestamp is not a response of RFC 3161";
-        let malformed = |_| MALFORMED.to_owned();
+        let malformed = |error: x509_cert::der::Error| format!("{MALFORMED}: {error}");
         if response.len() > RESPONSE_BYTES_MAX {
             return Err(format!("a timestamp of {} bytes, at most {RESPONSE_BYTES_MAX} are read", response.len()));
         }

@@ -1,0 +1,4 @@
+//! Tests over what real cosign made (`fixtures/`).
+
+mod fixtures;
+mod golden;
