@@ -11,7 +11,7 @@ use super::policy::{BUILT_IN, RuleName};
 use super::review::{Decision, Notes};
 use super::text::{Escaped, printable};
 use crate::config::Action;
-use crate::validator::{Approval, Signer};
+use crate::validator::Approval;
 use crate::verdicts::{Class, Failure};
 
 /// Bytes of an image in messages and annotations; no right reference to a tag is longer.
@@ -107,13 +107,12 @@ impl Entry<'_> {
             rule => out.push_quoted(&rule.to_string()),
         }
         if let Some(approval) = self.approval {
-            let lists: [(&str, fn(&Signer) -> &str); 2] =
-                [(r#",\"signers\":["#, |signer| &signer.name), (r#",\"evidence\":["#, |signer| &signer.evidence)];
-            for (key, of) in lists {
+            for (key, evidence) in [(r#",\"signers\":["#, false), (r#",\"evidence\":["#, true)] {
                 out.push_escaped(key);
                 for (index, signer) in approval.signers.iter().enumerate() {
                     out.push_escaped(if index == 0 { "" } else { "," });
-                    out.push_quoted(&printable(of(signer), PROOF_BYTES_MAX));
+                    let text = if evidence { &signer.evidence } else { &signer.name };
+                    out.push_quoted(&printable(text, PROOF_BYTES_MAX));
                 }
                 out.push_escaped("]");
             }

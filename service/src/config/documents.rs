@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::policy::{Mode, OnFailure, RawRule, RawWith, Recheck, Rule};
+use super::policy::{Defaults, Mode, OnFailure, RawRule, RawWith, Recheck, Rule};
 use super::validators::{RawHost, RawKind, RawTrustRoot, RawValidator, Validator};
 use super::{Checker, Error};
 
@@ -67,60 +67,24 @@ struct RawSpec {
 
 impl Checker<'_> {
     /// Reads every document of `paths`.
+    #[expect(clippy::unused_self, reason = "it reads for this configuration, as the other parts are checked for it")]
     pub(super) fn documents(&self, paths: &[PathBuf]) -> Result<Vec<RawDocument>, Error> {
         let mut documents = Vec::new();
         for path in paths {
             for file in files(path)? {
                 for document in split(&read(&file)?, &file)? {
-                    self.take(document, &file, &mut documents)?;
+                    take(document, &file, &mut documents)?;
                 }
             }
         }
         Ok(documents)
     }
 
-    fn take(&self, document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Result<(), Error> {
-        let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
-        match (text("apiVersion"), text("kind")) {
-            ("v1", "ConfigMap") => {
-                let data: BTreeMap<String, String> = document
-                    .get("data")
-                    .map(|data| serde_json::from_value(data.clone()))
-                    .transpose()
-                    .map_err(|error| wrong(file, error.to_string()))?
-                    .unwrap_or_default();
-                for text in data.values() {
-                    for inner in split(text, file)? {
-                        if inner.get("kind").and_then(Value::as_str) == Some("ConfigMap") {
-                            return Err(wrong(file, "a ConfigMap inside of a ConfigMap"));
-                        }
-                        self.take(inner, file, documents)?;
-                    }
-                }
-                Ok(())
-            }
-            (API_VERSION, "ImagePolicy") => {
-                if documents.len() == DOCUMENTS_MAX {
-                    return Err(wrong(file, format!("more than {DOCUMENTS_MAX} documents")));
-                }
-                let policy = serde_json::from_value(document).map_err(|error| wrong(file, error.to_string()))?;
-                documents.push(RawDocument { source: file.to_owned(), policy });
-                Ok(())
-            }
-            (version, kind) => {
-                let what = format!(
-                    "`{kind}` in `{version}` is no policy: write ImagePolicy in {API_VERSION}, or ConfigMap in v1"
-                );
-                Err(wrong(file, what))
-            }
-        }
-    }
-
     /// The rules of one document; its authorities become a validator of their own.
     pub(super) fn document(
         &self,
         document: RawDocument,
-        recheck: Recheck,
+        defaults: Defaults,
         validators: &mut Vec<Validator>,
     ) -> Result<Vec<Rule>, Error> {
         let RawDocument { source, policy: RawImagePolicy { metadata: Metadata { name }, spec } } = document;
@@ -166,9 +130,46 @@ impl Checker<'_> {
                 validator: validator.clone(),
                 with: with.clone(),
             };
-            rules.push(checker.rule(format!("{name}: spec.images[{index}]"), raw, recheck, validators)?);
+            rules.push(checker.rule(format!("{name}: spec.images[{index}]"), raw, defaults, validators)?);
         }
         Ok(rules)
+    }
+}
+
+/// Keeps the policies of one document of `file`.
+fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Result<(), Error> {
+    let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (text("apiVersion"), text("kind")) {
+        ("v1", "ConfigMap") => {
+            let data: BTreeMap<String, String> = document
+                .get("data")
+                .map(|data| serde_json::from_value(data.clone()))
+                .transpose()
+                .map_err(|error| wrong(file, error.to_string()))?
+                .unwrap_or_default();
+            for text in data.values() {
+                for inner in split(text, file)? {
+                    if inner.get("kind").and_then(Value::as_str) == Some("ConfigMap") {
+                        return Err(wrong(file, "a ConfigMap inside of a ConfigMap"));
+                    }
+                    take(inner, file, documents)?;
+                }
+            }
+            Ok(())
+        }
+        (API_VERSION, "ImagePolicy") => {
+            if documents.len() == DOCUMENTS_MAX {
+                return Err(wrong(file, format!("more than {DOCUMENTS_MAX} documents")));
+            }
+            let policy = serde_json::from_value(document).map_err(|error| wrong(file, error.to_string()))?;
+            documents.push(RawDocument { source: file.to_owned(), policy });
+            Ok(())
+        }
+        (version, kind) => {
+            let what =
+                format!("`{kind}` in `{version}` is no policy: write ImagePolicy in {API_VERSION}, or ConfigMap in v1");
+            Err(wrong(file, what))
+        }
     }
 }
 

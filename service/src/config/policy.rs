@@ -19,7 +19,7 @@ use super::validators::Validator;
 use super::{Checker, Error};
 pub use namespaces::Namespaces;
 use namespaces::RawNamespaces;
-pub use pattern::Pattern;
+pub use pattern::{Matcher, Pattern};
 pub(super) use rule::RawRule;
 pub use rule::Rule;
 pub(super) use with::RawWith;
@@ -175,6 +175,7 @@ pub struct OnFailure {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct RawPolicy {
     pub on_failure: OnFailure,
+    pub matcher: Matcher,
     pub no_match: NoMatch,
     pub detection: bool,
     pub resources: Resources,
@@ -184,6 +185,13 @@ pub(super) struct RawPolicy {
     pub cache: RawCache,
     pub rules: Vec<RawRule>,
     pub documents: Vec<PathBuf>,
+}
+
+/// What rules do not say themselves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Defaults {
+    pub recheck: Recheck,
+    pub matcher: Matcher,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -202,12 +210,13 @@ impl Checker<'_> {
         validators: &mut Vec<Validator>,
     ) -> Result<Policy, Error> {
         let own_rules = raw.rules.len();
+        let defaults = Defaults { recheck: raw.recheck, matcher: raw.matcher };
         let mut rules: Vec<Rule> = Vec::with_capacity(own_rules);
         for (index, rule) in raw.rules.into_iter().enumerate() {
-            rules.push(self.rule(format!("policy.rules[{index}]"), rule, raw.recheck, validators)?);
+            rules.push(self.rule(format!("policy.rules[{index}]"), rule, defaults, validators)?);
         }
         for document in documents {
-            rules.extend(self.document(document, raw.recheck, validators)?);
+            rules.extend(self.document(document, defaults, validators)?);
         }
         self.within("policy.rules", rules.len() as u64, 0, RULES_MAX as u64)?;
         for (index, rule) in rules.iter().enumerate() {

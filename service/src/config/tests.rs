@@ -270,6 +270,7 @@ fn the_policys_own_keys_reach_their_values() {
     for (text, what) in [
         ("policy: {namespaces: {ignore: [Kube]}}", "policy.namespaces.ignore: `Kube` is no name of a namespace"),
         ("policy: {resources: podsOnly, automaticChildApproval: true}", "policy.automaticChildApproval: has no effect"),
+        ("policy: {matcher: regex}", "use one of connaisseur, segments"),
         ("policy: {noMatch: refuse}", "use one of resolve, allow, warn, deny"),
         ("policy: {documents: [/nowhere/at/all]}", "failed to read the configuration /nowhere/at/all"),
     ] {

@@ -38,6 +38,11 @@ impl Followed {
         Self { files, seen }
     }
 
+    /// Whether both are about the same files.
+    pub fn is_of_the_same_files(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+
     /// Whether one looks different now.
     pub fn changed(&self) -> bool {
         self.files.iter().zip(&self.seen).any(|(file, seen)| look(file) != *seen)

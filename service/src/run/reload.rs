@@ -269,8 +269,8 @@ impl Reloader {
     /// Reads the file at each turn, soon when it or a file that it names looks different, and at once when `look` changes, until
     /// dropped.
     pub async fn follow(mut self, mut look: channel::Receiver<u64>) {
+        let mut followed = Followed::of(&self.path, &self.running);
         loop {
-            let followed = Followed::of(&self.path, &self.running);
             let turn = tokio::time::Instant::now() + RELOAD_INTERVAL;
             while tokio::time::Instant::now() < turn && !followed.changed() {
                 tokio::select! {
@@ -278,7 +278,13 @@ impl Reloader {
                     Ok(()) = look.changed() => break,
                 }
             }
+            // Looked at before they are read: what changes meanwhile is another change.
+            followed = Followed::of(&self.path, &self.running);
             self.turn();
+            let now = Followed::of(&self.path, &self.running);
+            if !now.is_of_the_same_files(&followed) {
+                followed = now;
+            }
         }
     }
 

@@ -16,11 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use service_verify::{Digest, Requirement, Subject, Trust, UnixTime};
+use service_verify::{Digest, Requirement, RequirementError, Subject, Trust, UnixTime};
 use sha2::{Digest as _, Sha256};
 
 use super::{Answer, Memory, Question, Validator, ValidatorError, Validators};
-use crate::config::{Config, ValidatorKind};
+use crate::config::{Config, Rule, ValidatorKind};
 use crate::registry::{Image, Keyring, Registry};
 use crate::verdicts::{Class, Failure};
 pub use knowledge::Knowledge;
@@ -51,24 +51,35 @@ fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorErr
     Ok(compiled)
 }
 
+/// What a rule demands of signatures and whom it trusts, when it looks at any.
+fn demand(
+    rule: &Rule,
+    compiled: &BTreeMap<usize, Arc<Trust>>,
+) -> Result<Option<(Requirement, Arc<Trust>)>, ValidatorError> {
+    let (Some(with), Some(trust)) = (&rule.with, rule.validator.and_then(|index| compiled.get(&index))) else {
+        return Ok(None);
+    };
+    let requirement = trust::requirement(&rule.name, with)?;
+    let unworkable =
+        |error: RequirementError| ValidatorError { key: format!("{}.with", rule.name), what: error.to_string() };
+    requirement.check(trust).map_err(unworkable)?;
+    Ok(Some((requirement, Arc::clone(trust))))
+}
+
 /// Whether everything that is trusted and demanded can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
-    compiled(config)?;
-    let with = config.policy.rules.iter().filter_map(|rule| Some((rule, rule.with.as_ref()?)));
-    with.map(|(rule, with)| trust::requirement(&rule.name, with).map(drop)).collect()
+    let compiled = compiled(config)?;
+    config.policy.rules.iter().try_for_each(|rule| demand(rule, &compiled).map(drop))
 }
 
 /// Compiles what every rule demands.
 pub fn load(config: &Config, registry: &Arc<Registry>, memory: &Memory) -> Result<Validators, ValidatorError> {
     let compiled = compiled(config)?;
-    let engine = |rule: &crate::config::Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
-        let (Some(with), Some(trust)) = (&rule.with, rule.validator.and_then(|index| compiled.get(&index))) else {
-            return Ok(None);
-        };
-        let requirement = trust::requirement(&rule.name, with)?;
+    let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
+        let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
         Ok(Some(Arc::new(Engine {
-            generation: generation(trust, &requirement),
-            trust: Arc::clone(trust),
+            generation: generation(&trust, &requirement),
+            trust,
             requirement,
             registry: Arc::clone(registry),
             knowledge: Arc::clone(&memory.knowledge),

@@ -63,6 +63,45 @@ fn a_configuration_can_be_checked_asked_and_shown() {
     }
 }
 
+/// Values become a configuration on stdout, what is left out becomes sentences on stderr; a namespace is part of the question.
+#[test]
+fn connaisseurs_values_become_a_configuration_that_explains_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let values = "application:\n  validators: [{name: allow, type: static, approve: true}, {name: hub, type: notaryv1}]\n  policy:\n    \
+                  - {pattern: \"*:*\", validator: hub}\n    - {pattern: \"registry.k8s.io/*:*\", validator: allow}\n";
+    let (from, to) = (folder.path().join("values.yaml"), folder.path().join("service.yaml"));
+    std::fs::write(&from, values).unwrap();
+    let output = Command::new(CLEAN).args(["config", "import-connaisseur"]).arg(&from).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = String::from_utf8(output.stderr).unwrap();
+    assert!(left.contains("# The validator `hub` is of type `notaryv1`, which is not built in: it refuses"), "{left}");
+    let text = String::from_utf8(output.stdout).unwrap() + "\n";
+    std::fs::write(&to, text.replacen("policy:", "policy:\n  namespaces: {ignore: [kube-system]}", 1)).unwrap();
+    for (image, namespace, outcome) in [
+        ("nginx", "team", "fails with class denied"),
+        ("registry.k8s.io/pause:3", "team", "left alone: its validator approves"),
+        ("nginx", "kube-system", "let in: nothing in this namespace is looked at"),
+    ] {
+        let output = Command::new(CLEAN)
+            .args(["config", "explain", image, "--namespace", namespace, "--config"])
+            .arg(&to)
+            .env_remove("LONGHAUL_DETECTION_MODE")
+            .output()
+            .unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(said.contains(&format!("outcome:  {outcome}\n")), "{image}: {said}");
+    }
+    // A key that cannot be used is found before anything runs.
+    std::fs::write(&to, "validators: [{name: a, type: cosign, trustRoots: [{name: default, keyFile: absent.pub}]}]")
+        .unwrap();
+    let output = Command::new(CLEAN).args(["config", "check", "--config"]).arg(&to).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let what = if cfg!(feature = "verify") { "absent.pub" } else { "not built in" };
+    assert!(output.status.code() == Some(64) && said.contains(what), "{said}");
+    let output = Command::new(CLEAN).args(["verify", "nginx"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "neither a key nor a configuration");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_ends_it_with_0() {
     let api = Api::start(false).await;

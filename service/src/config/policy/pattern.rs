@@ -1,21 +1,38 @@
-//! The patterns of policy rules, with Connaisseur's matching and specificity.
+//! The patterns of policy rules, with Connaisseur's matching and specificity, or with policy-controller's matching.
 //!
-//! Pure. `*` is any text, `/` included, and `?` any one character; a `*` is thought at both ends. Of several patterns that match,
+//! Pure. To Connaisseur `*` is any text, `/` included, and `?` any one character; a `*` is thought at both ends. In the matcher of
+//! segments `*` and `?` stay between slashes, `**` crosses them, and nothing is thought. Of several patterns that match,
 //! the most specific one counts: more parts between slashes, then part by part from the left the longer common beginning with the
 //! image, then part by part the longer text. Parts and lengths are those of the pattern as written.
 
+mod segments;
+
 use std::cmp::Ordering;
+
+use serde::Deserialize;
 
 /// Longest pattern: the longest reference there is.
 const PATTERN_BYTES_MAX: usize = 520;
+
+/// How patterns match.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matcher {
+    /// As Connaisseur's.
+    #[default]
+    Connaisseur,
+    /// As policy-controller's.
+    Segments,
+}
 
 /// A pattern, compiled once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
+    matcher: Matcher,
     /// The host in lower case: whose parts are counted and compared.
     folded: String,
-    /// As it is matched: folded, with a star at both ends.
+    /// As it is matched: to Connaisseur with a star at both ends.
     glob: String,
 }
 
@@ -37,8 +54,13 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Checks `written`.
+    /// Checks `written`, a pattern as Connaisseur's.
     pub fn new(written: &str) -> Result<Self, PatternError> {
+        Self::with(written, Matcher::Connaisseur)
+    }
+
+    /// Checks `written`, which is matched by `matcher`.
+    pub fn with(written: &str, matcher: Matcher) -> Result<Self, PatternError> {
         if written.is_empty() {
             return Err(PatternError::Empty);
         }
@@ -49,6 +71,10 @@ impl Pattern {
         if let Some(other) = written.chars().find(|&char| !reference(char)) {
             return Err(PatternError::Character(other));
         }
+        if matcher == Matcher::Segments {
+            let folded = fold_host(&segments::full(written));
+            return Ok(Self { written: written.to_owned(), matcher, glob: folded.clone(), folded });
+        }
         let folded = fold_host(written);
         let mut glob = folded.clone();
         if !glob.starts_with('*') {
@@ -57,7 +83,7 @@ impl Pattern {
         if !glob.ends_with('*') {
             glob.push('*');
         }
-        Ok(Self { written: written.to_owned(), folded, glob })
+        Ok(Self { written: written.to_owned(), matcher, folded, glob })
     }
 
     /// As the configuration has it.
@@ -67,7 +93,10 @@ impl Pattern {
 
     /// Whether it matches `image`, a full name with its host in lower case.
     pub fn matches(&self, image: &str) -> bool {
-        matches(self.glob.as_bytes(), image.as_bytes())
+        match self.matcher {
+            Matcher::Connaisseur => matches(self.glob.as_bytes(), image.as_bytes()),
+            Matcher::Segments => segments::matches(&self.glob, image),
+        }
     }
 
     /// How specific the two are for `image`, which both match; `Greater` when this one is more specific.

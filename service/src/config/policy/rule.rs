@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::super::validators::{self, Kind, Validator};
 use super::super::{Checker, Error};
 use super::with::{Flow, RawWith, With};
-use super::{Mode, OnFailure, Pattern, Recheck};
+use super::{Defaults, Mode, OnFailure, Pattern, Recheck};
 
 /// What is done with images that match a pattern.
 #[derive(Debug, Clone)]
@@ -44,11 +44,12 @@ impl Checker<'_> {
         &self,
         name: String,
         raw: RawRule,
-        recheck: Recheck,
+        defaults: Defaults,
         validators: &[Validator],
     ) -> Result<Rule, Error> {
         let key = |part: &str| format!("{name}.{part}");
-        let pattern = Pattern::new(&raw.pattern).map_err(|what| self.value(key("pattern"), what.to_string()))?;
+        let pattern = Pattern::with(&raw.pattern, defaults.matcher)
+            .map_err(|what| self.value(key("pattern"), what.to_string()))?;
         let asks = raw.validator.is_some()
             || raw.with.is_some()
             || matches!(raw.mode, Some(Mode::Verify | Mode::VerifyAndPin));
@@ -60,7 +61,7 @@ impl Checker<'_> {
                 let what = "neither recheck nor onFailure has an effect with `mode: skip`: remove them";
                 return Err(self.value(key("mode"), what));
             }
-            let (recheck, on_failure) = (raw.recheck.unwrap_or(recheck), raw.on_failure);
+            let (recheck, on_failure) = (raw.recheck.unwrap_or(defaults.recheck), raw.on_failure);
             return Ok(Rule { name, pattern, mode, recheck, on_failure, validator: None, with: None });
         }
         let wanted = raw.validator.as_deref().unwrap_or(validators::DEFAULT);
@@ -105,7 +106,7 @@ impl Checker<'_> {
                 (mode, Some(with))
             }
         };
-        let recheck = raw.recheck.unwrap_or(recheck);
+        let recheck = raw.recheck.unwrap_or(defaults.recheck);
         Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with })
     }
 }

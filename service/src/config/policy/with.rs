@@ -15,6 +15,7 @@ const DEFAULT_ROOT: &str = "default";
 const DEMANDS_MAX: usize = 32;
 
 /// What is demanded of an image's signatures.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct With {
     /// Whose signatures count.

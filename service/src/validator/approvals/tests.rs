@@ -63,12 +63,12 @@ fn question(digest: &str) -> Question {
     }
 }
 
-fn good() -> Answer {
-    Ok(Arc::new(Approval { signers: vec![Signer { name: "release".into(), evidence: "bundle".into() }] }))
+fn approval() -> Arc<Approval> {
+    Arc::new(Approval { signers: vec![Signer { name: "release".into(), evidence: "bundle".into() }] })
 }
 
-fn bad(class: Class) -> Answer {
-    Err(Failure::new(class, "scripted"))
+fn failure(class: Class) -> Failure {
+    Failure::new(class, "scripted")
 }
 
 /// How often a validator that says `answer` is asked by two questions, one after the other.
@@ -83,28 +83,28 @@ async fn asked_twice(answer: Answer) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn good_and_definitely_bad_verdicts_are_remembered_and_doubts_never() {
-    assert_eq!(asked_twice(good()).await, 1);
+    assert_eq!(asked_twice(Ok(approval())).await, 1);
     for class in Class::ALL {
         let definite = [Class::NotFound, Class::Unsigned, Class::Invalid, Class::Mismatch].contains(&class);
-        assert_eq!(asked_twice(bad(class)).await, if definite { 1 } else { 2 }, "{class}");
+        assert_eq!(asked_twice(Err(failure(class))).await, if definite { 1 } else { 2 }, "{class}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_verdict_is_known_for_its_digest_rule_and_trust_alone() {
     let approvals = approvals("");
-    let script = Script::new("one", good());
+    let script = Script::new("one", Ok(approval()));
     let validator: Arc<dyn Validator> = script.clone();
     approvals.ask(&validator, question("d")).await.unwrap();
-    assert_eq!(approvals.known(&*validator, "h.io", "a", "d"), Some(good()));
+    assert_eq!(approvals.known(&*validator, "h.io", "a", "d"), Some(Ok(approval())));
     assert_eq!(approvals.known(&*validator, "h.io", "a", "other"), None);
     assert_eq!(approvals.known(&*validator, "h.io", "b", "d"), None);
     assert_eq!(approvals.known(&*validator, "i.io", "a", "d"), None);
     // Another key, another rule: another generation.
-    let other = Script::new("two", bad(Class::Invalid));
+    let other = Script::new("two", Err(failure(Class::Invalid)));
     assert_eq!(approvals.known(&*other, "h.io", "a", "d"), None);
     let validator: Arc<dyn Validator> = other;
-    assert_eq!(approvals.ask(&validator, question("d")).await, bad(Class::Invalid));
+    assert_eq!(approvals.ask(&validator, question("d")).await, Err(failure(Class::Invalid)));
     // Credentials of a pod's own are not shared.
     let docker = r#"{"auths":{"h.io":{"username":"u","password":"p"}}}"#;
     let keyring = Keyring::docker_config(docker.as_bytes(), &"secret".into()).unwrap();
@@ -115,17 +115,17 @@ async fn a_verdict_is_known_for_its_digest_rule_and_trust_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn five_hundred_callers_cause_one_question() {
-    let (approvals, script) = (approvals(""), Script::new("g", good()));
+    let (approvals, script) = (approvals(""), Script::new("g", Ok(approval())));
     let validator: Arc<dyn Validator> = script.clone();
     let answers = futures_util::future::join_all((0..500).map(|_| approvals.ask(&validator, question("d")))).await;
-    assert!(answers.iter().all(|answer| *answer == good()));
+    assert!(answers.iter().all(|answer| *answer == Ok(approval())));
     assert_eq!(script.asked(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_hangs_or_panics_is_a_doubt_of_every_caller_and_of_no_later_one() {
     let approvals = approvals("resolve: {timeout: 2s}");
-    let mut script = Script::new("hangs", good());
+    let mut script = Script::new("hangs", Ok(approval()));
     Arc::get_mut(&mut script).unwrap().takes = Duration::from_hours(1);
     let validator: Arc<dyn Validator> = script.clone();
     let answer = approvals.ask(&validator, question("d")).await;
@@ -134,7 +134,7 @@ async fn who_hangs_or_panics_is_a_doubt_of_every_caller_and_of_no_later_one() {
     let started = Instant::now();
     assert_eq!(approvals.ask(&validator, hasty).await.unwrap_err().class, Class::Unavailable);
     assert!(started.elapsed() < Duration::from_millis(60), "the deadline of the review counts");
-    let validator: Arc<dyn Validator> = Script::new("panics", good());
+    let validator: Arc<dyn Validator> = Script::new("panics", Ok(approval()));
     assert_eq!(approvals.ask(&validator, question("d")).await.unwrap_err().class, Class::Internal);
     assert!(approvals.flights.is_empty());
 }
@@ -142,7 +142,7 @@ async fn who_hangs_or_panics_is_a_doubt_of_every_caller_and_of_no_later_one() {
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_is_bounded_in_bytes() {
     let approvals = approvals("policy: {cache: {maxBytes: 8KiB}}");
-    let validator: Arc<dyn Validator> = Script::new("g", good());
+    let validator: Arc<dyn Validator> = Script::new("g", Ok(approval()));
     for n in 0..100 {
         approvals.ask(&validator, question(&format!("d{n}"))).await.unwrap();
         assert!(approvals.cache.lock().used_bytes() <= 8 << 10);

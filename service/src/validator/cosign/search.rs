@@ -12,7 +12,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use service_verify::oci::{self, ENVELOPE_BYTES_MAX, Layer, Referrer};
-use service_verify::{Evidence, Subject, UnixTime, Verdict, verify};
+use service_verify::{Evidence, Requirement, Subject, UnixTime, Verdict, verify};
 
 use super::knowledge::Form;
 use super::{Engine, words};
@@ -98,22 +98,31 @@ impl<'s> Search<'s> {
                     let form =
                         if matches!(place, Place::Referrers | Place::Fallback) { Form::Bundles } else { Form::Tags };
                     self.engine.knowledge.found(&self.question.host, form);
-                    return words::approval(&verdict);
+                    return Ok(words::approval(&verdict));
                 }
-                Ok(None) => {}
+                Ok(None) | Err(Found::Judge) => {}
                 Err(Found::Unknown) => {
                     self.engine.knowledge.has_no_api(&self.question.host, Instant::now());
                     // Most such registries hold signatures at tags; the index at a tag is asked for last.
                     places.insert(0, Place::Fallback);
                 }
-                Err(Found::Judge) => {}
             }
         }
         let verdict = self.judge(now);
         if verdict.is_verified() {
-            return words::approval(&verdict);
+            return Ok(words::approval(&verdict));
         }
         Err(words::refusal(&self, &verdict, self.doubt.clone()))
+    }
+
+    /// What is demanded.
+    pub fn requirement(&self) -> &Requirement {
+        &self.engine.requirement
+    }
+
+    /// Every trust root of the validator.
+    pub fn trusted(&self) -> impl Iterator<Item = &str> {
+        self.engine.trust.names()
     }
 
     /// The places in the order that costs least where signatures usually lie.

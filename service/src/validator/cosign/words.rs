@@ -1,35 +1,52 @@
 //! What is said about an image's signatures: to the person whose object was refused, and in the audit log.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use service_verify::{Class as Found, Outcome, Signer as Proof, Verdict};
+use service_verify::{Class as Found, Outcome, Roots, Signer as Proof, Verdict};
 
 use super::search::Search;
-use crate::validator::{Answer, Approval, SIGNERS_MAX, Signer};
+use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use crate::verdicts::{Class, Failure};
 
 /// Most pieces that a denial says something about; the others are counted.
 const REJECTED_SAID_MAX: usize = 3;
+/// Most trust roots that a denial names.
+const ROOTS_SAID_MAX: usize = 5;
 /// Characters of one piece's cause.
 const CAUSE_CHARS_MAX: usize = 160;
 
 /// Who signed.
-pub(super) fn approval(verdict: &Verdict) -> Answer {
+pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     let signer = |proof: &Proof| {
         let mut evidence = format!("{} {}", proof.kind.name(), proof.source);
         if let Some(index) = proof.log_index {
-            evidence.push_str(&format!(", log index {index}"));
+            let _ = write!(evidence, ", log index {index}");
         }
         if let Some(time) = proof.time {
-            evidence.push_str(&format!(", {time}"));
+            let _ = write!(evidence, ", {time}");
         }
         if let Some(predicate) = &proof.predicate_type {
-            evidence.push_str(&format!(", {predicate}"));
+            let _ = write!(evidence, ", {predicate}");
         }
         Signer { name: format!("{}: {}", proof.root, proof.identity), evidence }
     };
     let signers = verdict.signers.iter().take(SIGNERS_MAX).map(signer).collect();
-    Ok(Arc::new(Approval { signers }))
+    Arc::new(Approval { signers })
+}
+
+/// Whose signatures would count.
+fn wanted(search: &Search<'_>) -> String {
+    let names: Vec<String> = match &search.requirement().roots {
+        Roots::Named(names) => names.clone(),
+        Roots::All => search.trusted().map(str::to_owned).collect(),
+    };
+    let more = names.len().saturating_sub(ROOTS_SAID_MAX);
+    let names: Vec<_> = names.iter().take(ROOTS_SAID_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let threshold = search.requirement().threshold;
+    let many = if threshold > 1 { format!("{threshold} of ") } else { String::new() };
+    format!("{many}{}{more}", names.join(", "))
 }
 
 /// Why the image may not run: what nobody could tell outweighs what was not found.
@@ -53,13 +70,17 @@ pub(super) fn refusal(search: &Search<'_>, verdict: &Verdict, doubt: Option<Fail
     let mut reasons: Vec<String> = rejected.chain(search.broken.iter().cloned()).collect();
     reasons.retain(|reason| !cause.contains(reason.as_str()));
     let more = reasons.len().saturating_sub(REJECTED_SAID_MAX);
-    let mut said = cause.clone();
+    let wanted = wanted(search);
+    let mut said = match class {
+        Class::Unsigned => format!("no signature by {wanted} in any format"),
+        _ => format!("{cause} (wanted: {wanted})"),
+    };
     for reason in reasons.into_iter().take(REJECTED_SAID_MAX) {
         said.push_str("; ");
         said.extend(reason.chars().take(CAUSE_CHARS_MAX));
     }
     if more > 0 {
-        said.push_str(&format!("; and {more} more"));
+        let _ = write!(said, "; and {more} more");
     }
     Failure::new(class, format!("{said}; looked at {looked}"))
 }

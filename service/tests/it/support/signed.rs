@@ -98,14 +98,14 @@ impl Signed {
             "schemaVersion": 2, "mediaType": IMAGE, "config": {"mediaType": EMPTY, "digest": digest(b"{}"), "size": 2},
             "layers": [], "annotations": {"of": repository},
         });
-        self.put(repository, Some("1"), IMAGE, manifest.to_string().into_bytes())
+        self.put(repository, Some("1"), IMAGE, manifest.to_string().as_bytes())
     }
 
-    fn put(&self, repository: &str, tag: Option<&str>, media_type: &str, bytes: Vec<u8>) -> String {
-        let digest = digest(&bytes);
+    fn put(&self, repository: &str, tag: Option<&str>, media_type: &str, bytes: &[u8]) -> String {
+        let digest = digest(bytes);
         let manifests = &mut self.world.lock().manifests;
         for name in [Some(&*digest), tag].into_iter().flatten() {
-            manifests.insert(format!("{repository}/{name}"), (media_type.to_owned(), bytes.clone()));
+            manifests.insert(format!("{repository}/{name}"), (media_type.to_owned(), bytes.to_vec()));
         }
         digest
     }
@@ -135,7 +135,7 @@ impl Signed {
         let mut config = self.blob(b"{}");
         config["mediaType"] = "application/vnd.oci.image.config.v1+json".into();
         let manifest = json!({"schemaVersion": 2, "mediaType": IMAGE, "config": config, "layers": layers});
-        self.put(repository, Some(&signature_tag(image)), IMAGE, manifest.to_string().into_bytes());
+        self.put(repository, Some(&signature_tag(image)), IMAGE, manifest.to_string().as_bytes());
     }
 
     /// A bundle that signs `signed`, as a referrer of `image`, as `cosign sign` of version 3 leaves it.
@@ -159,7 +159,7 @@ impl Signed {
             "schemaVersion": 2, "mediaType": IMAGE, "artifactType": BUNDLE, "config": config, "layers": [layer], "subject": subject,
         });
         let manifest = manifest.to_string().into_bytes();
-        let (size, digest) = (manifest.len(), self.put(repository, None, IMAGE, manifest));
+        let (size, digest) = (manifest.len(), self.put(repository, None, IMAGE, &manifest));
         let descriptor = json!({"mediaType": IMAGE, "artifactType": BUNDLE, "digest": digest, "size": size});
         let mut world = self.world.lock();
         let referrers = world.referrers.entry(format!("{repository}/{image}")).or_default();
@@ -171,7 +171,7 @@ impl Signed {
 
     /// Replaces the manifest at the `.sig` tag of `image` with `bytes`.
     pub fn spoil_tag(&self, repository: &str, image: &str, bytes: &[u8]) {
-        self.put(repository, Some(&signature_tag(image)), IMAGE, bytes.to_vec());
+        self.put(repository, Some(&signature_tag(image)), IMAGE, bytes);
     }
 
     /// Lets every blob be served without its last byte.
