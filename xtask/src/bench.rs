@@ -20,6 +20,9 @@ pub(crate) struct Arguments {
 enum What {
     /// The service's webhook, beside a bare server over the same TLS and beside k8s-digester when there is a Go toolchain.
     Admission,
+    /// The service's API over Deployments, beside a bare server over the same TLS and beside a Go server with client-go's informer when there
+    /// is a Go toolchain.
+    Replicas,
     /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
     Kube,
     /// The load generator, beside wrk, h2load, hey, ab and oha where those are installed.
@@ -42,6 +45,10 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Admission => {
             cargo::build_release()?;
             command.args(["bench", "--package=scenarios", "--bench=admission", "--"])
+        }
+        What::Replicas => {
+            cargo::build_release()?;
+            command.args(["bench", "--package=scenarios", "--bench=replicas", "--"])
         }
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),

@@ -65,10 +65,12 @@ const ROOMS: &[Room] = &[
 
 /// Rooms inside a crate: the crate's sources, a module of its root, and the modules of the root that it must not name.
 const APART: &[(&str, &str, &[&str])] = &[
-    ("service/src", "admission", &["watch", "kube"]),
-    ("service/src", "watch", &["admission"]),
-    ("service/src", "registry", &["admission", "watch", "validator"]),
-    ("service/src", "validator", &["admission", "watch", "kube"]),
+    ("service/src", "admission", &["watch", "kube", "replicas"]),
+    ("service/src", "watch", &["admission", "replicas"]),
+    ("service/src", "replicas", &["admission", "registry", "run", "cli"]),
+    ("service/src", "registry", &["admission", "watch", "validator", "replicas"]),
+    ("service/src", "validator", &["admission", "watch", "kube", "replicas"]),
+    ("service/src", "edge", &["admission", "watch", "replicas", "run"]),
     ("reports/src", "ledger", &["judge", "diff", "render"]),
     ("reports/src", "record", &["judge", "diff", "render"]),
     ("reports/src", "judge", &["diff", "render"]),
@@ -77,6 +79,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("loadgen/src", "wire", &["admission", "churn", "script", "audit"]),
     ("loadgen/src", "admission", &["script"]),
     ("loadgen/src", "churn", &["admission", "script", "audit"]),
+    ("loadgen/src", "calls", &["admission", "script"]),
     ("mocks/faults/src", "settings", &["engine", "pipe", "stream", "behaviour", "connection"]),
     ("mocks/objects/src", "status", &["catalogue", "object", "schema", "patch"]),
     ("mocks/objects/src", "fields", &["kinds", "catalogue", "object"]),
