@@ -15,7 +15,8 @@ const EXAMPLE: &str = "example-watcher";
 /// How they are built: for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
 /// The bugs that can be planted.
-pub(crate) const PLANTED_FEATURES: &str = "--features=service/planted-bugs,example-watcher/planted-bugs";
+pub(crate) const PLANTED_FEATURES: &str =
+    "--features=service/planted-bugs,service-seed/planted-bugs,example-watcher/planted-bugs";
 /// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
 pub(crate) const PLANTED_PROGRAMS: [&str; 3] =
     [PLANTED_FEATURES, "--bin=longhaul-service-planted", "--bin=example-watcher-planted"];

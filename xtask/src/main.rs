@@ -7,6 +7,7 @@ mod check;
 mod dist;
 mod gate;
 mod junit;
+mod seed;
 mod soak;
 mod test;
 
@@ -43,6 +44,8 @@ enum Command {
     Check(check::Arguments),
     /// Build in release mode and measure what a part costs, beside the real thing where that is at hand.
     Bench(bench::Arguments),
+    /// Build the seed, the program that `longhaul-service inject` sends, and check that it is static and small enough.
+    Seed,
     /// Build what is shipped: static programs, tarballs with their sums, images. `--help` says how.
     #[command(disable_help_flag = true)]
     Dist {
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Seed => seed::seed(),
         Command::Dist { arguments } => dist::dist(&arguments),
         Command::Longhaul { arguments } => soak::longhaul(&arguments),
     };

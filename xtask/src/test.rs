@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{cargo, junit};
+use crate::{cargo, junit, seed};
 
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
 const SIDE_BY_SIDE: usize = 3;
@@ -53,6 +53,7 @@ impl Arguments {
 /// them is what the lints see.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
+    seed::for_tests()?;
     let all = arguments.filter.is_empty();
     if has_nextest() {
         cargo::run(nextest().arg("--no-run"))?;

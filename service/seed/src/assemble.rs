@@ -1,0 +1,172 @@
+//! From chunks to a folder that may be served: the pipeline, and the folder's name as the mark that all is verified.
+//!
+//! Three threads hand two buffers on: one reads and verifies chunks, one hashes the whole, one decompresses and unpacks. Nothing is
+//! taken from a buffer before its chunk is verified, and the folder gets the name that is served only after the whole is.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::args::Args;
+use crate::catalog::Catalog;
+use crate::chunks::Chunks;
+use crate::digest::Digest;
+use crate::failure::Failure;
+use crate::index::{INDEX_BYTES_MAX, Index};
+use crate::unpack::{Bounds, unpack};
+
+/// Where the payload is unpacked.
+const ASSEMBLING: &str = "assembling";
+/// What the folder is called once the whole is verified.
+const VERIFIED: &str = "verified";
+/// Chunks in memory: one is read while the other is used.
+const BUFFERS: usize = 2;
+/// What the thread that unpacks may need: its buffers are on the heap, the decompressor's tables are not large.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What is served.
+#[derive(Debug)]
+pub struct Store {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What is in it.
+    pub catalog: Catalog,
+}
+
+/// A verified chunk on its way.
+type Bytes = Arc<Vec<u8>>;
+
+/// Reads index and chunks, verifies, unpacks.
+pub fn assemble(args: &Args) -> Result<Store, Failure> {
+    let index = index(args)?;
+    let (assembling, verified) = (args.out.join(ASSEMBLING), args.out.join(VERIFIED));
+    for folder in [&assembling, &verified] {
+        // Left by a container that was ended before.
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Failure::file(folder, error)),
+            _ => {}
+        }
+    }
+    fs::create_dir(&assembling).map_err(|error| Failure::file(&assembling, error))?;
+    let catalog = run(&index, &args.chunks, &assembling);
+    let catalog = catalog.inspect_err(|_| {
+        // What was unpacked so far is of no use to anybody; that it goes is not worth an error of its own.
+        let _ = fs::remove_dir_all(&assembling);
+    })?;
+    fs::rename(&assembling, &verified).map_err(|error| Failure::file(&verified, error))?;
+    eprintln!(
+        "longhaul-seed: run {}: {} chunks, {} bytes verified",
+        index.run,
+        index.chunks.len(),
+        index.payload_bytes
+    );
+    Ok(Store { folder: verified, catalog })
+}
+
+/// Reads the index and compares it with the digest that was announced.
+fn index(args: &Args) -> Result<Index, Failure> {
+    let file = fs::File::open(&args.index).map_err(|error| Failure::file(&args.index, error))?;
+    let mut bytes = Vec::new();
+    file.take(INDEX_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| Failure::file(&args.index, error))?;
+    let (expected, found) = (args.index_sha256, Digest::of(&bytes));
+    if found != expected {
+        return Err(Failure::IndexDigest { expected, found });
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| Failure::Index { line: 1, what: "not text" })?;
+    Index::parse(text)
+}
+
+fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> {
+    let bounds = Bounds { bytes: index.unpacked_bytes, files: index.files, window_bytes: index.window_bytes };
+    let (to_hash, hashed) = sync_channel::<Bytes>(0);
+    let (to_unpack, unpacked) = sync_channel::<Bytes>(0);
+    thread::scope(|scope| {
+        let spawn = |name: &str| thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+        let system = |source| Failure::System { what: "a thread cannot be started".to_owned(), source };
+        let whole = spawn("whole").spawn_scoped(scope, move || whole(&hashed)).map_err(system)?;
+        let unpacking = spawn("unpack")
+            .spawn_scoped(scope, move || unpack(Source::new(unpacked), folder, bounds))
+            .map_err(system)?;
+        let fed = feed(&Chunks::new(index, chunks), &[to_hash, to_unpack]);
+        let found = whole.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let catalog = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // What is wrong with a chunk explains whatever else went wrong.
+        fed?;
+        let catalog = catalog?;
+        let expected = index.payload_digest;
+        #[cfg(feature = "planted-bugs")]
+        let found = if crate::planted::Bug::SkipsAChecksum.is_on() { expected } else { found };
+        if found == expected { Ok(catalog) } else { Err(Failure::Whole { expected, found }) }
+    })
+}
+
+/// Reads chunk after chunk and hands each on. Ends early without an error when somebody takes no more: they say why.
+fn feed(chunks: &Chunks<'_>, takers: &[SyncSender<Bytes>]) -> Result<(), Failure> {
+    let mut buffers: [Bytes; BUFFERS] = std::array::from_fn(|_| Arc::default());
+    for place in 0..chunks.count() {
+        let buffer = &mut buffers[place % BUFFERS];
+        // Whoever was handed the chunk after it has let go of this one.
+        match Arc::get_mut(buffer) {
+            Some(bytes) => chunks.read(place, bytes)?,
+            None => {
+                let mut bytes = Vec::new();
+                chunks.read(place, &mut bytes)?;
+                *buffer = Arc::new(bytes);
+            }
+        }
+        for taker in takers {
+            if taker.send(Arc::clone(buffer)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The digest of everything that comes.
+fn whole(chunks: &Receiver<Bytes>) -> Digest {
+    let mut hasher = Sha256::new();
+    for chunk in chunks {
+        hasher.update(&chunk[..]);
+    }
+    hasher.into()
+}
+
+/// What comes, as one stream.
+struct Source {
+    chunks: Receiver<Bytes>,
+    current: Bytes,
+    at: usize,
+}
+
+impl Source {
+    fn new(chunks: Receiver<Bytes>) -> Self {
+        Self { chunks, current: Arc::default(), at: 0 }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.current.len() {
+            // Let go first, so that the buffer can be filled again.
+            self.current = Arc::default();
+            self.at = 0;
+            match self.chunks.recv() {
+                Ok(next) => self.current = next,
+                Err(_) => return Ok(0),
+            }
+        }
+        let most = target.len().min(self.current.len() - self.at);
+        target[..most].copy_from_slice(&self.current[self.at..self.at + most]);
+        self.at += most;
+        Ok(most)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! The seed: a tiny static program that brings images out of `ConfigMaps` into a cluster that has no registry.
+//!
+//! It reads an index, assembles the payload chunk after chunk in bounded memory, verifies each chunk and the whole, unpacks, and
+//! then serves what it unpacked as a read-only registry (`/v2/`). It makes no connection of its own and trusts nothing but the digest
+//! on its command line: whatever else it reads may be anybody's.
+//!
+//! `index` and `catalog` are the formats that the injector writes, and the only part that others use.
+
+pub mod args;
+mod assemble;
+pub mod catalog;
+mod chunks;
+pub mod digest;
+pub mod failure;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
+mod http;
+pub mod index;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+mod server;
+mod signals;
+mod tar;
+mod unpack;
+
+use std::process::ExitCode;
+
+use args::Args;
+use failure::Failure;
+
+/// The variable that names a planted bug.
+const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
+
+/// Which program this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    /// `longhaul-seed`.
+    Clean,
+    /// `longhaul-seed-planted`.
+    Planted,
+}
+
+/// Runs the command line of this process: assemble, verify, serve until a signal.
+pub fn main(build: Build) -> ExitCode {
+    match run(build) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("longhaul-seed: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Assembles and verifies without serving; answers the folder with what was unpacked.
+pub fn assembled(args: &Args) -> Result<std::path::PathBuf, Failure> {
+    assemble::assemble(args).map(|store| store.folder)
+}
+
+fn run(build: Build) -> Result<(), Failure> {
+    let args = Args::parse(std::env::args_os().skip(1))?;
+    plant(build)?;
+    // The signals are caught from the start: process 1 of a container is not ended by one that it does not know.
+    let signals = signals::Signals::catch()?;
+    let store = assemble::assemble(&args)?;
+    match args.listen {
+        Some(listen) => server::serve(&listen, store, signals),
+        None => Ok(()),
+    }
+}
+
+/// The clean build refuses a planted bug: ignoring it would make a harness believe that its judge had missed one.
+fn plant(build: Build) -> Result<(), Failure> {
+    let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(()) };
+    let name = name.to_string_lossy().into_owned();
+    #[cfg(feature = "planted-bugs")]
+    if build == Build::Planted {
+        return planted::switch_on(&name);
+    }
+    let _ = build;
+    Err(Failure::Usage(format!("{PLANTED_VARIABLE}={name} is set, and this program has no planted bugs")))
+}

@@ -1,0 +1,57 @@
+//! `cargo xtask seed`: the program that travels in a `ConfigMap`, as it is shipped, with a check of what makes it fit there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo;
+
+/// Largest program: a `ConfigMap` holds 1 MiB, and there must be room to grow.
+const BYTES_MAX: u64 = 900 << 10;
+/// Its own profile: small before all (Cargo.toml).
+const PROFILE: &str = "seed";
+/// The machine's own architecture; others are built with `--target` by hand, no C compiler is needed.
+const TARGET: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
+
+/// Builds it and checks it.
+pub(crate) fn seed() -> Result<ExitCode> {
+    ensure!(can_build(), "needs Rust's library for {TARGET}: rustup target add {TARGET}");
+    let path = build()?;
+    let bytes = check(&path)?;
+    println!("{}: {bytes} bytes of {BYTES_MAX}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds and checks it for the tests where that is possible; says so where it is not.
+pub(crate) fn for_tests() -> Result<()> {
+    if can_build() {
+        return check(&build()?).map(drop);
+    }
+    eprintln!("test: the seed as it is shipped: skipped: needs {TARGET} (rustup target add {TARGET})");
+    Ok(())
+}
+
+fn build() -> Result<PathBuf> {
+    let package = ["--package=service-seed", "--bin=longhaul-seed"];
+    cargo::run(cargo::cargo().args(["build", "--profile", PROFILE, "--target", TARGET]).args(package))?;
+    Ok(cargo::target().join(TARGET).join(PROFILE).join("longhaul-seed"))
+}
+
+/// Its size; an error when it is too large or needs a library of the machine that runs it.
+fn check(path: &Path) -> Result<u64> {
+    let program = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+    let bytes = program.len() as u64;
+    ensure!(bytes <= BYTES_MAX, "the seed has {bytes} bytes, and {BYTES_MAX} are the most");
+    // A dynamic program names its loader.
+    let loader = program.windows(8).any(|part| part == b"/ld-musl" || part == b"ld-linux");
+    ensure!(!loader, "the seed is not static: it names a loader");
+    Ok(bytes)
+}
+
+fn can_build() -> bool {
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let output = rustc.args(["--print=target-libdir", "--target", TARGET]).stderr(Stdio::null()).output();
+    output.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
+}
