@@ -5,6 +5,7 @@
 //!
 //! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other;
 //! both talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
+//! `inject` is a command beside the roles and imports only `kube`, `registry` and `config`;
 //! `verdicts` and `config` import no other room; `authority`, the spelling of `host:port`, is for everybody.
 
 pub mod admission;
@@ -16,6 +17,7 @@ pub mod edge;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod inject;
 pub mod kube;
 mod log_lines;
 #[cfg(feature = "planted-bugs")]

@@ -6,6 +6,7 @@
 
 mod exchange;
 mod login;
+mod pull;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +41,14 @@ pub struct Registry {
     tokens: Mutex<Cache<Arc<str>>>,
 }
 
-/// A question about one manifest, and everything that is needed to ask it.
+/// A question about one manifest or blob, and everything that is needed to ask it.
 struct Question<'q> {
     station: &'q Station<'q>,
     repository: &'q str,
+    /// The manifest that is asked for, by tag or digest; or the digest of a blob.
     tag: &'q str,
+    /// Asks for a blob instead, from this offset on.
+    blob_from: Option<u64>,
     /// What the asking pod brings along.
     keyring: &'q Keyring,
     deadline: Instant,
@@ -100,6 +104,7 @@ impl Registry {
                 station: &self.hosts.station_at(stop.host),
                 repository: &stop.repository,
                 tag: &reference.tag,
+                blob_from: None,
                 keyring,
                 deadline: if last { deadline } else { Instant::now() + share },
                 attempts: if last { ATTEMPTS } else { 1 },

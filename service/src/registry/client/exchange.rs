@@ -1,4 +1,4 @@
-//! One request for a manifest over the wire, with its redirects.
+//! One request for a manifest or a piece of a blob over the wire, with its redirects.
 //!
 //! Credentials stay with the host they are for.
 
@@ -16,6 +16,8 @@ use crate::wire;
 
 /// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
+/// Largest piece of a blob that is asked for at one time.
+pub(super) const PIECE_BYTES_MAX: usize = 8 << 20;
 /// Redirects followed for one request; more is a loop.
 const REDIRECTS_MAX: u32 = 5;
 
@@ -25,17 +27,25 @@ pub(super) async fn redirected(
     method: &Method,
     authorization: Option<&str>,
 ) -> Result<Response<Bytes>, Failure> {
-    let Question { station, repository, tag, deadline, .. } = question;
+    let Question { station, repository, tag, blob_from, deadline, .. } = question;
     let host = station.host();
     let bad = |what: &str| Failure::new(Class::Misconfigured, format!("{host} answered a redirect {what}"));
     let (mut client, mut trusted) = (Arc::clone(&station.client), true);
-    let mut path = format!("/v2/{repository}/manifests/{tag}");
+    let kind = if blob_from.is_some() { "blobs" } else { "manifests" };
+    let cap_bytes = if blob_from.is_some() { PIECE_BYTES_MAX } else { MANIFEST_BYTES_MAX };
+    let mut path = format!("/v2/{repository}/{kind}/{tag}");
     for _ in 0..=REDIRECTS_MAX {
-        let mut request = request(method, &path).header(header::ACCEPT, ACCEPT);
+        let mut request = match blob_from {
+            None => request(method, &path).header(header::ACCEPT, ACCEPT),
+            Some(from) => {
+                let last = from.saturating_add(PIECE_BYTES_MAX as u64 - 1);
+                request(method, &path).header(header::RANGE, format!("bytes={from}-{last}"))
+            }
+        };
         if let Some(authorization) = authorization.filter(|_| trusted) {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let response = client.fetch(written(request, Bytes::new())?, MANIFEST_BYTES_MAX, *deadline).await;
+        let response = client.fetch(written(request, Bytes::new())?, cap_bytes, *deadline).await;
         let response = response.map_err(|error| match error {
             wire::Error::Inside { authority } => bad(&format!("to {authority}, which is at an internal address")),
             error => failure(station, &error),
