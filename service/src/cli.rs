@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::admission::Policy;
 use crate::config::{self, Config};
+use crate::inject::command as inject;
 use crate::logs;
 use crate::run::{App, Options};
 use crate::validator;
@@ -79,6 +80,11 @@ enum Command {
     Certs {
         #[command(subcommand)]
         what: replicas::Certs,
+    },
+    /// Bring images into a cluster that has no registry.
+    Inject {
+        #[command(subcommand)]
+        command: inject::Command,
     },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
@@ -206,6 +212,20 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
         Command::Completions { shell } => Ok(definitions::completions(shell)?),
         #[cfg(feature = "dist")]
         Command::Man { directory } => Ok(definitions::man(&directory)?),
+        Command::Inject { command } => {
+            inject_bugs(build, std::env::var_os(PLANTED_VARIABLE)).map_err(usage)?;
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(worker_threads())
+                .enable_all()
+                .build()
+                .context("failed to start the runtime")?;
+            let is_well = runtime.block_on(inject::run(command))?;
+            if is_well {
+                Ok(())
+            } else {
+                Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not serve") })
+            }
+        }
         Command::Run { role, config } => {
             let planted = std::env::var_os(PLANTED_VARIABLE);
             let options = options(build, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
@@ -272,6 +292,20 @@ fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>)
     }
     options.plant(&name).with_context(|| format!("{PLANTED_VARIABLE}={name}"))?;
     Ok(options)
+}
+
+/// The same for a command that has bugs of its own.
+fn inject_bugs(build: Build, planted: Option<OsString>) -> anyhow::Result<()> {
+    let Some(name) = planted.filter(|name| !name.is_empty()) else { return Ok(()) };
+    let name = name.to_string_lossy();
+    #[cfg(feature = "planted-bugs")]
+    if build == Build::Planted {
+        let known = crate::inject::planted::ALL.join(", ");
+        anyhow::ensure!(crate::inject::planted::switch_on(&name), "{PLANTED_VARIABLE}={name}: use one of {known}");
+        return Ok(());
+    }
+    let _ = build;
+    anyhow::bail!("{PLANTED_VARIABLE}={name} is set, and this binary has no planted bugs: use longhaul-service-planted")
 }
 
 fn check_role(role: Role, config: &Config) -> anyhow::Result<()> {

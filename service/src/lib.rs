@@ -5,6 +5,7 @@
 //!
 //! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other; `replicas` stands on
 //! `watch`; all talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
+//! `inject` is a command beside the roles and imports only `kube`, `registry` and `config`;
 //! `validator` looks for signatures through `registry` and knows no reviews; `verdicts` imports no other room, `config` asks `wire` for
 //! the suites that there are; `authority`, the spelling of `host:port`, and `logs` are for everybody.
 
@@ -19,6 +20,7 @@ pub mod edge;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod inject;
 pub mod kube;
 pub mod logs;
 #[cfg(feature = "planted-bugs")]

@@ -103,10 +103,8 @@ impl Oracle {
         let versions = self.commits.get(&told.deployment).unwrap_or(&none);
         match told.what {
             What::Absent => Found::Wrong(format!("{name} was said not to exist")),
-            What::Set(count) => match versions.iter().any(|(_, known)| *known == count) {
-                true => Found::Right(Duration::ZERO),
-                false => Found::Lost(format!("{name} was said to have {count} now, which was never committed")),
-            },
+            What::Set(count) if versions.iter().any(|(_, known)| *known == count) => Found::Right(Duration::ZERO),
+            What::Set(count) => Found::Lost(format!("{name} was said to have {count} now, which was never committed")),
             What::Count(count) => match versions.iter().rposition(|(_, known)| *known == count) {
                 None => Found::Wrong(format!("{name} was said to have {count}, which was never committed")),
                 Some(at) => {

@@ -112,7 +112,7 @@ mod tests {
 
     fn plan(mix: &str) -> Plan {
         let text = format!(r#"{{"rate": "100/s", "deployments": 7, "mix": {mix}}}"#);
-        Plan::build(&serde_json::from_str(&text).unwrap(), 3, Duration::from_secs(60)).unwrap()
+        Plan::build(&serde_json::from_str(&text).unwrap(), 3, Duration::from_mins(1)).unwrap()
     }
 
     #[test]

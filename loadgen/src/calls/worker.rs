@@ -227,7 +227,9 @@ impl Worker {
             recorder.counts().unjudged += found.len() as u64;
             return;
         }
-        found.into_iter().for_each(|found| recorder.found(found));
+        for found in found {
+            recorder.found(found);
+        }
     }
 
     fn catch_up(&mut self) {

@@ -14,7 +14,7 @@ use crate::client::Caller;
 use crate::world::{World, free};
 
 /// A list of 100,000 Deployments takes a while on a small machine.
-const START_DEADLINE: Duration = Duration::from_secs(120);
+const START_DEADLINE: Duration = Duration::from_mins(2);
 const START_LOOK: Duration = Duration::from_millis(100);
 /// After the list its buffers are given back.
 const SETTLE: Duration = Duration::from_secs(15);

@@ -111,13 +111,12 @@ fn feed(chunks: &Chunks<'_>, takers: &[SyncSender<Bytes>]) -> Result<(), Failure
     for place in 0..chunks.count() {
         let buffer = &mut buffers[place % BUFFERS];
         // Whoever was handed the chunk after it has let go of this one.
-        match Arc::get_mut(buffer) {
-            Some(bytes) => chunks.read(place, bytes)?,
-            None => {
-                let mut bytes = Vec::new();
-                chunks.read(place, &mut bytes)?;
-                *buffer = Arc::new(bytes);
-            }
+        if let Some(bytes) = Arc::get_mut(buffer) {
+            chunks.read(place, bytes)?;
+        } else {
+            let mut bytes = Vec::new();
+            chunks.read(place, &mut bytes)?;
+            *buffer = Arc::new(bytes);
         }
         for taker in takers {
             if taker.send(Arc::clone(buffer)).is_err() {
@@ -169,4 +168,5 @@ impl Read for Source {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "small numbers of the tests")]
 mod tests;

@@ -32,7 +32,7 @@ impl<'i> Chunks<'i> {
     pub fn read(&self, place: usize, buffer: &mut Vec<u8>) -> Result<(), Failure> {
         let chunk = &self.index.chunks[place];
         let path = self.path(place, chunk);
-        let found = self.fill(&path, chunk, buffer);
+        let found = Self::fill(&path, chunk, buffer);
         let wrong = match found {
             Ok(None) => return Ok(()),
             Ok(Some(wrong)) => wrong,
@@ -48,7 +48,7 @@ impl<'i> Chunks<'i> {
     }
 
     /// Reads at most one byte more than the chunk has, and says what is wrong with it.
-    fn fill(&self, path: &Path, chunk: &Chunk, buffer: &mut Vec<u8>) -> std::io::Result<Option<Wrong>> {
+    fn fill(path: &Path, chunk: &Chunk, buffer: &mut Vec<u8>) -> std::io::Result<Option<Wrong>> {
         buffer.clear();
         // Exact, so that the buffer does not grow in steps: a chunk has at most `CHUNK_BYTES_MAX`.
         buffer.reserve_exact(chunk.bytes as usize + 1);
@@ -98,6 +98,7 @@ impl<'i> Chunks<'i> {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "the test's own small numbers")]
 mod tests {
     use super::*;
 

@@ -26,7 +26,9 @@ const HEADER: &str = "longhaul-seed-index 1";
 /// Largest index: what a `ConfigMap` holds.
 pub const INDEX_BYTES_MAX: usize = 1_048_576;
 /// Most chunks: 81 bytes a line fill the largest index, and a Pod that mounts so many has less than the 1.5 MiB that etcd takes.
-pub const CHUNKS_MAX: usize = 12_000;
+pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
+/// The same as it stands in an index.
+const CHUNKS_COUNT_MAX: u32 = 12_000;
 /// Largest chunk: what a `ConfigMap` holds.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;
 /// Largest window of the decompressor: with it and two of the largest chunks the seed stays below 6 MB.
@@ -128,9 +130,9 @@ impl Index {
         let window_bytes = lines.small(window, 1, WINDOW_BYTES_MAX)?;
         let [group] = lines.fields("group")?;
         // As many as there are chunks at most, and a bound all the same.
-        let group = lines.small(group, 1, CHUNKS_MAX as u32)?;
+        let group = lines.small(group, 1, CHUNKS_COUNT_MAX)?;
         let [count] = lines.fields("chunks")?;
-        let count = lines.small(count, 1, CHUNKS_MAX as u32)?;
+        let count = lines.small(count, 1, CHUNKS_COUNT_MAX)?;
         let chunks = lines.chunks(count as usize, payload_bytes)?;
         if !lines.rest.is_empty() {
             lines.line += 1;
@@ -228,4 +230,5 @@ impl<'t> Lines<'t> {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "small numbers of the tests")]
 mod tests;

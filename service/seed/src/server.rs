@@ -18,7 +18,7 @@ const CONNECTIONS_MAX: usize = 48;
 /// Stack of a connection's thread; only what is touched costs memory.
 const STACK_BYTES: usize = 64 << 10;
 /// How long a connection may wait for its next request. Go's clients keep theirs for 90 s.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 /// How long it may while others wait for its place.
 const IDLE_WHEN_CROWDED: Duration = Duration::from_secs(1);
 /// How long a head may take from its first byte on.

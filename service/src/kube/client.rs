@@ -27,6 +27,9 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A server that accepts a watch answers at once; one that swallows the request must not hold us.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The media types under which a server tells only the metadata of what it has, and all of it should it not know them.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 /// Enough of an error's message to act on.
 const MESSAGE_CHARS_MAX: usize = 300;
 /// Writes and lists at one time: the workers and some.
@@ -196,6 +199,25 @@ impl Client {
         link.success(response)
     }
 
+    /// A server-side apply (`path` has the query with the field manager) of a JSON object, answered at the latest at `deadline`. Only the
+    /// metadata comes back: the answer to a large object would be as large again.
+    pub async fn apply(&self, path: &str, object: Bytes, deadline: Instant) -> Result<Bytes, Error> {
+        let link = self.link();
+        // JSON is YAML, and this is the only media type that every server takes for it.
+        let request = link.request(Method::PATCH, path, Some("application/apply-patch+yaml"), object)?;
+        let request = accepting(request, METADATA);
+        let response = link.wire.fetch(request, ANSWER_BYTES_MAX, deadline).await?;
+        link.success(response)
+    }
+
+    /// One page of a list with nothing but the metadata of each object; `path` has the query.
+    pub async fn metadata_page(&self, path: &str) -> Result<Bytes, Error> {
+        let link = self.link();
+        let request = accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA_LIST);
+        let response = link.wire.fetch(request, PAGE_BYTES_MAX, Instant::now() + PAGE_TIMEOUT).await?;
+        link.success(response)
+    }
+
     /// Opens a watch; `path` has the query.
     pub async fn watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
@@ -215,6 +237,11 @@ impl Client {
     pub fn forget_connections(&self) {
         self.link().wire.forget_connections();
     }
+}
+
+fn accepting(mut request: Request<Bytes>, media_types: &'static str) -> Request<Bytes> {
+    request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static(media_types));
+    request
 }
 
 impl Link {

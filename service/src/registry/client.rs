@@ -8,6 +8,7 @@
 mod exchange;
 mod login;
 mod pieces;
+mod pull;
 
 pub use pieces::Piece;
 
@@ -59,6 +60,13 @@ pub enum Wanted<'q> {
         digest: &'q str,
         /// Largest size, bytes.
         bytes_max: usize,
+    },
+    /// A part of a blob, as large as one answer may be.
+    Part {
+        /// The digest.
+        digest: &'q str,
+        /// Its first byte.
+        from: u64,
     },
 }
 
@@ -232,7 +240,7 @@ impl Wanted<'_> {
     fn of(self, repository: &str) -> String {
         match self {
             Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),
-            Self::Image(digest) | Self::Manifest(digest) | Self::Blob { digest, .. } => {
+            Self::Image(digest) | Self::Manifest(digest) | Self::Blob { digest, .. } | Self::Part { digest, .. } => {
                 format!("{repository}@{digest}")
             }
             Self::Referrers(digest) => format!("referrers of {repository}@{digest}"),

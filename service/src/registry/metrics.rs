@@ -120,7 +120,7 @@ impl Metrics {
             Wanted::Image(_) => 0,
             Wanted::Manifest(_) => 1,
             Wanted::Referrers(_) => 2,
-            Wanted::Blob { .. } => 3,
+            Wanted::Blob { .. } | Wanted::Part { .. } => 3,
         };
         self.requests[index].inc();
     }

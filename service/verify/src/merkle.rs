@@ -79,7 +79,9 @@ fn root_of(leaf: &[u8], index: u64, size: u64, path: &[[u8; 32]]) -> Option<[u8;
 
 fn hash_of(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
-    parts.iter().for_each(|part| context.update(part));
+    for part in parts {
+        context.update(part);
+    }
     let mut hash = [0; 32];
     hash.copy_from_slice(context.finish().as_ref());
     hash

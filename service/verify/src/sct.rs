@@ -22,7 +22,7 @@ const MILLIS: u64 = 1000;
 pub(crate) fn check<'a>(
     leaf: &Certificate,
     issuer: &PublicKey,
-    logs: impl Iterator<Item = &'a Log> + Clone,
+    logs: &(impl Iterator<Item = &'a Log> + Clone),
 ) -> Result<(), String> {
     let tbs = &leaf.parsed.tbs_certificate;
     let all = tbs.extensions.as_deref().unwrap_or_default();

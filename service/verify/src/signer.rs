@@ -179,7 +179,7 @@ impl Context<'_> {
                 return Ok(());
             }
             let logs = self.trust.authorities(root).flat_map(|authority| &authority.ct_logs);
-            match sct::check(certificate, &issuer, logs) {
+            match sct::check(certificate, &issuer, &logs) {
                 Ok(()) => return Ok(()),
                 Err(cause) => failure = Step::CertificateLog.fails(cause),
             }

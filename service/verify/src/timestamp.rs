@@ -44,7 +44,7 @@ pub(crate) fn check<'a>(
     for authority in authorities {
         for signer in token.signers(authority) {
             if !signer.key.verifies(&token.signed, token.signature()) {
-                failure = "the authority's certificate did not sign its timestamp".to_owned();
+                "the authority's certificate did not sign its timestamp".clone_into(&mut failure);
                 continue;
             }
             match authority.certifies(&signer, &token.certificates, time, Purpose::TimeStamping) {

@@ -1,4 +1,4 @@
-//! One request for a manifest or a blob over the wire, with its redirects.
+//! One request for a manifest, a blob or a part of one over the wire, with its redirects.
 //!
 //! Credentials stay with the host they are for.
 
@@ -20,6 +20,8 @@ const MANIFEST_BYTES_MAX: usize = 4 << 20;
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Blobs have any type.
 const ANYTHING: &str = "*/*";
+/// Largest part of a blob that is asked for at one time.
+pub(super) const PART_BYTES_MAX: usize = 8 << 20;
 /// Redirects followed for one request; more is a loop.
 const REDIRECTS_MAX: u32 = 5;
 
@@ -39,17 +41,22 @@ pub(super) async fn redirected(
         }
         Wanted::Referrers(digest) => (format!("/v2/{repository}/referrers/{digest}"), INDEX, MANIFEST_BYTES_MAX),
         Wanted::Blob { digest, bytes_max } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, *bytes_max),
+        Wanted::Part { digest, .. } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, PART_BYTES_MAX),
     };
     station.count(*wanted);
     for _ in 0..=REDIRECTS_MAX {
         let mut request = request(method, &path).header(header::ACCEPT, accept);
+        if let Wanted::Part { from, .. } = wanted {
+            let last = from.saturating_add(PART_BYTES_MAX as u64 - 1);
+            request = request.header(header::RANGE, format!("bytes={from}-{last}"));
+        }
         if let Some(authorization) = authorization.filter(|_| trusted) {
             request = request.header(header::AUTHORIZATION, authorization);
         }
         let response = client.fetch(written(request, Bytes::new())?, bytes_max, *deadline).await;
         let response = response.map_err(|error| match error {
             // Whoever can write there would else choose that nobody can tell.
-            wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Image(_)) => {
+            wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Image(_) | Wanted::Part { .. }) => {
                 let what = format!("{host}/{} is larger than {cap_bytes} bytes", wanted.of(repository));
                 Failure::new(Class::Invalid, what)
             }

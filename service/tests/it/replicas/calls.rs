@@ -168,22 +168,25 @@ async fn r17_every_error_has_its_status_and_its_sentence() {
     let path = replicas_path("team/web");
     let good = r#"{"replicaCount": 5}"#;
     let big = format!(r#"{{"replicaCount": 5, "x": "{}"}}"#, "x".repeat(5000));
+    let (path, big) = (path.as_str(), big.as_str());
     let plain: &[(&str, &str)] = &[];
+    let text: &[(&str, &str)] = &[("content-type", "text/plain")];
+    let gzip: &[(&str, &str)] = &[("content-encoding", "gzip")];
     for (method, path, body, headers, code) in [
-        ("PUT", &*path, Some("{"), plain, 400),
-        ("PUT", &path, Some(r#"{"replicaCount": 5, "x": 1}"#), plain, 400),
+        ("PUT", path, Some("{"), plain, 400),
+        ("PUT", path, Some(r#"{"replicaCount": 5, "x": 1}"#), plain, 400),
         ("GET", "/api/v1/namespaces/team/deployments/Web/replicas", None, plain, 400),
         ("GET", "/api/v1/namespaces/team/deployments/../replicas", None, plain, 400),
         ("GET", "/api/v1/namespaces/team/deployments/absent/replicas", None, plain, 404),
         ("PUT", "/api/v1/namespaces/team/deployments/absent/replicas", Some(good), plain, 404),
         ("GET", "/api/v1/nothing", None, plain, 404),
         ("PUT", "/api/v1/namespaces/team/deployments/web/containers/main/image", Some(r#"{"image":"a"}"#), plain, 404),
-        ("DELETE", &path, None, plain, 405),
-        ("PUT", &path, Some(&big), plain, 413),
-        ("PUT", &path, Some(good), &[("content-type", "text/plain")], 415),
-        ("PUT", &path, Some(good), &[("content-encoding", "gzip")], 415),
-        ("PUT", &path, Some(r#"{"replicaCount": -1}"#), plain, 422),
-        ("PUT", &path, Some(r#"{"replicaCount": 2147483648}"#), plain, 422),
+        ("DELETE", path, None, plain, 405),
+        ("PUT", path, Some(big), plain, 413),
+        ("PUT", path, Some(good), text, 415),
+        ("PUT", path, Some(good), gzip, 415),
+        ("PUT", path, Some(r#"{"replicaCount": -1}"#), plain, 422),
+        ("PUT", path, Some(r#"{"replicaCount": 2147483648}"#), plain, 422),
     ] {
         let client = world.client("client").await;
         let answer = client.call(method, path, body, headers).await;
@@ -201,7 +204,7 @@ async fn r17_every_error_has_its_status_and_its_sentence() {
         (Trouble::Swallow, 504),
     ] {
         world.api.trouble(trouble.clone());
-        let answer = client.put(&path, good).await;
+        let answer = client.put(path, good).await;
         assert_eq!(answer.code, code, "{trouble:?}: {}", answer.text);
         assert!(!answer.error().contains("127.0.0.1"), "addresses are nobody's business: {}", answer.text);
     }

@@ -163,11 +163,9 @@ async fn r40_a_matrix_of_certificates() {
     // Shorter ones for those that are to be good.
     let output = Command::new(super::world::BINARY).args(["certs", "dev", "--days", "20"]).arg(folder.path()).output();
     assert!(output.unwrap().status.success());
-    let long = tempfile::tempdir().unwrap();
     let world = World::start_in(api, folder, ", maxCertificateLifetime: 500h").await.listed().await;
     // Of the same authority, and valid for a year: made by its key.
     let authority = rcgen::KeyPair::from_pem(&std::fs::read_to_string(world.path("ca.key")).unwrap()).unwrap();
-    let pem = std::fs::read_to_string(world.path("ca.crt")).unwrap();
     let pair = |edit: &dyn Fn(&mut rcgen::CertificateParams)| {
         let mut issuer = rcgen::CertificateParams::default();
         issuer.distinguished_name.push(rcgen::DnType::CommonName, "longhaul development CA");
@@ -183,7 +181,6 @@ async fn r40_a_matrix_of_certificates() {
         let certificate = params.signed_by(&key, &issuer).unwrap();
         Identity { chain: vec![certificate.der().clone()], key: key.serialize_der().try_into().unwrap() }
     };
-    drop((pem, long));
     for (name, reason) in [
         ("client", None),
         ("reader", None),

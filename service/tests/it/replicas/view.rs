@@ -94,8 +94,8 @@ async fn nothing_is_told_before_the_first_list() {
     api.world.lock().list_failures.extend([500; 200]);
     let world = World::start_over(api, "").await;
     let client = world.client("client").await;
-    for path in [&replicas_path("team/web"), &replicas_path("team/absent"), "/api/v1/deployments"] {
-        let answer = client.get(path).await;
+    for path in [replicas_path("team/web"), replicas_path("team/absent"), "/api/v1/deployments".to_owned()] {
+        let answer = client.get(&path).await;
         assert_eq!((answer.code, answer.header("retry-after")), (503, "1"), "{path}");
         assert_eq!(answer.error(), "the deployments are not listed yet");
     }

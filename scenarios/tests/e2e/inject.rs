@@ -1,0 +1,341 @@
+//! Images into a cluster that has no registry: the injector and the seed as processes, the mock API server, and a kubelet that is played.
+//!
+//! Each scenario is a function of its name (`inject_small`, …) with the same judges: what is served equals what was put in, nothing is
+//! left, the seed's memory stays below its ceiling, and what was sent is sent once. Each planted bug is found by one judge and no other.
+
+mod api;
+mod kubelet;
+mod link;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Method;
+use mock_faults::{Fault, FaultId};
+use serde_json::json;
+
+use api::ask;
+use kubelet::{Files, Tamper};
+use world::{Programs, Setup, World};
+
+/// A condition that comes about by itself.
+async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    let until = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !is() {
+        assert!(tokio::time::Instant::now() < until, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inject_small() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    let said = world.applied().await;
+    assert!(said.contains(&format!("team/app@{} (team/app:1)", world.image.digest)), "{said}");
+    assert!(said.contains("the seed will run on node in registry.example/base:1 (seen in default/base)"), "{said}");
+    assert_eq!(world.served().await, Vec::<String>::new());
+    assert_eq!(world.memory(), Vec::<String>::new());
+    let (code, status) = world.status().await;
+    assert!(code == 0 && status.contains("chunks: 13 of 13") && status.contains("the seed serves"), "{code}: {status}");
+    // A Pod without rights, in an image that was there, and no webhook would have had a tag to look up where a digest was known.
+    let (_, pod) = world.api.get("/api/v1/namespaces/default/pods/longhaul-seed").await;
+    assert_eq!(
+        (&pod["spec"]["nodeName"], &pod["spec"]["automountServiceAccountToken"]),
+        (&json!("node"), &json!(false))
+    );
+    let (code, said) = world.clean().await;
+    assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
+    let (ended, words) = world.kubelet.seen.lock().ended.clone().unwrap();
+    assert_eq!(ended, 0, "SIGTERM is no failure: {words}");
+    let (code, said) = world.clean().await;
+    assert!(code == 0 && said.contains("nothing was there"), "{said}");
+}
+
+/// What a client of a registry may ask beside pulling.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_seed_is_a_registry() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    world.applied().await;
+    let address = world.kubelet.seen.lock().address.unwrap();
+    let told = async |method: &str, path: &str, range: Option<&str>| {
+        let answer = ask(address, method, path, range).await.unwrap();
+        let (head, body) = answer.into_parts();
+        (head.status.as_u16(), head.headers, String::from_utf8_lossy(&body).into_owned())
+    };
+    let (status, headers, body) = told("GET", "/v2/", None).await;
+    assert_eq!(
+        (status, &*body, headers["docker-distribution-api-version"].as_bytes()),
+        (200, "{}", &b"registry/2.0"[..])
+    );
+    assert_eq!(told("GET", "/v2/team/app/tags/list", None).await.2, r#"{"name":"team/app","tags":["1"]}"#);
+    let digest = &world.image.digest;
+    let (status, headers, body) = told("GET", &format!("/v2/team/app/referrers/{digest}"), None).await;
+    assert_eq!(
+        (status, headers["content-type"].as_bytes()),
+        (200, &b"application/vnd.oci.image.index.v1+json"[..]),
+        "{body}"
+    );
+    let (blob, bytes) = world.image.blobs.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    let path = format!("/v2/team/app/blobs/sha256:{blob}");
+    let (status, headers, body) = told("GET", &path, Some("bytes=5-9")).await;
+    assert_eq!(
+        (status, headers["content-length"].as_bytes(), body),
+        (206, &b"5"[..], String::from_utf8_lossy(&bytes[5..10]).into_owned())
+    );
+    assert_eq!(headers["content-range"].to_str().unwrap(), format!("bytes 5-9/{}", bytes.len()));
+    assert_eq!(told("GET", &path, Some("bytes=9999999-")).await.0, 416);
+    let (status, headers, body) = told("HEAD", &path, None).await;
+    assert_eq!((status, headers["content-length"].to_str().unwrap().parse(), &*body), (200, Ok(bytes.len()), ""));
+    for (method, path, status, code) in [
+        ("GET", "/v2/other/app/tags/list", 404, "NAME_UNKNOWN"),
+        ("GET", "/v2/team/app/manifests/2", 404, "MANIFEST_UNKNOWN"),
+        ("GET", &format!("/v2/team/app/blobs/sha256:{}", "0".repeat(64)), 404, "BLOB_UNKNOWN"),
+        // A layer is no manifest, however it is asked for.
+        ("GET", &format!("/v2/team/app/manifests/sha256:{blob}"), 404, "MANIFEST_UNKNOWN"),
+        ("GET", "/v2/team/app/blobs/latest", 400, "DIGEST_INVALID"),
+        ("GET", "/v2/team/app/blobs/sha256:..%2f..%2fcatalog", 400, "DIGEST_INVALID"),
+        ("GET", "/v2/../app/tags/list", 400, "NAME_INVALID"),
+        ("GET", "/metrics", 404, "UNSUPPORTED"),
+        ("POST", "/v2/team/app/blobs/uploads/", 405, "UNSUPPORTED"),
+        ("PUT", "/v2/team/app/manifests/1", 405, "UNSUPPORTED"),
+        ("DELETE", "/v2/team/app/manifests/1", 405, "UNSUPPORTED"),
+    ] {
+        let (found, headers, body) = told(method, path, None).await;
+        assert_eq!(
+            (found, headers["content-type"].as_bytes()),
+            (status, &b"application/json"[..]),
+            "{method} {path}: {body}"
+        );
+        assert!(body.starts_with(&format!(r#"{{"errors":[{{"code":"{code}""#)), "{method} {path}: {body}");
+    }
+}
+
+/// More chunks than three digits can count: the order is the index's.
+#[tokio::test(flavor = "multi_thread")]
+async fn inject_large() {
+    let Some(programs) = Programs::find() else { return };
+    let setup = Setup { layer_bytes: 6_600_000, chunk_bytes: 4_096, ..Setup::new(programs) };
+    let world = World::new(setup).await;
+    world.applied().await;
+    assert!(world.chunks().await.len() >= 1_500);
+    assert_eq!(world.sent(), world.chunks().await.len(), "each chunk is sent once");
+    assert_eq!((world.served().await, world.memory()), (Vec::new(), Vec::new()));
+    let (code, said) = world.clean().await;
+    assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
+}
+
+/// What is done to the files of a payload.
+type Damage = fn(&mut Files);
+
+/// A chunk that is not as it was sent is named exactly, and nothing is served.
+#[tokio::test(flavor = "multi_thread")]
+async fn inject_corrupt() {
+    let cases: [(&str, Damage, i32, &str); 5] = [
+        ("corrupt", flipped, 65, "chunk 00003 (4 of 13): corrupt: "),
+        ("missing", |files| drop(files.remove("00003")), 66, "chunk 00003 (4 of 13): missing"),
+        ("truncated", |files| files.get_mut("00003").unwrap().truncate(100), 65, "truncated: 100 of 16384 bytes"),
+        ("doubled", doubled, 65, "chunk 00003 (4 of 13): doubled: it holds the bytes of chunk 00002"),
+        ("swapped", swapped, 65, "chunk 00003 (4 of 13): swapped with chunk 00004"),
+    ];
+    for (name, change, code, message) in cases {
+        let Some(programs) = Programs::find() else { return };
+        let world = World::new(Setup { tamper: of_chunks(change), ..Setup::new(programs) }).await;
+        let (exit, said) = world.run(world.apply(&[])).await;
+        assert!(exit == 1 && said.contains(message), "{name}: {exit}: {said}");
+        let (ended, words) = world.kubelet.seen.lock().ended.clone().unwrap();
+        assert!(ended == code && words.contains(message), "{name}: {ended}: {words}");
+        assert_eq!(world.served().await, ["nothing is served"], "{name}");
+        let (exit, said) = world.status().await;
+        assert!(exit == 1 && said.contains(message), "{name}: {said}");
+        assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()), "{name}");
+    }
+}
+
+/// Does something to the volume that holds chunk 3.
+fn of_chunks(change: fn(&mut Files)) -> Arc<Tamper> {
+    Arc::new(move |files: &mut Files| {
+        if files.contains_key("00003") {
+            change(files);
+        }
+    })
+}
+
+fn flipped(files: &mut Files) {
+    files.get_mut("00003").unwrap()[1_000] ^= 1;
+}
+
+fn doubled(files: &mut Files) {
+    let other = files["00002"].clone();
+    files.insert("00003".to_owned(), other);
+}
+
+fn swapped(files: &mut Files) {
+    let (a, b) = (files["00003"].clone(), files["00004"].clone());
+    files.extend([("00003".to_owned(), b), ("00004".to_owned(), a)]);
+}
+
+/// Killed at any chunk, the same command goes on where it was; what is there is not sent again.
+#[tokio::test(flavor = "multi_thread")]
+async fn inject_killed() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup { layer_bytes: 600_000, ..Setup::new(programs) }).await;
+    let mut sent = 0;
+    for after in [1, 3, 5] {
+        world.killed_after(after).await;
+        sent += world.sent();
+        let (code, status) = world.status().await;
+        assert!(code == 1 && status.contains("missing: from "), "{code}: {status}");
+    }
+    let said = world.applied().await;
+    sent += world.sent();
+    let chunks = world.chunks().await.len();
+    assert!(!said.contains("kept: 0"), "{said}");
+    // A chunk that was on its way when the injector was killed may be sent once more.
+    assert!((chunks..=chunks + 3).contains(&sent), "{sent} requests for {chunks} chunks");
+    assert_eq!(world.served().await, Vec::<String>::new());
+    let again = world.applied().await;
+    assert!(
+        again
+            .contains(&format!("sent: 0 chunks in 0 requests of 0 bytes together (0 refused for now); kept: {chunks}")),
+        "{again}"
+    );
+    assert_eq!(world.kubelet.seen.lock().started, 1, "a seed that serves is left alone");
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+    // A run that died is removed as well.
+    world.killed_after(4).await;
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+}
+
+/// What lies there with other bytes is found and sent again; another run is not mixed in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
+    let Some(programs) = Programs::find() else { return };
+    let mut world = World::new(Setup::new(programs)).await;
+    world.killed_after(6).await;
+    let path = "/api/v1/namespaces/default/configmaps/longhaul-seed-payload-00002";
+    let (_, mut object) = world.api.get(path).await;
+    // Immutable, so whoever changes it deletes it first; the annotation still says that all is well.
+    world.api.call(Method::DELETE, path, None).await;
+    object["binaryData"]["00002"] = "AAAA".into();
+    object["metadata"]["resourceVersion"].take();
+    object["metadata"]["managedFields"].take();
+    world.api.create("/api/v1/namespaces/default/configmaps", &object).await;
+    world.chunk_bytes = 8_192;
+    let (code, said) = world.run(world.apply(&[])).await;
+    assert!(code == 1 && said.contains("would be mixed with") && said.contains("`inject clean`"), "{code}: {said}");
+    world.chunk_bytes = 16_384;
+    world.applied().await;
+    assert_eq!(world.served().await, Vec::<String>::new());
+    world.chunk_bytes = 8_192;
+    let (code, said) = world.run(world.apply(&["--replace"])).await;
+    assert!(code == 0 && said.contains("objects of an earlier run"), "{code}: {said}");
+    assert_eq!(world.served().await, Vec::<String>::new());
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+}
+
+/// Refusals, silence, conflicts and slowness of the API server: all of it arrives, and the server's times are kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn inject_sick_apiserver() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup { layer_bytes: 600_000, ..Setup::new(programs) }).await;
+    let refuses = |status: u16, every: &str| json!({"name": "http-error", "on": "patch", "status": status, "every": every, "count": 6});
+    let mut asks_to_wait = refuses(429, "7th");
+    asks_to_wait["retryAfter"] = "1s".into();
+    let faults = [
+        asks_to_wait,
+        refuses(503, "5th"),
+        refuses(500, "11th"),
+        refuses(409, "13th"),
+        json!({"name": "delay-answer", "on": "any", "delay": "40ms"}),
+        json!({"name": "no-answer", "on": "any", "nth": 20, "for": "3s"}),
+    ];
+    let faults = faults.map(|fault| serde_json::from_value::<Fault>(fault).unwrap());
+    for (number, fault) in faults.iter().enumerate() {
+        world.server.faults().begin(FaultId(u32::try_from(number).unwrap()), fault).unwrap();
+    }
+    let (code, said) = world.run(world.apply(&[])).await;
+    assert_eq!(code, 0, "{said}");
+    for number in 0..4 {
+        assert!(world.server.faults().hits(FaultId(number)) > 0, "fault {number} was never hit: {said}");
+    }
+    assert!(!said.contains("(0 refused for now)"), "{said}");
+    assert_eq!(world.served().await, Vec::<String>::new());
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+}
+
+/// What keeps an injection from succeeding is said with what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_the_way_is_explained() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"count/configmaps": "5"}}});
+    world.api.create("/api/v1/namespaces/default/resourcequotas", &quota).await;
+    let used = json!({"status": {"hard": {"count/configmaps": "5"}, "used": {"count/configmaps": "1"}}});
+    assert!(world.api.merge("/api/v1/namespaces/default/resourcequotas/q/status", &used).await);
+    let (code, said) = world.run(world.apply(&[])).await;
+    assert!(code == 1 && said.contains("exceeded quota") && said.contains("one for each chunk"), "{code}: {said}");
+    world.api.call(Method::DELETE, "/api/v1/namespaces/default/resourcequotas/q", None).await;
+    let (code, said) = world.run(world.apply(&["--node", "nowhere"])).await;
+    assert!(code == 1 && said.contains("no node takes the seed: node: another node is asked for"), "{code}: {said}");
+    assert!(
+        world
+            .api
+            .merge(
+                "/api/v1/nodes/node",
+                &json!({"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoExecute"}]}})
+            )
+            .await
+    );
+    let (code, said) = world.run(world.apply(&[])).await;
+    assert!(code == 1 && said.contains("it has the taint k=v:NoExecute (see --tolerate)"), "{code}: {said}");
+    let (code, said) = world.run(world.apply(&["--tolerate", "k", "--name", "other", "--namespace", "nowhere"])).await;
+    assert!(code == 1 && said.contains("kubectl create namespace"), "{code}: {said}");
+    assert_eq!(world.clean().await.0, 0);
+    let (code, said) = world.run(world.apply(&["--tolerate", "k", "--service", "cluster-ip"])).await;
+    assert!(code == 0 && said.contains(":5000/team/app@sha256:"), "{code}: {said}");
+    // A chunk that somebody takes away is named by the kubelet, and by us.
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+}
+
+/// One delete is enough: all objects belong to the index.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_delete_takes_all() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    world.applied().await;
+    let path = "/api/v1/namespaces/default/configmaps/longhaul-seed-index?propagationPolicy=Background";
+    world.api.call(Method::DELETE, path, None).await;
+    let until = tokio::time::Instant::now() + Duration::from_secs(40);
+    while !world.left().await.is_empty() {
+        assert!(tokio::time::Instant::now() < until, "still there: {:?}", world.left().await);
+    }
+    eventually("the seed ends", || world.kubelet.seen.lock().ended.is_some()).await;
+}
+
+/// The bugs that can be planted in the injector and the seed are each found by one judge.
+#[tokio::test(flavor = "multi_thread")]
+async fn planted_bugs_are_found() {
+    let Some(programs) = Programs::planted() else { return };
+    let mut setup = Setup::new(programs);
+    setup.environment = vec![("LONGHAUL_PLANTED_BUG".to_owned(), "skips-a-checksum".to_owned())];
+    setup.tamper = of_chunks(flipped);
+    let world = World::new(setup).await;
+    let (code, said) = world.run(world.apply(&[])).await;
+    assert_eq!(code, 0, "a seed that does not compare serves what it got: {said}");
+    let wrong = world.served().await;
+    assert!(wrong.len() == 1 && wrong[0].contains("/blobs/sha256:"), "{wrong:?}");
+    let mut clean = world.clean_command();
+    clean.env("LONGHAUL_PLANTED_BUG", "leaves-a-chunk");
+    let (code, said) = world.run(clean).await;
+    let left = world.left().await;
+    assert!(code == 0 && left.len() == 1 && left[0].contains("-payload-"), "{code} {said}: {left:?}");
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+    // The clean programs have no bugs to switch on.
+    let Some(clean) = Programs::find() else { return };
+    let mut command = tokio::process::Command::new(&clean.service);
+    command.args(["inject", "status"]).env("LONGHAUL_PLANTED_BUG", "leaves-a-chunk");
+    assert_eq!(command.output().await.unwrap().status.code(), Some(64));
+}

@@ -1,0 +1,295 @@
+//! A cluster of one node in the mock API server, an image to bring there, and the judges of what came of it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::process::{Child, Command};
+
+use super::api::{Api, ask};
+use super::kubelet::{Files, Kubelet, Tamper};
+use crate::support::program;
+
+/// Longer than any injection of these tests takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// The user whose requests faults may hit.
+pub const INJECTOR: &str = "injector";
+/// The name under which the image is put in.
+pub const NAME: &str = "team/app:1";
+/// What the static seed may need, whatever it assembles.
+const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
+
+/// The programs; `None` (and a message) when they are not built.
+pub struct Programs {
+    pub service: PathBuf,
+    pub seed: PathBuf,
+    /// Whether the seed is the one that is shipped: only that one's memory is judged.
+    pub is_static: bool,
+}
+
+impl Programs {
+    pub fn find() -> Option<Self> {
+        let service = program("longhaul-service")?;
+        let seed = program("longhaul-seed")?;
+        let target = seed.parent()?.parent()?;
+        let shipped = target.join(format!("{}-unknown-linux-musl/seed/longhaul-seed", std::env::consts::ARCH));
+        let is_static = shipped.is_file();
+        if !is_static {
+            println!("the seed's memory is not judged: needs the static seed (cargo xtask seed)");
+        }
+        Some(Self { service, seed: if is_static { shipped } else { seed }, is_static })
+    }
+
+    /// The same with programs that have bugs.
+    pub fn planted() -> Option<Self> {
+        let (service, seed) = (program("longhaul-service-planted")?, program("longhaul-seed-planted")?);
+        Some(Self { service, seed, is_static: false })
+    }
+}
+
+pub struct World {
+    pub server: mock_kube::Server,
+    pub api: Arc<Api>,
+    pub kubelet: Kubelet,
+    pub programs: Programs,
+    pub folder: tempfile::TempDir,
+    pub image: Image,
+    pub chunk_bytes: u32,
+}
+
+/// An image in an OCI layout.
+pub struct Image {
+    pub layout: PathBuf,
+    /// Every blob.
+    pub blobs: BTreeMap<String, Vec<u8>>,
+    /// The index's digest.
+    pub digest: String,
+}
+
+/// How a world is to be.
+pub struct Setup {
+    pub programs: Programs,
+    /// Bytes of the image's large layer.
+    pub layer_bytes: usize,
+    pub chunk_bytes: u32,
+    pub tamper: Arc<Tamper>,
+    /// What the seed finds in its environment.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Setup {
+    pub fn new(programs: Programs) -> Self {
+        let tamper = Arc::new(|_: &mut Files| ());
+        Self { programs, layer_bytes: 200_000, chunk_bytes: 16_384, tamper, environment: Vec::new() }
+    }
+}
+
+impl World {
+    pub async fn new(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = mock_pki::Authority::generate("inject").unwrap();
+        let mut config = mock_kube::Config::new();
+        config.users = vec![mock_kube::User::admin("node", "node"), mock_kube::User::admin(INJECTOR, INJECTOR)];
+        config.furnished_namespaces = true;
+        let server = mock_kube::Server::start(config, &authority).await.unwrap();
+        server.faults().target_users([INJECTOR]);
+        server.follow_requests(INJECTOR);
+        std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig(INJECTOR).unwrap()).unwrap();
+        let api = Arc::new(Api::new(&server, &authority, "node"));
+        let pods = folder.path().join("pods");
+        let kubelet = Kubelet::start(Arc::clone(&api), pods, setup.tamper, setup.environment).await;
+        let image = Image::write(&folder.path().join("layout"), setup.layer_bytes);
+        Self { server, api, kubelet, programs: setup.programs, folder, image, chunk_bytes: setup.chunk_bytes }
+    }
+
+    fn command(&self, verb: &str, more: &[&str]) -> Command {
+        let mut command = Command::new(&self.programs.service);
+        command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig")).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+
+    /// `inject apply`, ready to start.
+    pub fn apply(&self, more: &[&str]) -> Command {
+        let image = format!("oci:{}={NAME}", self.image.layout.display());
+        let (chunk, seed) = (self.chunk_bytes.to_string(), self.programs.seed.to_string_lossy().into_owned());
+        let arguments = ["--image", &image, "--chunk-bytes", &chunk, "--seed", &seed, "--wait-seconds", "60"];
+        self.command("apply", &[&arguments[..], more].concat())
+    }
+
+    /// Runs a command to its end: exit code and everything that it said.
+    pub async fn run(&self, mut command: Command) -> (i32, String) {
+        let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends in time").unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.code().unwrap_or(-1), said)
+    }
+
+    pub async fn applied(&self) -> String {
+        let (code, said) = self.run(self.apply(&[])).await;
+        assert_eq!(code, 0, "{said}");
+        said
+    }
+
+    pub async fn status(&self) -> (i32, String) {
+        self.run(self.command("status", &[])).await
+    }
+
+    pub async fn clean(&self) -> (i32, String) {
+        self.run(self.clean_command()).await
+    }
+
+    pub fn clean_command(&self) -> Command {
+        self.command("clean", &[])
+    }
+
+    /// The chunks that are in the cluster, by name.
+    pub async fn chunks(&self) -> Vec<String> {
+        let list = "/api/v1/namespaces/default/configmaps?labelSelector=longhaul.dev/part%3Dpayload";
+        self.api.items(list).await.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Starts an apply, waits until so many chunks were written, and kills it.
+    pub async fn killed_after(&self, chunks: usize) {
+        let mut tail = self.server.tail();
+        let mut child: Child = self.apply(&["--parallel", "1"]).spawn().unwrap();
+        let mut written = 0;
+        let waiting = async {
+            while written < chunks {
+                let batch = tail.next_batch(64).await.unwrap();
+                written += batch.iter().filter(|entry| entry.commit.name.contains("-payload-")).count();
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("chunks are written");
+        child.kill().await.unwrap();
+    }
+
+    /// How many chunks the injector has sent since the last call.
+    pub fn sent(&self) -> usize {
+        let (facts, lost) = self.server.take_requests(INJECTOR);
+        assert_eq!(lost, 0);
+        let is_chunk =
+            |fact: &&mock_kube::RequestFact| fact.record.method == "PATCH" && fact.record.path.contains("-payload-");
+        facts.iter().filter(is_chunk).count()
+    }
+
+    // ---- judges: what is wrong, or nothing -----------------------------------------------------------------------------
+
+    /// Everything that was put in is served, with its bytes, types and digests; nothing else is.
+    pub async fn served(&self) -> Vec<String> {
+        let Some(address) = self.kubelet.seen.lock().address else { return vec!["nothing is served".to_owned()] };
+        self.image.served_at(address).await
+    }
+
+    /// Nothing of an injection is left.
+    pub async fn left(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        for resource in ["configmaps", "pods", "services"] {
+            let query = "labelSelector=app.kubernetes.io/managed-by%3Dlonghaul-inject";
+            for item in self.api.items(&format!("/api/v1/namespaces/default/{resource}?{query}")).await {
+                left.push(format!("{resource}/{}", item["metadata"]["name"].as_str().unwrap_or_default()));
+            }
+        }
+        left
+    }
+
+    /// The seed stayed below its ceiling.
+    pub fn memory(&self) -> Vec<String> {
+        let peak = self.kubelet.seen.lock().peak_rss_kib;
+        match peak {
+            _ if !self.programs.is_static => Vec::new(),
+            Some(peak) if peak <= SEED_PEAK_KIB_MAX => Vec::new(),
+            peak => vec![format!("the seed needed {peak:?} KiB, and {SEED_PEAK_KIB_MAX} are allowed")],
+        }
+    }
+}
+
+impl Image {
+    /// Writes an image for two platforms with a large layer that cannot be compressed and a small one that they share.
+    fn write(layout: &Path, layer_bytes: usize) -> Self {
+        let folder = layout.join("blobs/sha256");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut blobs = BTreeMap::new();
+        let mut put = |media_type: &str, bytes: Vec<u8>| {
+            let digest = hex::encode(Sha256::digest(&bytes));
+            std::fs::write(folder.join(&digest), &bytes).unwrap();
+            let descriptor =
+                json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": bytes.len()});
+            blobs.insert(digest, bytes);
+            descriptor
+        };
+        let layer_type = "application/vnd.oci.image.layer.v1.tar";
+        let shared = put(layer_type, b"shared ".repeat(1_000));
+        let mut images = Vec::new();
+        for (architecture, bytes) in [("amd64", layer_bytes), ("arm64", 5_000)] {
+            let config = json!({"os": "linux", "architecture": architecture}).to_string().into_bytes();
+            let config = put("application/vnd.oci.image.config.v1+json", config);
+            let layer = put(layer_type, noise(bytes, architecture));
+            let media_type = "application/vnd.oci.image.manifest.v1+json";
+            let manifest =
+                json!({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [shared, layer]});
+            let mut descriptor = put(media_type, manifest.to_string().into_bytes());
+            descriptor["platform"] = json!({"os": "linux", "architecture": architecture});
+            images.push(descriptor);
+        }
+        let media_type = "application/vnd.oci.image.index.v1+json";
+        let index = json!({"schemaVersion": 2, "mediaType": media_type, "manifests": images});
+        let top = put(media_type, index.to_string().into_bytes());
+        std::fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+        std::fs::write(layout.join("index.json"), json!({"schemaVersion": 2, "manifests": [top]}).to_string()).unwrap();
+        let digest = top["digest"].as_str().unwrap().to_owned();
+        Self { layout: layout.to_owned(), blobs, digest }
+    }
+
+    /// What is different from what was put in.
+    pub async fn served_at(&self, address: SocketAddr) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (digest, bytes) in &self.blobs {
+            let path = format!("/v2/team/app/blobs/sha256:{digest}");
+            match ask(address, "GET", &path, None).await {
+                Ok(answer) if answer.status() == 200 && answer.body() == bytes => {}
+                Ok(answer) => wrong.push(format!("{path}: {} with {} bytes", answer.status(), answer.body().len())),
+                Err(error) => wrong.push(format!("{path}: {error}")),
+            }
+        }
+        let index: Value = serde_json::from_slice(&self.blobs[&self.digest["sha256:".len()..]]).unwrap();
+        let children = index["manifests"].as_array().unwrap().iter();
+        let children =
+            children.map(|child| (text(&child["digest"]), text(&child["mediaType"]), text(&child["digest"])));
+        let top = [self.digest.clone(), "1".to_owned()];
+        let top = top.map(|reference| (reference, text(&index["mediaType"]), self.digest.clone()));
+        for (reference, media_type, digest) in children.chain(top) {
+            let path = format!("/v2/team/app/manifests/{reference}");
+            let Ok(answer) = ask(address, "HEAD", &path, None).await else {
+                wrong.push(format!("{path}: no answer"));
+                continue;
+            };
+            let header =
+                |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
+            let bytes = self.blobs[&digest["sha256:".len()..]].len();
+            let told = (header("content-type"), header("docker-content-digest"), header("content-length"));
+            if told != (Some(media_type), Some(digest), Some(bytes.to_string())) {
+                wrong.push(format!("{path}: {told:?}"));
+            }
+        }
+        wrong
+    }
+}
+
+/// Bytes that cannot be compressed, others for each `seed`.
+pub fn noise(bytes: usize, seed: &str) -> Vec<u8> {
+    let mut random = seed.bytes().fold(1_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))) | 1;
+    let step = |_| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 56) as u8
+    };
+    (0..bytes).map(step).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,94 @@
+//! Clean-up: everything of an injection goes, also of a run that died, and it is looked at whether it is gone.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::cluster::{Cluster, Error};
+
+/// How long the objects may take to go: the Pod has its grace period, and a weak control plane needs some time for a thousand chunks.
+const GONE: Duration = Duration::from_mins(3);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// What an injection consists of, in the order in which it goes. The index goes last, because all others belong to it: a clean-up that is
+/// broken off can be begun again.
+const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
+
+/// Deletes everything and waits until it is gone; answers how many objects there were.
+pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
+    let names = &cluster.names;
+    let mut found = 0;
+    for resource in RESOURCES {
+        for metadata in listed(cluster, resource).await? {
+            found += 1;
+            if resource != "configmaps" || metadata == names.binary() {
+                cluster.delete(&names.path(resource, &metadata)).await?;
+            }
+        }
+    }
+    let until = Instant::now() + GONE;
+    #[cfg(feature = "planted-bugs")]
+    if super::planted::is_on(super::planted::LEAVES_A_CHUNK) {
+        leave_one(cluster).await?;
+        return Ok(found);
+    }
+    loop {
+        cluster.delete(&format!("{}?{}", names.path("configmaps", ""), names.payload_selector())).await?;
+        if chunks(cluster).await? == 0 {
+            break;
+        }
+        late(cluster, until).await?;
+    }
+    loop {
+        cluster.delete(&names.path("configmaps", &names.index())).await?;
+        let mut left = 0;
+        for resource in RESOURCES {
+            left += listed(cluster, resource).await?.len();
+        }
+        if left == 0 {
+            return Ok(found);
+        }
+        late(cluster, until).await?;
+    }
+}
+
+/// The names of what there is.
+async fn listed(cluster: &Cluster, resource: &str) -> Result<Vec<String>, Error> {
+    let path = format!("{}?{}", cluster.names.path(resource, ""), cluster.names.selector());
+    Ok(cluster.metadata(&path).await?.into_iter().map(|metadata| metadata.name).collect())
+}
+
+async fn chunks(cluster: &Cluster) -> Result<usize, Error> {
+    let path = format!("{}?{}", cluster.names.path("configmaps", ""), cluster.names.payload_selector());
+    Ok(cluster.metadata(&path).await?.len())
+}
+
+/// Waits for the next look, or gives up and names what is left.
+async fn late(cluster: &Cluster, until: Instant) -> Result<(), Error> {
+    if Instant::now() < until {
+        sleep(LOOK).await;
+        return Ok(());
+    }
+    let mut left = Vec::new();
+    for resource in RESOURCES {
+        left.extend(listed(cluster, resource).await?.into_iter().map(|name| format!("{resource}/{name}")));
+    }
+    left.truncate(5);
+    let what = format!(
+        "after {} s there still are {}: do they have finalizers, or is the Pod's node away?",
+        GONE.as_secs(),
+        left.join(", ")
+    );
+    Err(Error::Refused(what))
+}
+
+/// Deletes all but one chunk.
+#[cfg(feature = "planted-bugs")]
+async fn leave_one(cluster: &Cluster) -> Result<(), Error> {
+    let mut all = listed(cluster, "configmaps").await?;
+    all.sort();
+    for name in all.iter().rev().skip(1) {
+        cluster.delete(&cluster.names.path("configmaps", name)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Manifests and indexes of the OCI image specification and of Docker's second schema, as far as they name other blobs.
+//!
+//! Pure.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use service_seed::digest::Digest;
+
+use super::ImagesError;
+
+/// The media type of an image that does not say it.
+const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
+/// The media type of an index that does not say it.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// A blob as another one names it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    #[serde(default)]
+    pub media_type: Option<String>,
+    pub digest: String,
+    #[serde(default)]
+    pub size: Option<u64>,
+    #[serde(default)]
+    pub platform: Option<Platform>,
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What an image of an index is for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Platform {
+    pub os: String,
+    pub architecture: String,
+    pub variant: Option<String>,
+}
+
+/// What a manifest or an index names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Manifest {
+    pub media_type: Option<String>,
+    pub manifests: Vec<Descriptor>,
+    pub config: Option<Descriptor>,
+    pub layers: Vec<Descriptor>,
+    pub subject: Option<Descriptor>,
+    pub artifact_type: Option<String>,
+    pub annotations: Option<Value>,
+}
+
+impl Descriptor {
+    /// Its digest; no algorithm but SHA-256 is served.
+    pub fn digest(&self, path: &Path) -> Result<Digest, ImagesError> {
+        let what = || format!("`{}` is not sha256: and 64 lower-case hex digits", self.digest);
+        Digest::from_oci(&self.digest).ok_or_else(|| ImagesError::Shape { path: path.into(), what: what() })
+    }
+
+    /// Whether it is for `os/architecture` or `os/architecture/variant`.
+    pub fn is_for(&self, platform: &str) -> bool {
+        let Some(own) = &self.platform else { return false };
+        let plain = format!("{}/{}", own.os, own.architecture);
+        platform == plain || own.variant.as_ref().is_some_and(|variant| platform == format!("{plain}/{variant}"))
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest or an index.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, ImagesError> {
+        let shape = |what: String| ImagesError::Shape { path: path.into(), what };
+        let manifest: Self =
+            serde_json::from_slice(bytes).map_err(|error| shape(format!("a manifest cannot be read: {error}")))?;
+        if manifest.manifests.is_empty() && manifest.config.is_none() && manifest.layers.is_empty() {
+            return Err(shape("a manifest that names neither images nor a configuration".to_owned()));
+        }
+        Ok(manifest)
+    }
+
+    /// What it is when it does not say so.
+    pub fn implied_media_type(&self) -> &'static str {
+        if self.manifests.is_empty() { IMAGE } else { INDEX }
+    }
+}

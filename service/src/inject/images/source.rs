@@ -1,0 +1,119 @@
+//! Sources as they are written on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`, each with
+//! `=NAME:TAG` behind it where it is to be called something else. The words are skopeo's.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::archive::Archive;
+use super::fetch::Fetch;
+use super::layout::Layout;
+use super::manifest::Descriptor;
+use super::{Images, ImagesError, Name, Shelf};
+
+/// The annotation under which a layout keeps what its images are called.
+pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
+/// The one that containerd writes, with the whole name.
+const CONTAINERD_NAME: &str = "io.containerd.image.name";
+
+/// Where images come from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    text: String,
+    kind: Kind,
+    /// What the image is to be called.
+    name: Option<Name>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Layout(PathBuf),
+    Archive(PathBuf),
+    Registry(String),
+}
+
+impl FromStr for Source {
+    type Err = ImagesError;
+
+    fn from_str(text: &str) -> Result<Self, ImagesError> {
+        let wrong = |what: &str| ImagesError::Source { text: text.to_owned(), what: what.to_owned() };
+        let (source, name) = match text.rsplit_once('=') {
+            Some((source, name)) => (source, Some(Name::parse(name)?)),
+            None => (text, None),
+        };
+        let kind = match source.split_once(':') {
+            Some(("oci", path)) if !path.is_empty() => Kind::Layout(path.into()),
+            Some(("oci-archive" | "docker-archive", path)) if !path.is_empty() => Kind::Archive(path.into()),
+            Some(("docker", image)) if image.starts_with("//") => Kind::Registry(image[2..].to_owned()),
+            _ => {
+                return Err(wrong(
+                    "write oci:FOLDER, oci-archive:FILE, docker-archive:FILE or docker://IMAGE, and =NAME:TAG behind it to call it so",
+                ));
+            }
+        };
+        Ok(Self { text: text.to_owned(), kind, name })
+    }
+}
+
+impl Source {
+    /// Puts everything from this source into `images`; answers the names it has there.
+    pub async fn collect(
+        &self,
+        images: &mut Images,
+        fetch: &Fetch,
+        platform: Option<&str>,
+    ) -> Result<Vec<Name>, ImagesError> {
+        match &self.kind {
+            Kind::Layout(folder) => self.take(images, &Layout::open(folder)?, platform),
+            Kind::Archive(file) => self.take(images, &Archive::open(file)?, platform),
+            Kind::Registry(image) => {
+                let (shelf, name) = fetch.fetch(image, platform).await?;
+                let name = self.name.clone().unwrap_or(name);
+                let top = shelf.listed().first().cloned().unwrap_or_default();
+                images.put(&shelf, &top, &name, platform)?;
+                Ok(vec![name])
+            }
+        }
+    }
+
+    fn take(&self, images: &mut Images, shelf: &dyn Shelf, platform: Option<&str>) -> Result<Vec<Name>, ImagesError> {
+        let wrong = |what: String| ImagesError::Source { text: self.text.clone(), what };
+        let named: Vec<(Option<Name>, &Descriptor)> =
+            shelf.listed().iter().map(|one| (name_of(one, shelf.path()), one)).collect();
+        let mut names = Vec::new();
+        if let Some(name) = &self.name {
+            let [(_, descriptor)] = candidates(&named)[..] else {
+                let count = candidates(&named).len();
+                return Err(wrong(format!("it has {count} images, so one name cannot be meant: leave `={name}` out")));
+            };
+            images.put(shelf, descriptor, name, platform)?;
+            names.push(name.clone());
+        } else {
+            for (name, descriptor) in &named {
+                let Some(name) = name else { continue };
+                images.put(shelf, descriptor, name, platform)?;
+                names.push(name.clone());
+            }
+            if names.is_empty() {
+                return Err(wrong("none of its images has a name: write =NAME:TAG behind it".to_owned()));
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// The images that one name could be for: those with a name, else all.
+fn candidates<'n>(named: &'n [(Option<Name>, &'n Descriptor)]) -> Vec<(&'n Option<Name>, &'n Descriptor)> {
+    let with: Vec<_> = named.iter().filter(|(name, _)| name.is_some()).map(|(name, one)| (name, *one)).collect();
+    if with.is_empty() { named.iter().map(|(name, one)| (name, *one)).collect() } else { with }
+}
+
+/// What a layout calls an image. A tag alone says nothing about the repository, so the folder's name stands in for it.
+fn name_of(descriptor: &Descriptor, path: &Path) -> Option<Name> {
+    let text = descriptor.annotations.get(CONTAINERD_NAME).or_else(|| descriptor.annotations.get(REF_NAME))?;
+    let tag_alone = !text.contains(['/', ':']) && service_seed::catalog::is_tag(text);
+    if tag_alone {
+        let stem = path.file_stem()?.to_str()?;
+        return Name::parse(&format!("{stem}:{text}")).ok();
+    }
+    Name::parse(text).ok()
+}

@@ -1,0 +1,368 @@
+//! The objects that carry a payload: their names, labels and content.
+//!
+//! Pure. All of them belong to the index's `ConfigMap`: deleting that one lets the cluster take the others.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use service_seed::digest::Digest;
+use service_seed::index::{Index, name as chunk_name};
+
+use super::place::Taint;
+
+/// Who writes the objects, for server-side apply.
+pub const FIELD_MANAGER: &str = "longhaul-inject";
+/// The port that the seed serves on.
+pub const PORT: u16 = 5000;
+/// The run that an object belongs to.
+pub const RUN_LABEL: &str = "longhaul.dev/run";
+/// What an object is: `index`, `binary`, `payload`, `seed`.
+pub const PART_LABEL: &str = "longhaul.dev/part";
+/// The digest of what a `ConfigMap` carries.
+pub const DIGEST_ANNOTATION: &str = "longhaul.dev/sha256";
+const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
+const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+/// The key of the index in its `ConfigMap`.
+pub const INDEX_KEY: &str = "index";
+/// The key of the program in its `ConfigMap`.
+pub const BINARY_KEY: &str = "longhaul-seed";
+/// Nobody: what a `RunAsAny` cluster and one that insists on a user that is not root both take.
+const USER: u32 = 65_532;
+/// How long the kubelet waits for the seed's end: it lets answers under way finish for fifteen.
+const GRACE_SECONDS: u32 = 20;
+/// What the folder may hold beside what is unpacked: the file system's own.
+const SLACK_BYTES: u64 = 16 << 20;
+/// Longest name of an injection: the names of chunks have eighteen more, and labels take 63.
+pub const NAME_CHARS_MAX: usize = 45;
+
+/// What the objects of one injection are called.
+#[derive(Debug, Clone)]
+pub struct Names {
+    /// Where they are.
+    pub namespace: String,
+    /// What they begin with.
+    pub name: String,
+}
+
+/// The object that all others belong to.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// The name of the index's `ConfigMap`.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// How the seed is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Reach {
+    /// At a port of every node, as container runtimes need it.
+    NodePort,
+    /// Inside the cluster only.
+    ClusterIp,
+}
+
+/// How the Pod is run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The image that lends its file system.
+    pub image: String,
+    /// The node; without one the scheduler chooses.
+    pub node: Option<String>,
+    /// The architecture, where the scheduler chooses.
+    pub architecture: String,
+    /// Taints that are put up with.
+    pub tolerations: Vec<Taint>,
+}
+
+impl Names {
+    /// The index.
+    pub fn index(&self) -> String {
+        format!("{}-index", self.name)
+    }
+
+    /// The program.
+    pub fn binary(&self) -> String {
+        format!("{}-binary", self.name)
+    }
+
+    /// A chunk.
+    pub fn chunk(&self, number: u32) -> String {
+        format!("{}-payload-{}", self.name, chunk_name(number))
+    }
+
+    /// The path of a namespaced resource of the core group, or of one object of it.
+    pub fn path(&self, resource: &str, name: &str) -> String {
+        let slash = if name.is_empty() { "" } else { "/" };
+        format!("/api/v1/namespaces/{}/{resource}{slash}{name}", self.namespace)
+    }
+
+    /// The path for a server-side apply. Nobody's fields are taken from them: what others own is a conflict.
+    pub fn applied(&self, resource: &str, name: &str) -> String {
+        format!("{}?fieldManager={FIELD_MANAGER}", self.path(resource, name))
+    }
+
+    /// A query for everything of this injection.
+    pub fn selector(&self) -> String {
+        format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
+    }
+
+    /// A query for its chunks.
+    pub fn payload_selector(&self) -> String {
+        format!("{},{PART_LABEL}%3Dpayload", self.selector())
+    }
+
+    fn metadata(&self, name: &str, run: &str, part: &str, owner: Option<&Owner>) -> Value {
+        let mut metadata = json!({
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {MANAGED_LABEL: FIELD_MANAGER, INSTANCE_LABEL: self.name, RUN_LABEL: run, PART_LABEL: part},
+        });
+        if let Some(owner) = owner {
+            let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name, "uid": owner.uid});
+            metadata["ownerReferences"] = json!([reference]);
+        }
+        metadata
+    }
+
+    /// The index's object: what all others belong to.
+    pub fn index_object(&self, index: &Index) -> Value {
+        let text = index.to_text();
+        let mut metadata = self.metadata(&self.index(), &index.run, "index", None);
+        metadata["annotations"] = json!({DIGEST_ANNOTATION: Digest::of(text.as_bytes()).to_string()});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": true, "data": {INDEX_KEY: text}})
+    }
+
+    /// The program's object.
+    pub fn binary_object(&self, run: &str, binary: &[u8], owner: &Owner) -> Bytes {
+        let mut metadata = self.metadata(&self.binary(), run, "binary", Some(owner));
+        metadata["annotations"] = json!({DIGEST_ANNOTATION: Digest::of(binary).to_string()});
+        carrying(&metadata, BINARY_KEY, binary)
+    }
+
+    /// A chunk's object.
+    pub fn chunk_object(&self, index: &Index, place: usize, bytes: &[u8], owner: &Owner) -> Bytes {
+        let chunk = index.chunks[place];
+        let mut metadata = self.metadata(&self.chunk(chunk.number), &index.run, "payload", Some(owner));
+        metadata["annotations"] = json!({DIGEST_ANNOTATION: chunk.digest.to_string()});
+        carrying(&metadata, &chunk.name(), bytes)
+    }
+
+    /// The service in front of the Pod.
+    pub fn service_object(&self, run: &str, reach: Reach, owner: &Owner) -> Value {
+        let kind = if reach == Reach::NodePort { "NodePort" } else { "ClusterIP" };
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": self.metadata(&self.name, run, "seed", Some(owner)),
+            "spec": {
+                "type": kind,
+                "selector": {MANAGED_LABEL: FIELD_MANAGER, INSTANCE_LABEL: self.name, PART_LABEL: "seed"},
+                "ports": [{"name": "registry", "port": PORT, "targetPort": PORT, "protocol": "TCP"}],
+            },
+        })
+    }
+
+    /// The Pod: no rights, no token, nothing to write to but one folder.
+    pub fn pod_object(&self, index: &Index, run: &Run, owner: &Owner) -> Value {
+        let digest = Digest::of(index.to_text().as_bytes()).to_string();
+        let groups = index.chunks.chunks(index.group as usize);
+        let chunks: Vec<Value> = groups.enumerate().map(|(group, chunks)| self.projected(group, chunks)).collect();
+        let mounts = (0..chunks.len()).map(|group| {
+            let folder = format!("{group:05}");
+            json!({"name": format!("chunks-{folder}"), "mountPath": format!("/longhaul/chunks/{folder}"), "readOnly": true})
+        });
+        let mut volumes = vec![
+            // Readable and executable for everybody: the user is nobody.
+            json!({"name": "binary", "configMap": {"name": self.binary(), "defaultMode": 0o555}}),
+            json!({"name": "index", "configMap": {"name": self.index()}}),
+            json!({"name": "out", "emptyDir": {"sizeLimit": (index.unpacked_bytes + SLACK_BYTES).to_string()}}),
+        ];
+        volumes.extend(chunks);
+        let mut volume_mounts = vec![
+            json!({"name": "binary", "mountPath": "/longhaul/bin", "readOnly": true}),
+            json!({"name": "index", "mountPath": "/longhaul/index", "readOnly": true}),
+            json!({"name": "out", "mountPath": "/longhaul/out"}),
+        ];
+        volume_mounts.extend(mounts);
+        let command = [
+            "/longhaul/bin/longhaul-seed",
+            "--index",
+            "/longhaul/index/index",
+            "--index-sha256",
+            &digest,
+            "--chunks",
+            "/longhaul/chunks",
+            "--out",
+            "/longhaul/out",
+            "--listen",
+            &format!("[::]:{PORT}"),
+        ];
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": self.metadata(&self.name, &index.run, "seed", Some(owner)),
+            "spec": {
+                "restartPolicy": "Never",
+                "automountServiceAccountToken": false,
+                "enableServiceLinks": false,
+                "terminationGracePeriodSeconds": GRACE_SECONDS,
+                "securityContext": {
+                    "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                },
+                "containers": [{
+                    "name": "seed",
+                    "image": run.image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": command,
+                    "ports": [{"name": "registry", "containerPort": PORT, "protocol": "TCP"}],
+                    "readinessProbe": {"httpGet": {"path": "/v2/", "port": PORT}, "periodSeconds": 2, "failureThreshold": 10},
+                    "resources": {
+                        "requests": {"cpu": "500m", "memory": "64Mi"},
+                        "limits": {"cpu": "1", "memory": "256Mi"},
+                    },
+                    "securityContext": {
+                        "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                    "terminationMessagePolicy": "FallbackToLogsOnError",
+                    "volumeMounts": volume_mounts,
+                }],
+                "volumes": volumes,
+            },
+        });
+        let spec = &mut pod["spec"];
+        match &run.node {
+            Some(node) => spec["nodeName"] = node.as_str().into(),
+            None => spec["nodeSelector"] = json!({"kubernetes.io/os": "linux", "kubernetes.io/arch": run.architecture}),
+        }
+        if !run.tolerations.is_empty() {
+            spec["tolerations"] = run.tolerations.iter().map(Taint::tolerating).collect();
+        }
+        pod
+    }
+
+    /// One volume for several chunks: a volume each would be thousands.
+    fn projected(&self, group: usize, chunks: &[service_seed::index::Chunk]) -> Value {
+        let sources: Vec<Value> =
+            chunks.iter().map(|chunk| json!({"configMap": {"name": self.chunk(chunk.number)}})).collect();
+        json!({"name": format!("chunks-{group:05}"), "projected": {"sources": sources}})
+    }
+}
+
+/// A `ConfigMap` that carries bytes. Written by hand, because the bytes are most of it and would be copied twice more. Immutable, so that a
+/// kubelet need not watch it and nobody changes it by mistake.
+fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
+    let encoding = base64_simd::STANDARD;
+    let mut text = String::with_capacity(encoding.encoded_length(bytes.len()) + 1_024);
+    let _ = write!(
+        text,
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata},"immutable":true,"binaryData":{{"{key}":""#
+    );
+    let text = encoding.encode_append_to(bytes, text);
+    (text + "\"}}").into()
+}
+
+/// Adds base64 to a text.
+trait EncodeAppend {
+    fn encode_append_to(&self, bytes: &[u8], text: String) -> String;
+}
+
+impl EncodeAppend for base64_simd::Base64 {
+    fn encode_append_to(&self, bytes: &[u8], mut text: String) -> String {
+        self.encode_append(bytes, &mut text);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names { namespace: "default".to_owned(), name: "seed".to_owned() }
+    }
+
+    fn index(count: u32) -> Index {
+        let chunk = |number| service_seed::index::Chunk { number, bytes: 4, digest: Digest::of(b"aaaa") };
+        Index {
+            run: "0123456789abcdef".to_owned(),
+            payload_bytes: 4 * u64::from(count),
+            payload_digest: Digest::of(b""),
+            unpacked_bytes: 1,
+            files: 1,
+            window_bytes: 1,
+            group: 32,
+            chunks: (0..count).map(chunk).collect(),
+        }
+    }
+
+    fn owner() -> Owner {
+        Owner { name: "seed-index".to_owned(), uid: "u".to_owned() }
+    }
+
+    #[test]
+    fn a_chunk_is_an_immutable_config_map_of_its_run() {
+        let object = names().chunk_object(&index(3), 2, b"aaaa", &owner());
+        let object: Value = serde_json::from_slice(&object).unwrap();
+        assert_eq!(object["metadata"]["name"], "seed-payload-00002");
+        assert_eq!(object["metadata"]["labels"][RUN_LABEL], "0123456789abcdef");
+        assert_eq!(object["metadata"]["ownerReferences"][0]["uid"], "u");
+        assert_eq!(object["metadata"]["annotations"][DIGEST_ANNOTATION], Digest::of(b"aaaa").to_string());
+        assert_eq!((&object["immutable"], &object["binaryData"]), (&true.into(), &json!({"00002": "YWFhYQ=="})));
+    }
+
+    /// The largest chunk fits a `ConfigMap`, and its request the 3 MiB that kube-apiserver reads.
+    #[test]
+    fn the_largest_chunk_fits() {
+        let bytes = vec![0; service_seed::index::CHUNK_BYTES_MAX as usize];
+        let mut large = index(1);
+        large.chunks[0].number = u32::MAX;
+        let object = names().chunk_object(&large, 0, &bytes, &owner());
+        assert!(object.len() < 3 << 20, "{}", object.len());
+    }
+
+    /// Base64 is a third; all else must stay small beside a chunk of the default size.
+    #[test]
+    fn a_chunk_costs_less_than_forty_percent() {
+        let bytes = vec![7; 512 << 10];
+        let object = names().chunk_object(&index(1), 0, &bytes, &owner());
+        assert!(object.len() * 100 < bytes.len() * 134, "{}", object.len());
+    }
+
+    /// etcd takes 1.5 MiB; the Pod with the most chunks must stay below, with what the server adds.
+    #[test]
+    fn the_pod_of_the_most_chunks_fits_etcd() {
+        let names = Names { namespace: "n".repeat(63), name: "n".repeat(NAME_CHARS_MAX) };
+        let run = Run { image: "i".repeat(255), node: None, architecture: "amd64".to_owned(), tolerations: Vec::new() };
+        let pod = names.pod_object(&index(12_000), &run, &owner()).to_string();
+        // The same fields once more under `managedFields` are a few hundred bytes: lists of sources are owned as a whole.
+        assert!(pod.len() < 1_400_000, "{}", pod.len());
+    }
+
+    #[test]
+    fn the_pod_has_no_rights() {
+        let run = Run {
+            image: "busybox:1".to_owned(),
+            node: Some("a".to_owned()),
+            architecture: "amd64".to_owned(),
+            tolerations: vec![super::super::place::toleration("k")],
+        };
+        let pod = names().pod_object(&index(70), &run, &owner());
+        let spec = &pod["spec"];
+        assert_eq!(spec["automountServiceAccountToken"], false);
+        assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        let container = &spec["containers"][0]["securityContext"];
+        assert_eq!(container["capabilities"]["drop"], json!(["ALL"]));
+        assert_eq!(
+            (&container["readOnlyRootFilesystem"], &container["allowPrivilegeEscalation"]),
+            (&true.into(), &false.into())
+        );
+        assert_eq!((&spec["nodeName"], &spec["tolerations"][0]["key"]), (&"a".into(), &"k".into()));
+        // Seventy chunks are three volumes beside the program, the index and the folder.
+        assert_eq!(spec["volumes"].as_array().unwrap().len(), 6);
+        assert_eq!(spec["volumes"][5]["projected"]["sources"].as_array().unwrap().len(), 6);
+        assert_eq!(spec["containers"][0]["volumeMounts"][5]["mountPath"], "/longhaul/chunks/00002");
+    }
+}
