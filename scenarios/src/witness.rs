@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::shown;
 
 mod children;
 mod claim;
@@ -189,6 +190,8 @@ impl Default for Witness {
 /// Observations that may wait for the run. A full queue holds the subject's POST back, it drops nothing.
 const QUEUE_MAX: usize = 16_384;
 
+/// Of a line that cannot be read: enough to know it by, on one line of a report.
+const SHOWN_CHARS: usize = 200;
 /// What a witness hands to the run.
 pub(crate) struct Heard {
     pub(crate) said: mpsc::Receiver<Said>,
@@ -238,24 +241,25 @@ impl Ear {
         let _ = self.sender.send(said).await;
     }
 
-    /// Shows a line of the subject's output to whoever reads it.
-    pub(crate) async fn line(&self, lines: &dyn Lines, line: &str) {
+    /// Shows a line of the subject's output, the n-th of its pipe, to whoever reads it.
+    pub(crate) async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
             Some(Ok(said)) => self.heard(said).await,
-            Some(Err(why)) => self.malformed(line, why),
+            Some(Err(why)) => self.malformed(line, &format!("line {number} of its output, {why}")),
             None => {}
         }
     }
 
     /// Counts what could not be read and keeps the first example.
     pub(crate) fn malformed(&self, line: &str, why: &str) {
-        self.tally.malformed.fetch_add(1, Ordering::Relaxed);
         let mut example = self.tally.example.lock();
         if example.is_none() {
-            let shown: String = line.chars().take(200).collect();
-            *example = Some(format!("{why}: {shown}"));
+            let begins: String = line.chars().take(SHOWN_CHARS).collect();
+            *example = Some(format!("{why}: {}", shown::text(&begins)));
         }
     }
+        // Who sees the count finds the example.
+        self.tally.malformed.fetch_add(1, Ordering::Release);
 }
 
 impl Tally {
@@ -266,7 +270,7 @@ impl Tally {
 
     /// Lines that were not.
     pub(crate) fn malformed(&self) -> u64 {
-        self.malformed.load(Ordering::Relaxed)
+        self.malformed.load(Ordering::Acquire)
     }
 
     /// The first line that was not, and why.
