@@ -32,6 +32,7 @@ mod status;
 
 pub(crate) use children::{Family, Parent};
 pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Said, What};
+pub(crate) use log::Preset;
 pub(crate) use none::Nothing;
 
 /// What one kind of witness is. The type that has it holds its keys.
@@ -317,7 +318,7 @@ mod tests {
         Witness::Log(log::Log { pattern: Some(pattern.to_owned()), ..log::Log::default() })
     }
 
-    fn preset(preset: log::Preset) -> Witness {
+    fn preset(preset: Preset) -> Witness {
         Witness::Log(log::Log { preset: Some(preset), ..log::Log::default() })
     }
 
@@ -366,10 +367,10 @@ mod tests {
             ("| `log` with `name` and `rv`", log("(?P<name>a)(?P<rv>b)"), plain()),
             ("| `log` with `name` and `rv`", log("(?P<uid>a)(?P<generation>b)"), plain()),
             ("| `log` with `uid` or `name`", log("(?P<name>a)"), plain()),
-            ("| `log` with `preset: pepr`", preset(log::Preset::Pepr), plain()),
-            ("| `log` with another `preset`", preset(log::Preset::ControllerRuntime), plain()),
-            ("| `log` with another `preset`", preset(log::Preset::Kopf), plain()),
-            ("| `log` with another `preset`", preset(log::Preset::KubeRs), plain()),
+            ("| `log` with `preset: pepr`", preset(Preset::Pepr), plain()),
+            ("| `log` with another `preset`", preset(Preset::ControllerRuntime), plain()),
+            ("| `log` with another `preset`", preset(Preset::Kopf), plain()),
+            ("| `log` with another `preset`", preset(Preset::KubeRs), plain()),
             ("| `status`", Witness::Status(status::Status::default()), plain()),
             ("| `children` by label or name, without", children(), family(label(), None)),
             ("| `children` by label or name, with `gen", children(), family(label(), Some("/a"))),
