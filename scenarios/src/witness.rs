@@ -190,9 +190,9 @@ impl Default for Witness {
 
 /// Observations that may wait for the run. A full queue holds the subject's POST back, it drops nothing.
 const QUEUE_MAX: usize = 16_384;
-
 /// Of a line that cannot be read: enough to know it by, on one line of a report.
 const SHOWN_CHARS: usize = 200;
+
 /// What a witness hands to the run.
 pub(crate) struct Heard {
     pub(crate) said: mpsc::Receiver<Said>,
@@ -258,9 +258,9 @@ impl Ear {
             let begins: String = line.chars().take(SHOWN_CHARS).collect();
             *example = Some(format!("{why}: {}", shown::text(&begins)));
         }
-    }
         // Who sees the count finds the example.
         self.tally.malformed.fetch_add(1, Ordering::Release);
+    }
 }
 
 impl Tally {
@@ -330,6 +330,11 @@ mod tests {
         })
     }
 
+    fn metrics_of_versions() -> Witness {
+        let value = Some(status::Holds::Generation);
+        Witness::Metrics(metrics::Metrics { value, series: "a".into(), uid: Some("uid".into()), ..Default::default() })
+    }
+
     fn finalizer() -> Witness {
         Witness::Finalizer(finalizer::Finalizer { name: "example.com/cleanup".to_owned() })
     }
@@ -377,7 +382,8 @@ mod tests {
             ("| `children` by owner, or with `churn` |", children(), family(Parent::Owner, None)),
             ("| `children` by owner, or with `churn`, with", children(), family(Parent::Owner, Some("/a"))),
             ("| `finalizer`", finalizer(), plain()),
-            ("| `metrics`", metrics(), plain()),
+            ("| `metrics`:", metrics(), plain()),
+            ("| `metrics` with `value`", metrics_of_versions(), plain()),
             ("| `none`", Witness::None(Nothing {}), plain()),
         ];
         for (row, witness, about) in rows {
