@@ -19,6 +19,7 @@ pub(crate) mod namespaces;
 mod objects;
 mod operate;
 mod operations;
+mod pattern;
 mod plan;
 pub(crate) mod resource;
 mod sections;

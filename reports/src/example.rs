@@ -271,7 +271,7 @@ impl Example {
                 objects_total: 500 + end_ms * 9 / 1000,
                 ..ChurnRow::default()
             }),
-            witness: WitnessRow { lines: changes, malformed: 0 },
+            witness: WitnessRow { lines: changes, ..WitnessRow::default() },
             api: ApiRow { requests: CHANGES + 3, subject_requests: 2, subject_open_watches: 3, ..ApiRow::default() },
             registry: loaded.then(|| RegistryRow {
                 requests: 12,

@@ -1,6 +1,7 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for it, without a question.
 //!
-//! Owns what counts as found. Walking is in `folder`, manifests in `manifests`, languages in `language`, the text in `text`. What is read
+//! Owns what counts as found. Walking is in `folder`, manifests in `manifests`, languages in `language`, the choice of a witness
+//! in `witness`, the text in `text`. What is read
 //! of a folder is bounded; a file that cannot be read or understood is told and left out.
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ mod folder;
 mod language;
 mod manifests;
 mod text;
+mod witness;
 
 pub(crate) use language::{Framework, Language};
 pub(crate) use manifests::{Crd, Hook};

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::shown;
 
 mod children;
 mod claim;
@@ -31,6 +32,7 @@ mod status;
 
 pub(crate) use children::{Family, Parent};
 pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Said, What};
+pub(crate) use log::Preset;
 pub(crate) use none::Nothing;
 
 /// What one kind of witness is. The type that has it holds its keys.
@@ -188,6 +190,8 @@ impl Default for Witness {
 
 /// Observations that may wait for the run. A full queue holds the subject's POST back, it drops nothing.
 const QUEUE_MAX: usize = 16_384;
+/// Of a line that cannot be read: enough to know it by, on one line of a report.
+const SHOWN_CHARS: usize = 200;
 
 /// What a witness hands to the run.
 pub(crate) struct Heard {
@@ -238,23 +242,24 @@ impl Ear {
         let _ = self.sender.send(said).await;
     }
 
-    /// Shows a line of the subject's output to whoever reads it.
-    pub(crate) async fn line(&self, lines: &dyn Lines, line: &str) {
+    /// Shows a line of the subject's output, the n-th of its pipe, to whoever reads it.
+    pub(crate) async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
             Some(Ok(said)) => self.heard(said).await,
-            Some(Err(why)) => self.malformed(line, why),
+            Some(Err(why)) => self.malformed(line, &format!("line {number} of its output, {why}")),
             None => {}
         }
     }
 
     /// Counts what could not be read and keeps the first example.
     pub(crate) fn malformed(&self, line: &str, why: &str) {
-        self.tally.malformed.fetch_add(1, Ordering::Relaxed);
         let mut example = self.tally.example.lock();
         if example.is_none() {
-            let shown: String = line.chars().take(200).collect();
-            *example = Some(format!("{why}: {shown}"));
+            let begins: String = line.chars().take(SHOWN_CHARS).collect();
+            *example = Some(format!("{why}: {}", shown::text(&begins)));
         }
+        // Who sees the count finds the example.
+        self.tally.malformed.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -266,7 +271,7 @@ impl Tally {
 
     /// Lines that were not.
     pub(crate) fn malformed(&self) -> u64 {
-        self.malformed.load(Ordering::Relaxed)
+        self.malformed.load(Ordering::Acquire)
     }
 
     /// The first line that was not, and why.
@@ -313,7 +318,7 @@ mod tests {
         Witness::Log(log::Log { pattern: Some(pattern.to_owned()), ..log::Log::default() })
     }
 
-    fn preset(preset: log::Preset) -> Witness {
+    fn preset(preset: Preset) -> Witness {
         Witness::Log(log::Log { preset: Some(preset), ..log::Log::default() })
     }
 
@@ -323,6 +328,11 @@ mod tests {
             uid: Some("uid".into()),
             ..metrics::Metrics::default()
         })
+    }
+
+    fn metrics_of_versions() -> Witness {
+        let value = Some(status::Holds::Generation);
+        Witness::Metrics(metrics::Metrics { value, series: "a".into(), uid: Some("uid".into()), ..Default::default() })
     }
 
     fn finalizer() -> Witness {
@@ -362,17 +372,18 @@ mod tests {
             ("| `log` with `name` and `rv`", log("(?P<name>a)(?P<rv>b)"), plain()),
             ("| `log` with `name` and `rv`", log("(?P<uid>a)(?P<generation>b)"), plain()),
             ("| `log` with `uid` or `name`", log("(?P<name>a)"), plain()),
-            ("| `log` with `preset: pepr`", preset(log::Preset::Pepr), plain()),
-            ("| `log` with another `preset`", preset(log::Preset::ControllerRuntime), plain()),
-            ("| `log` with another `preset`", preset(log::Preset::Kopf), plain()),
-            ("| `log` with another `preset`", preset(log::Preset::KubeRs), plain()),
+            ("| `log` with `preset: pepr`", preset(Preset::Pepr), plain()),
+            ("| `log` with another `preset`", preset(Preset::ControllerRuntime), plain()),
+            ("| `log` with another `preset`", preset(Preset::Kopf), plain()),
+            ("| `log` with another `preset`", preset(Preset::KubeRs), plain()),
             ("| `status`", Witness::Status(status::Status::default()), plain()),
             ("| `children` by label or name, without", children(), family(label(), None)),
             ("| `children` by label or name, with `gen", children(), family(label(), Some("/a"))),
             ("| `children` by owner, or with `churn` |", children(), family(Parent::Owner, None)),
             ("| `children` by owner, or with `churn`, with", children(), family(Parent::Owner, Some("/a"))),
             ("| `finalizer`", finalizer(), plain()),
-            ("| `metrics`", metrics(), plain()),
+            ("| `metrics`:", metrics(), plain()),
+            ("| `metrics` with `value`", metrics_of_versions(), plain()),
             ("| `none`", Witness::None(Nothing {}), plain()),
         ];
         for (row, witness, about) in rows {

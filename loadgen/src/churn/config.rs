@@ -23,7 +23,8 @@ pub struct Config {
     pub resource: String,
     /// What its objects look like: the object itself, or a YAML file beside the scenario file. Names, namespaces and the label
     /// `longhaul.dev/churn` are added. In texts, `${i}` is the object's number, `${name}` and `${namespace}` say where it is, `${revision}` is
-    /// the number of the write, `${random 0..9}` a whole number, `${text 200}` so many letters. A text that is a number's placeholder and nothing
+    /// the number of the write, `${random 0..9}` a whole number, `${text 200}` so many letters,
+    /// `${one of ["a", "b"]}` one of these values. A text that is a number's placeholder and nothing
     /// else becomes a number; `$${` is a plain `${`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<serde_json::Value>,

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::config::Scope;
+use super::{pattern, template};
 
 /// Deeper than any required field of a resource that people write by hand.
 const DEPTH: usize = 8;
@@ -24,7 +25,7 @@ pub struct Error {
 ///
 /// # Errors
 ///
-/// A required field of which the schema does not tell enough, such as one with a pattern that no example matches.
+/// A required field of which the schema does not tell enough, such as one with a pattern for which no text is found.
 pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), Error> {
     let refuse = |at: &str, problem: &str| Error { at: at.to_owned(), problem: problem.to_owned() };
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -54,12 +55,12 @@ fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
     if depth > DEPTH {
         return refuse("is too deep to be guessed");
     }
-    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
-        return Ok(first.clone());
+    if let Some(values) = schema["enum"].as_array().filter(|values| !values.is_empty()) {
+        return Ok(any_of(values, schema));
     }
     for key in ["example", "default"] {
         if !schema[key].is_null() {
-            return Ok(schema[key].clone());
+            return Ok(as_it_is(&schema[key]));
         }
     }
     if schema["x-kubernetes-int-or-string"] == true {
@@ -81,25 +82,56 @@ fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
     }
 }
 
+/// One of these at each write, unless a rule may say that it must stay.
+fn any_of(values: &[Value], schema: &Value) -> Value {
+    match values {
+        [] => Value::Null,
+        [first, ..] if values.len() == 1 || has_rules(schema) => as_it_is(first),
+        _ => json!(template::one_of(values)),
+    }
+}
+
+/// A value of the schema, of which no text is a placeholder.
+fn as_it_is(value: &Value) -> Value {
+    match value {
+        Value::String(text) => json!(template::plain(text)),
+        Value::Array(items) => items.iter().map(as_it_is).collect(),
+        Value::Object(parts) => {
+            Value::Object(parts.iter().map(|(key, value)| (key.clone(), as_it_is(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn has_rules(schema: &Value) -> bool {
+    !schema["x-kubernetes-validations"].is_null()
+}
+
 fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
     let required = names(&schema["required"]);
+    // A rule on the whole may forbid what its schema allows of a part.
+    let is_ruled = has_rules(schema);
     let (mut parts, mut optional) = (Map::new(), 0);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let below = format!("{at}.{name}");
         if required.contains(&name.as_str()) {
             parts.insert(name.clone(), value(property, &below, depth + 1)?);
-        } else if depth == 0 && optional < OPTIONAL && is_plain(property) {
+        } else if depth == 0 && optional < OPTIONAL && is_plain(property, is_ruled) {
+            // What cannot be guessed need not be there.
+            let Ok(guessed) = value(property, &below, depth + 1) else { continue };
             optional += 1;
-            parts.insert(name.clone(), value(property, &below, depth + 1)?);
+            parts.insert(name.clone(), guessed);
         }
     }
     Ok(Value::Object(parts))
 }
 
-/// Whether an optional field can be guessed without doubt.
-fn is_plain(schema: &Value) -> bool {
-    let is_free = ["pattern", "format", "enum", "x-kubernetes-validations"].iter().all(|key| schema[*key].is_null());
-    is_free && matches!(schema["type"].as_str(), Some("string" | "integer" | "boolean"))
+/// Whether an optional field can be guessed without doubt; values that mean something by themselves only where no rule reads them.
+fn is_plain(schema: &Value, is_ruled: bool) -> bool {
+    let is_number = matches!(schema["format"].as_str(), Some("int32" | "int64"));
+    let is_free = (schema["format"].is_null() || is_number) && !has_rules(schema);
+    let is_open = schema["pattern"].is_null() && schema["enum"].is_null();
+    is_free && (is_open || !is_ruled) && matches!(schema["type"].as_str(), Some("string" | "integer" | "boolean"))
 }
 
 fn number(schema: &Value) -> Value {
@@ -125,9 +157,15 @@ fn round(bound: f64) -> i64 {
 }
 
 fn string(schema: &Value, at: &str) -> Result<Value, Error> {
-    if !schema["pattern"].is_null() {
-        let problem = format!("has to match {}", schema["pattern"]);
-        return Err(Error { at: at.to_owned(), problem });
+    let bound = |key: &str| schema[key].as_u64().and_then(|bound| usize::try_from(bound).ok());
+    if let Some(wanted) = schema["pattern"].as_str() {
+        let texts =
+            pattern::matching(wanted, bound("minLength").unwrap_or(0), bound("maxLength").unwrap_or(usize::MAX));
+        if texts.is_empty() {
+            let problem = format!("has to match {}, and no text that does was found", schema["pattern"]);
+            return Err(Error { at: at.to_owned(), problem });
+        }
+        return Ok(any_of(&texts.into_iter().map(Value::String).collect::<Vec<_>>(), schema));
     }
     let text = match schema["format"].as_str() {
         Some("date-time") => "2026-01-01T00:00:00Z".to_owned(),
@@ -166,27 +204,51 @@ mod tests {
             "pods": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["port"], "properties": {
                 "port": {"x-kubernetes-int-or-string": true}, "left": {"type": "string"}}}},
             "hint": {"type": "string"},
-            "code": {"type": "string", "pattern": "^a+$"},
+            "code": {"type": "string", "pattern": "^(a|bb)$"},
+            "lost": {"type": "string", "pattern": "a\\bb"},
+            "level": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 2},
+            "since": {"type": "string", "format": "made-up"},
         }});
         let (template, scope) = generate(&crd(&spec), "v1").unwrap();
         assert_eq!(scope, Scope::Cluster);
         assert_eq!(
             template,
             json!({"kind": "Cache", "spec": {
-            "size": "${random 3..5}", "mode": "fast", "note": "${text 3}", "hint": "${text 6}",
-            "pods": [{"port": "${random 1..9}"}]}})
+            "size": "${random 3..5}", "mode": r#"${one of ["fast","safe"]}"#, "note": "${text 3}", "hint": "${text 6}",
+            "code": r#"${one of ["a","bb"]}"#, "level": "${random 1..2}", "pods": [{"port": "${random 1..9}"}]}})
         );
-        super::super::template::Template::new(&template, &[]).unwrap();
+        template::Template::new(&template, &[]).unwrap();
+    }
+
+    /// A rule may want a value to stay, or forbid one beside another.
+    #[test]
+    fn where_rules_are_nothing_is_chosen_that_need_not_be() {
+        let rule = json!([{"rule": "self == oldSelf"}]);
+        let spec = json!({"type": "object", "required": ["mode"], "x-kubernetes-validations": rule, "properties": {
+            "mode": {"type": "string", "enum": ["fast", "${safe}"], "x-kubernetes-validations": rule},
+            "kind": {"type": "string", "enum": ["a", "b"]},
+            "code": {"type": "string", "pattern": "^a$"},
+            "hint": {"type": "string"},
+        }});
+        let (template, _) = generate(&crd(&spec), "v1").unwrap();
+        assert_eq!(template["spec"], json!({"mode": "fast", "hint": "${text 6}"}));
+        let one = json!({"type": "object", "required": ["mode"], "properties": {"mode": {"type": "string", "enum": ["${safe}"]}}});
+        assert_eq!(generate(&crd(&one), "v1").unwrap().0["spec"], json!({"mode": "$${safe}"}));
     }
 
     #[test]
     fn what_cannot_be_guessed_is_told() {
-        let spec = json!({"type": "object", "required": ["code"], "properties": {"code": {"type": "string", "pattern": "^a+$"}}});
+        let wanted = |pattern: &str, most: u64| {
+            json!({"type": "object", "required": ["code"], "properties": {
+                "code": {"type": "string", "pattern": pattern, "maxLength": most}}})
+        };
+        let spec = wanted("^a{5}$", 4);
         let error = generate(&crd(&spec), "v1").unwrap_err().to_string();
         assert_eq!(
             error,
-            "no object can be made from the definition: `spec.code` has to match \"^a+$\"; write a `template`"
+            "no object can be made from the definition: `spec.code` has to match \"^a{5}$\", and no text that does was found; write a `template`"
         );
         assert!(generate(&crd(&spec), "v2").unwrap_err().to_string().contains("has no served version v2"));
+        assert_eq!(generate(&crd(&wanted("^a{5}$", 5)), "v1").unwrap().0["spec"]["code"], "aaaaa");
     }
 }

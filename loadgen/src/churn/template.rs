@@ -1,8 +1,8 @@
 //! Objects as a scenario writes them, with placeholders. Pure: the same template, object and revision give the same bytes.
 //!
 //! `${i}` is the object's number, `${name}` and `${namespace}` say where it is, `${revision}` is the number of the write,
-//! `${random 0..9}` a whole number of that range, `${text 200}` so many letters and digits. A text that is nothing but a number's placeholder
-//! becomes a number. `$${` is a plain `${`.
+//! `${random 0..9}` a whole number of that range, `${text 200}` so many letters and digits, `${one of ["a", "b"]}` one of these values, as
+//! JSON writes them. A text that is nothing but a number's placeholder becomes a number, and one of values that value. `$${` is a plain `${`.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +15,9 @@ use crate::seed;
 const REVISION: &str = "longhaul.dev/revision";
 /// The most characters of a `${text N}`: etcd takes an object of a megabyte and a half.
 const TEXT_MAX: usize = 1 << 20;
+
+/// How the placeholder of some values begins.
+const ONE_OF: &str = "${one of ";
 
 /// Where an object is.
 #[derive(Debug, Clone, Copy)]
@@ -189,9 +192,9 @@ fn render(value: &Value, place: Place<'_>, version: Version, rng: &mut ChaCha8Rn
             // A broken placeholder was refused before; the text as it is would show it.
             let Ok(pieces) = pieces(text) else { return value.clone() };
             if let [piece] = &pieces[..]
-                && let Some(number) = piece.number(version, rng)
+                && let Some(value) = piece.value(version, rng)
             {
-                return json!(number);
+                return value;
             }
             let text: String = pieces.iter().map(|piece| piece.text(place, version, rng)).collect();
             Value::String(text)
@@ -210,19 +213,27 @@ enum Piece<'a> {
     Revision,
     Random(i64, i64),
     Text(usize),
+    OneOf(Vec<Value>),
 }
 
 impl Piece<'_> {
     /// Whether it is another at each write.
     fn changes(&self) -> bool {
-        matches!(self, Self::Revision | Self::Text(_)) || matches!(self, Self::Random(low, high) if low < high)
+        match self {
+            Self::Revision | Self::Text(_) => true,
+            Self::Random(low, high) => low < high,
+            Self::OneOf(values) => values.len() > 1,
+            _ => false,
+        }
     }
 
-    fn number(&self, version: Version, rng: &mut ChaCha8Rng) -> Option<i64> {
+    /// What a text becomes that is nothing else, where that is no text made of pieces.
+    fn value(&self, version: Version, rng: &mut ChaCha8Rng) -> Option<Value> {
         match self {
-            Self::Object => i64::try_from(version.object).ok(),
-            Self::Revision => i64::try_from(version.revision).ok(),
-            Self::Random(low, high) => Some(rng.random_range(*low..=*high)),
+            Self::Object => Some(json!(version.object)),
+            Self::Revision => Some(json!(version.revision)),
+            Self::Random(low, high) => Some(json!(rng.random_range(*low..=*high))),
+            Self::OneOf(values) => Some(drawn(values, rng).clone()),
             _ => None,
         }
     }
@@ -236,8 +247,27 @@ impl Piece<'_> {
             Self::Object => version.object.to_string(),
             Self::Revision => version.revision.to_string(),
             Self::Random(low, high) => rng.random_range(*low..=*high).to_string(),
+            Self::OneOf(values) => match drawn(values, rng) {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            },
         }
     }
+}
+
+/// One of some values; a list without any was refused.
+fn drawn<'a>(values: &'a [Value], rng: &mut ChaCha8Rng) -> &'a Value {
+    values.get(rng.random_range(0..values.len().max(1))).unwrap_or(&Value::Null)
+}
+
+/// A text that stays as it is, whatever is in it.
+pub(super) fn plain(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
+/// The placeholder of one of these values.
+pub(super) fn one_of(values: &[Value]) -> String {
+    format!("{ONE_OF}{}}}", Value::from(values.to_vec()))
 }
 
 /// Splits a text at its placeholders.
@@ -248,6 +278,15 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
         if let Some(plain) = before.strip_suffix('$') {
             found.extend([Piece::Plain(plain), Piece::Plain("${")]);
             rest = &from[2..];
+            continue;
+        }
+        if let Some(list) = from.strip_prefix(ONE_OF) {
+            let (values, length) = values(list)?;
+            if !before.is_empty() {
+                found.push(Piece::Plain(before));
+            }
+            found.push(Piece::OneOf(values));
+            rest = &list[length..];
             continue;
         }
         let Some(end) = from.find('}') else {
@@ -265,10 +304,21 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(found)
 }
 
+/// The values of a placeholder, and how long it is behind its word. A value may hold what ends other placeholders.
+fn values(list: &str) -> Result<(Vec<Value>, usize), String> {
+    let mut read = serde_json::Deserializer::from_str(list).into_iter::<Vec<Value>>();
+    match read.next() {
+        Some(Ok(values)) if !values.is_empty() && list[read.byte_offset()..].starts_with('}') => {
+            Ok((values, read.byte_offset() + 1))
+        }
+        _ => Err(format!("`{ONE_OF}{list}` is no placeholder: write values as JSON does, `{ONE_OF}[\"a\", \"b\"]}}`")),
+    }
+}
+
 fn placeholder(inside: &str) -> Result<Piece<'static>, String> {
     let refuse = || {
         format!(
-            "`${{{inside}}}` is no placeholder: there are `${{i}}`, `${{name}}`, `${{namespace}}`, `${{revision}}`, `${{random 0..9}}` and `${{text 200}}`; `$${{` is a plain `${{`"
+            "`${{{inside}}}` is no placeholder: there are `${{i}}`, `${{name}}`, `${{namespace}}`, `${{revision}}`, `${{random 0..9}}`, `${{text 200}}` and `${{one of [\"a\", \"b\"]}}`; `$${{` is a plain `${{`"
         )
     };
     match inside.split_once(' ').map_or((inside, ""), |(word, rest)| (word, rest.trim())) {
@@ -340,12 +390,34 @@ mod tests {
     }
 
     #[test]
+    fn one_of_some_values_is_any_of_them() {
+        let values = [json!("a"), json!(7), json!("} ${i} \"")];
+        let text = json!({"spec": {"any": one_of(&values), "in": format!("<{}>", one_of(&[json!("x"), json!(1)]))}});
+        let template = Template::new(&text, &[]).unwrap();
+        assert_eq!(template.vary, ["/spec/any", "/spec/in"]);
+        let made: Vec<Value> = (0..40).map(|revision| template.create("v1", PLACE, version(revision))).collect();
+        for value in &values {
+            assert!(made.iter().any(|object| object["spec"]["any"] == *value), "{value}");
+        }
+        for text in ["<x>", "<1>"] {
+            assert!(made.iter().any(|object| object["spec"]["in"] == text), "{text}");
+        }
+        let still = Template::new(&json!({"spec": {"any": one_of(&[json!(true)]), "as": plain("${i}")}}), &[]).unwrap();
+        assert!(still.vary.is_empty());
+        let spec = &still.create("v1", PLACE, version(0))["spec"];
+        assert_eq!(*spec, json!({"any": true, "as": "${i}"}));
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_place() {
         let error = |text: &str| Template::new(&json!({"spec": {"list": [text]}}), &[]).unwrap_err();
         assert!(error("${nmae}").starts_with("at `spec.list[]`: `${nmae}` is no placeholder: there are"));
         assert!(error("${random 9..1}").contains("no placeholder"));
         assert!(error("${text 99999999}").contains("no placeholder"));
         assert!(error("a ${name").contains("has no end"));
+        for text in ["${one of a, b}", "${one of []}", "${one of [1]"] {
+            assert!(error(text).contains("write values as JSON does"), "{text}");
+        }
         let vary = Template::new(&json!({"spec": {}}), &["/spec/replicas".to_owned()]).unwrap_err();
         assert!(vary.starts_with("has nothing at `/spec/replicas`"), "{vary}");
     }

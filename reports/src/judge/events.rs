@@ -47,6 +47,13 @@ section! {
     restored: bool = restored::Restored,
 }
 
+impl Events {
+    /// The keys of the limits that a witness cannot decide, each with what it does not tell.
+    pub fn unseen_by(&self, sees: Sees) -> Vec<(&'static str, Vec<Sight>)> {
+        self.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
+    }
+}
+
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let Some(budget) = &record.manifest.budgets.events else { return };
     let counts = record.totals();

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{Findings, Word};
-use crate::record::{Record, Sight};
+use crate::record::{Record, Sees, Sight};
 
 /// The rules below one key of `budgets`.
 pub(super) trait Section {
@@ -28,6 +28,9 @@ pub(super) trait Section {
 
     /// Judges by each rule whose limit is set, or has a default.
     fn judge_each(&self, record: &Record, facts: &Self::Facts<'_>, findings: &mut Findings);
+
+    /// The limits that are set and that a witness cannot decide, each with what it does not tell.
+    fn unseen(&self, sees: Sees) -> Vec<(Name, Vec<Sight>)>;
 }
 
 /// A limit.
@@ -49,6 +52,11 @@ pub(super) trait Rule {
     const DEFAULT: Option<Self::Limit> = None;
     /// What the witness has to be able to tell: without it nobody knows whether the limit was kept.
     const NEEDS: &'static [Sight] = &[];
+
+    /// The same for one limit, where not each limit needs as much.
+    fn needs(_: &Self::Limit) -> &'static [Sight] {
+        Self::NEEDS
+    }
 
     /// Judges.
     fn judge(
@@ -117,9 +125,8 @@ impl From<Name> for Budget {
     }
 }
 
-/// What the witness of a run cannot tell of what a rule needs.
-pub(super) fn lacks(record: &Record, needs: &[Sight]) -> Vec<Sight> {
-    let Some(sees) = record.manifest.witness_sees else { return Vec::new() };
+/// What a witness cannot tell of what a rule needs.
+pub(super) fn lacks(sees: Sees, needs: &[Sight]) -> Vec<Sight> {
     needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
 }
 
@@ -167,10 +174,14 @@ macro_rules! section {
                 facts: &Self::Facts<'_>,
                 findings: &mut $crate::judge::Findings,
             ) {
+                // A record that does not say what its witness tells is judged as if it told all.
+                let sees = record.manifest.witness_sees.unwrap_or($crate::record::Sees::ALL);
                 $(
                     let unsaid = <$rule as $crate::judge::rule::Rule>::DEFAULT;
                     let name = $crate::judge::rule::Name::of::<$rule>();
-                    let lacks = $crate::judge::rule::lacks(record, <$rule as $crate::judge::rule::Rule>::NEEDS);
+                    let limit = self.$field.as_ref().or(unsaid.as_ref());
+                    let needs = limit.map_or(&[][..], <$rule as $crate::judge::rule::Rule>::needs);
+                    let lacks = $crate::judge::rule::lacks(sees, needs);
                     match (self.$field.as_ref(), unsaid.as_ref()) {
                         (Some(limit), _) if !lacks.is_empty() => {
                             findings.unseen(name, $crate::judge::rule::shown(limit), &lacks, record);
@@ -186,6 +197,21 @@ macro_rules! section {
                 $(findings.unasked(|findings| {
                     <$always as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);
                 });)*
+            }
+
+            fn unseen(
+                &self,
+                sees: $crate::record::Sees,
+            ) -> Vec<($crate::judge::rule::Name, Vec<$crate::record::Sight>)> {
+                let mut unseen = Vec::new();
+                $(
+                    let needs = self.$field.as_ref().map_or(&[][..], <$rule as $crate::judge::rule::Rule>::needs);
+                    let lacks = $crate::judge::rule::lacks(sees, needs);
+                    if !lacks.is_empty() {
+                        unseen.push(($crate::judge::rule::Name::of::<$rule>(), lacks));
+                    }
+                )*
+                unseen
             }
         }
     };

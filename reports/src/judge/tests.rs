@@ -340,6 +340,22 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["validity.witness invalid", "events.missed fail", "invalid"]);
 }
 
+/// Whoever has to mend it sees which line it was, in the finding and, where nothing is judged, in a note.
+#[test]
+fn an_unreadable_witness_line_is_shown() {
+    let mut example = Example::clean();
+    let shown = "line 2 of a post, `uid` or `resourceVersion` is missing: {\"change\":\"added\"}";
+    example.intervals[9].witness.malformed = 3;
+    example.intervals[9].witness.example = Some(shown.to_owned());
+    example.manifest.witness_tolerates = Some(2);
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    let finding = judgement.findings.iter().find(|finding| finding.budget == "validity.witness").unwrap();
+    assert_eq!(finding.text, format!("3 lines of the witness could not be read, and 2 are tolerated; first: {shown}."));
+    let note = format!("3 lines of the witness could not be read; first: {shown}.");
+    assert!(judgement.notes.contains(&note), "{:?}", judgement.notes);
+}
+
 /// Who says how many are tolerated is taken at that word, whether anything looks missed or not.
 #[test]
 fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {

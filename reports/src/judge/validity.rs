@@ -352,6 +352,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     }
     let (lines, malformed) =
         record.intervals.iter().fold((0, 0), |sum, row| (sum.0 + row.witness.lines, sum.1 + row.witness.malformed));
+    let first = first_unreadable(record);
     let counts = record.totals();
     let excused = struck_first(record) || never_asked(findings);
     let (verdict, text) = match () {
@@ -366,7 +367,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
         () if record.manifest.witness_tolerates.is_some_and(|most| malformed > most) => {
             let most = record.manifest.witness_tolerates.unwrap_or_default();
             let text = format!(
-                "{} of the witness could not be read, and {} {} tolerated.",
+                "{} of the witness could not be read, and {} {} tolerated{first}.",
                 counted(malformed, "line"),
                 count(most),
                 if most == 1 { "is" } else { "are" }
@@ -375,17 +376,23 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
         }
         () if record.manifest.witness_tolerates.is_none() && malformed > 0 && counts.missed + counts.ghost > 0 => {
             let text = format!(
-                "{} of the witness could not be read, so what looks missed may have been observed.",
+                "{} of the witness could not be read, so what looks missed may have been observed{first}.",
                 counted(malformed, "line")
             );
             (Verdict::Invalid, text)
         }
         () => (
             Verdict::Pass,
-            format!("{} came through the witness, {} unreadable.", counted(lines, "line"), count(malformed)),
+            format!("{} came through the witness, {} unreadable{first}.", counted(lines, "line"), count(malformed)),
         ),
     };
     findings.push(WITNESS, verdict, format!("{} unreadable", count(malformed)), "readable", text);
+}
+
+/// The first line that could not be read, where the record has it.
+fn first_unreadable(record: &Record) -> String {
+    let example = record.intervals.iter().find_map(|row| row.witness.example.as_deref());
+    example.map(|example| format!("; first: {example}")).unwrap_or_default()
 }
 
 /// Whether a fault that was hit had begun before anything was committed: then a subject that proved nothing may be blind, and the
@@ -483,6 +490,7 @@ fn note_pressure(record: &Record, findings: &mut Findings) {
     }
     let malformed: u64 = record.intervals.iter().map(|row| row.witness.malformed).sum();
     if malformed > 0 {
-        findings.note(format!("{} of the witness could not be read.", counted(malformed, "line")));
+        let first = first_unreadable(record);
+        findings.note(format!("{} of the witness could not be read{first}.", counted(malformed, "line")));
     }
 }

@@ -330,7 +330,7 @@ pub struct ChurnRow {
 }
 
 /// What came through the witness in one interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WitnessRow {
     /// Lines, or other units of the witness.
@@ -339,6 +339,9 @@ pub struct WitnessRow {
     /// Lines that could not be read as an observation.
     #[serde(skip_serializing_if = "is_zero")]
     pub malformed: u64,
+    /// The first line of the run that could not be read: its number, why, and its beginning. In the row of its interval alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
 }
 
 /// What the control plane was asked in one interval.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::witness::Preset;
+
 /// What a project's package file tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Language {
@@ -11,6 +13,8 @@ pub(crate) struct Language {
     pub(crate) file: PathBuf,
     /// The library through which it speaks to the API server.
     pub(crate) framework: Option<Framework>,
+    /// The finalizer by which that library holds objects, where this file makes it do so.
+    pub(crate) finalizer: Option<&'static str>,
     /// What must be run once before.
     pub(crate) build: Option<String>,
     /// How it is started; empty where nothing tells.
@@ -35,7 +39,22 @@ impl Framework {
             Self::Pepr => "Pepr",
         }
     }
+
+    /// What its log lines are called in `witness: {preset: …}`.
+    pub(crate) fn preset(self) -> Preset {
+        match self {
+            Self::ControllerRuntime => Preset::ControllerRuntime,
+            Self::Kopf => Preset::Kopf,
+            Self::KubeRs => Preset::KubeRs,
+            Self::Pepr => Preset::Pepr,
+        }
+    }
 }
+
+/// Handlers for which kopf holds an object until they are done.
+const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
+/// By which it does, unless its settings name another.
+const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Files from which something can be told.
 pub(super) fn is_telling(name: &str) -> bool {
@@ -50,7 +69,8 @@ pub(super) fn is_telling(name: &str) -> bool {
 pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     let language = |name, framework, build: Option<&str>, command: &[&str]| {
         let command = command.iter().map(|&word| word.to_owned()).collect();
-        Some(Language { name, file: file.to_owned(), framework, build: build.map(str::to_owned), command })
+        let build = build.map(str::to_owned);
+        Some(Language { name, file: file.to_owned(), framework, finalizer: None, build, command })
     };
     let when = |is: bool, framework| is.then_some(framework);
     match name {
@@ -87,7 +107,9 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
             && (text.contains("import kopf") || text.contains("from kopf")) =>
         {
             let path = file.display().to_string();
-            language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", &path])
+            let found = language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", &path]);
+            let holds = KOPF_HOLDS.iter().any(|handler| text.contains(handler));
+            found.map(|found| Language { finalizer: holds.then_some(KOPF_FINALIZER), ..found })
         }
         _ => None,
     }
@@ -149,7 +171,10 @@ mod tests {
             told("package.json", r#"{"scripts": {"start": "node dist/main.js"}, "devDependencies": {"pepr": "1"}}"#);
         assert_eq!((node.framework, node.command.join(" ")), (Some(Framework::Pepr), "node dist/main.js".to_owned()));
 
-        assert_eq!(told("operator.py", "import kopf\n").command[3], "operator.py");
+        let kopf = told("operator.py", "import kopf\n@kopf.on.create('greetings')\n");
+        assert_eq!((kopf.command[3].as_str(), kopf.finalizer), ("operator.py", None));
+        let holds = told("operator.py", "import kopf\n@kopf.on.delete('greetings')\n");
+        assert_eq!(holds.finalizer, Some("kopf.zalando.org/KopfFinalizerMarker"));
         assert!(read(Path::new("setup.py"), "setup.py", "import os").is_none());
     }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Crd, Found, Framework, Language};
+use super::witness::{Proposal, propose};
+use super::{Crd, Found, Language};
 
 /// Custom resources that are named beside the first one.
 const OTHERS: usize = 10;
@@ -12,9 +13,10 @@ pub(crate) fn scenario(found: &Found) -> String {
     let mut text = String::new();
     head(&mut text, found);
     control_plane(&mut text, found);
-    subject(&mut text, found);
+    let proposal = (!is_webhook_only(found)).then(|| propose(found));
+    subject(&mut text, found, proposal.as_ref());
     load(&mut text, found);
-    budgets(&mut text, found);
+    budgets(&mut text, found, proposal.as_ref());
     text
 }
 
@@ -68,12 +70,18 @@ fn control_plane(text: &mut String, found: &Found) {
     line!(text, "");
 }
 
-fn subject(text: &mut String, found: &Found) {
+fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     line!(text, "subject:");
     line!(text, "  kind: command");
     if is_webhook_only(found) {
         line!(text, "  # It watches nothing: ready when its port answers.");
         line!(text, "  role: webhook");
+    } else if !found.hooks.is_empty() {
+        line!(
+            text,
+            "  # It watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
+        );
+        line!(text, "  role: both");
     }
     let told = found.languages.iter().find(|language| !language.command.is_empty()).or(found.languages.first());
     if let Some(language) = told {
@@ -98,14 +106,14 @@ fn subject(text: &mut String, found: &Found) {
         line!(text, "  # a program that wants flags is started by a script that passes them.");
         line!(text, "  webhook: {{path: {}}}", quoted(&hook.path));
     }
-    if !is_webhook_only(found) {
-        witness(text, found);
+    if let Some(proposal) = proposal {
+        witness(text, proposal);
     }
     line!(text, "");
 }
 
 fn start(text: &mut String, language: &Language) {
-    let Language { name, file, framework, build, command } = language;
+    let Language { name, file, framework, build, command, finalizer: _ } = language;
     let with = framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
     line!(text, "  # {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
     if let Some(build) = build {
@@ -120,24 +128,19 @@ fn start(text: &mut String, language: &Language) {
     }
 }
 
-fn witness(text: &mut String, found: &Found) {
+fn witness(text: &mut String, proposal: &Proposal) {
+    if let Some((name, value)) = proposal.env {
+        line!(text, "  env: {{{name}: {value}}}");
+    }
     line!(text, "  # How it proves what it saw.");
-    let framework = found.languages.iter().find_map(|language| language.framework);
-    if found.crds.first().is_some_and(|crd| crd.observes) {
-        line!(
-            text,
-            "  # Its custom resources have `status.observedGeneration`: what it writes there is the proof. It says nothing of deletions."
-        );
-        line!(text, "  witness: {{kind: status}}");
-        return;
+    for comment in &proposal.comments {
+        line!(text, "  # {comment}");
     }
-    line!(text, "  # check: best is a line in its log for each object that it handled, with uid and resourceVersion:");
-    if framework == Some(Framework::ControllerRuntime) {
-        line!(text, "  #   log.Info(\"saw\", \"uid\", obj.GetUID(), \"resourceVersion\", obj.GetResourceVersion())");
+    if !proposal.untold.is_empty() {
+        let untold: Vec<String> = proposal.untold.iter().map(ToString::to_string).collect();
+        line!(text, "  # It does not tell {}, so no budget below asks for them.", untold.join(", nor "));
     }
-    line!(text, "  # or a status with the generation that it handled (`witness: {{kind: status}}`).");
-    let pattern = r#"'saw.*uid"?[=:]\s*"?(?P<uid>[0-9a-f-]{36}).*resourceVersion"?[=:]\s*"?(?P<rv>\d+)'"#;
-    line!(text, "  witness: {{kind: log, pattern: {pattern}}}");
+    line!(text, "  witness: {}", proposal.keys);
 }
 
 fn load(text: &mut String, found: &Found) {
@@ -177,10 +180,10 @@ fn churn(text: &mut String, crd: &Crd) {
     line!(text, "churn: {{resource: {}, population: 50, rate: 10/s}}", crd.resource());
 }
 
-fn budgets(text: &mut String, found: &Found) {
+fn budgets(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     line!(text, "budgets:");
-    if !is_webhook_only(found) {
-        line!(text, "  events: {{missed: 0, ghost: 0, regressed: 0, heal: 20s}}");
+    if let Some(proposal) = proposal {
+        line!(text, "  events: {}", proposal.budgets);
     }
     if !found.hooks.is_empty() {
         line!(text, "  # A p99 needs 10,000 reviews: at 50/s a steady phase of 200s.");
@@ -191,7 +194,7 @@ fn budgets(text: &mut String, found: &Found) {
 }
 
 /// A scalar of YAML that is read as the text that it is.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = text.chars().all(|char| char.is_ascii_alphanumeric() || "./_-=".contains(char))
         && text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '.' || char == '/');
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }

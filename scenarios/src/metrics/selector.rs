@@ -52,6 +52,9 @@ impl Selector {
 /// A series of a page, with its labels.
 pub(crate) struct Labelled<'a>(Point<'a>);
 
+/// Up to here a sample, which is a 64-bit float, tells two whole numbers apart: 2^53.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
 impl<'a> Labelled<'a> {
     /// The series of a page that are meant.
     pub(crate) fn of(page: &'a str, selector: &Selector) -> impl Iterator<Item = Result<Self, String>> {
@@ -64,6 +67,13 @@ impl<'a> Labelled<'a> {
     /// The value of a label.
     pub(crate) fn get(&self, label: &str) -> Option<&str> {
         self.0.labels.iter().find(|(name, _)| name == label).map(|(_, value)| &**value)
+    }
+
+    /// Its value, where that is a whole number that a sample can hold exactly.
+    #[expect(clippy::cast_possible_truncation, reason = "whole numbers up to 2^53 are what both types hold")]
+    pub(crate) fn number(&self) -> Option<i64> {
+        let value = self.0.value;
+        (value.fract() == 0.0 && value.abs() <= EXACT_MAX).then_some(value as i64)
     }
 }
 

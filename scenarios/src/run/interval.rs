@@ -79,7 +79,7 @@ impl Intervals {
             admission: reading.admission,
             calls: reading.calls,
             churn: reading.churn,
-            witness: WitnessRow { lines: tally.lines() - self.lines, malformed: tally.malformed() - self.malformed },
+            witness: self.witness(tally),
             api: ApiRow { subject_follows: now.follows, ..api_row(&traffic, &self.traffic, all - self.requests_all) },
             registry: Some(registry_row(&asked, &self.registry)),
             faults_active: now.faults,
@@ -88,13 +88,24 @@ impl Intervals {
         writer.interval(&row)?;
         (self.start_ms, self.events, self.traffic, self.requests_all) = (now.end_ms, counts, traffic, all);
         self.registry = asked;
-        (self.lines, self.malformed) = (tally.lines(), tally.malformed());
         if let Some(admission) = &row.admission {
             self.requests += admission.sent;
             self.wrong += admission.wrong_verdicts;
             self.latest_p99_us = admission.response.as_ref().and_then(|response| response.p99_us);
         }
         Ok(row)
+    }
+
+    /// What came through the witness since the last row.
+    fn witness(&mut self, tally: &Tally) -> WitnessRow {
+        let (lines, malformed) = (tally.lines(), tally.malformed());
+        let row = WitnessRow {
+            lines: lines - self.lines,
+            malformed: malformed - self.malformed,
+            example: tally.example().filter(|_| self.malformed == 0 && malformed > 0),
+        };
+        (self.lines, self.malformed) = (lines, malformed);
+        row
     }
 }
 

@@ -198,8 +198,12 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
-    if budgets.events.is_some() {
+    if let Some(events) = &budgets.events {
         line("decides         events: every commit is accounted for".to_owned());
+        for (key, lacks) in events.unseen_by(scenario.sees()) {
+            let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
+            line(format!("{:15} events {key}: the witness does not tell {}", "CANNOT decide", lacks.join(", ")));
+        }
     }
     if let (Some(budget), Some(load)) = (&budgets.admission, schedule(scenario)) {
         let requests = load.expected(load.length()) - load.expected(warm_up);

@@ -106,7 +106,7 @@ impl File {
 pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Arc<Mutex<Tail>>) {
     let mut reader = BufReader::new(pipe);
     let mut line = Vec::new();
-    loop {
+    for number in 1.. {
         line.clear();
         match read_line(&mut reader, &mut line).await {
             Ok(true) => {}
@@ -123,7 +123,7 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ar
         }
         tail.lock().push(&text);
         if let Some((lines, ear)) = &log.witness {
-            ear.line(&**lines, &text).await;
+            ear.line(&**lines, number, &text).await;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Witness `metrics`: the subject's page of metrics has a series for each object, as that of kube-state-metrics has.
 //!
 //! Reads the page every second. That a series is there proves that the object was seen; that it is no longer proves that the deletion was.
-//! What came and went between two readings cannot be told.
+//! Its value proves a version where `value` says that it is the generation or the resourceVersion. What came and went between two readings cannot be told.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reports::record::Sees;
@@ -13,6 +13,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::known::{By, Known};
+use super::status::Holds;
 use super::{About, Claim, Ear, Kind, Of, Open, Said, Scene, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
@@ -41,6 +42,9 @@ pub struct Metrics {
     /// With `name`: its label with the namespace. Default: `namespace`; empty for objects of the whole cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// What the value of a sample is, as that of `kube_deployment_metadata_generation`. Default: nothing of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Holds>,
 }
 
 impl Kind for Metrics {
@@ -49,7 +53,7 @@ impl Kind for Metrics {
         "Does its page of metrics (`subject: {metrics: …}`) have the series that `witness` names, with these labels?";
 
     fn sees(&self, _: &About) -> Sees {
-        Sees { created: true, deleted: true, ..Sees::NOTHING }
+        Sees { created: true, updated: self.value.is_some(), deleted: true, ..Sees::NOTHING }
     }
 
     fn check(&self, about: &About) -> Result<(), String> {
@@ -75,9 +79,14 @@ impl Kind for Metrics {
         let Some(url) = &scene.metrics_url else { anyhow::bail!("the subject has no page of metrics") };
         let page = Page::new(url, LIMITS).map_err(anyhow::Error::msg)?;
         let selector = Selector::read(&self.series).map_err(anyhow::Error::msg)?;
-        let seen = Seen { keys: self.clone(), selector, objects: BTreeSet::new() };
+        let seen = Seen { keys: self.clone(), selector, objects: BTreeMap::new() };
         let listens = AbortOnDropHandle::new(tokio::spawn(listen(page, seen, ear.clone())));
-        let known = Known::new(By::Nothing, true);
+        let by = match self.value {
+            None => By::Nothing,
+            Some(Holds::Generation) => By::Generation,
+            Some(Holds::ResourceVersion) => By::Revision,
+        };
+        let known = Known::new(by, true);
         Ok(Open { commits: Some(Box::new(known)), _listens: Some(Box::new(listens)), ..Open::default() })
     }
 }
@@ -110,26 +119,39 @@ async fn listen(mut page: Page, mut seen: Seen, ear: Ear) {
     }
 }
 
-/// The objects of the last page.
+/// The objects of the last page, each with its version where the page tells that.
 struct Seen {
     keys: Metrics,
     selector: Selector,
-    objects: BTreeSet<Of>,
+    objects: BTreeMap<Of, Option<i64>>,
 }
 
 impl Seen {
     /// What a page shows that the one before did not.
     fn read(&mut self, page: &str) -> Result<Vec<(Of, What)>, String> {
-        let mut objects = BTreeSet::new();
+        let mut objects = BTreeMap::new();
         for labels in Labelled::of(page, &self.selector) {
-            objects.extend(self.object(&labels?));
+            let labels = labels?;
+            let Some(of) = self.object(&labels) else { continue };
+            let version = self.keys.value.and_then(|_| labels.number());
+            // Of two series of one object the one further on says what is known.
+            let known = objects.entry(of).or_insert(None);
+            *known = version.max(*known);
             if objects.len() > OBJECTS_MAX {
                 return Err(format!("it has more than {OBJECTS_MAX} objects: name fewer by labels in `series`"));
             }
         }
-        let gone = self.objects.difference(&objects).map(|of| (of.clone(), What::Gone));
-        let there = objects.difference(&self.objects).map(|of| (of.clone(), What::There { ends: true }));
-        let shown = gone.chain(there).collect();
+        let gone = self.objects.keys().filter(|of| !objects.contains_key(*of));
+        let mut shown: Vec<(Of, What)> = gone.map(|of| (of.clone(), What::Gone)).collect();
+        for (of, version) in &objects {
+            let before = self.objects.get(of);
+            if before.is_none() {
+                shown.push((of.clone(), What::There { ends: true }));
+            }
+            if let Some(number) = version.filter(|_| before != Some(version)) {
+                shown.push((of.clone(), What::Version(number)));
+            }
+        }
         self.objects = objects;
         Ok(shown)
     }
@@ -155,7 +177,7 @@ mod tests {
     fn seen(text: &str) -> Seen {
         let keys: Metrics = serde_saphyr::from_str(text).unwrap();
         let selector = Selector::read(&keys.series).unwrap();
-        Seen { keys, selector, objects: BTreeSet::new() }
+        Seen { keys, selector, objects: BTreeMap::new() }
     }
 
     /// Lines of kube-state-metrics 2.13.
@@ -175,6 +197,23 @@ mod tests {
         let mut pods = seen("{series: 'kube_pod_info{namespace=\"default\"}', uid: uid}");
         assert_eq!(pods.read(PAGE), Ok(vec![(Of::Uid("u-1".into()), there)]));
         assert!(pods.read("<html>").unwrap_err().contains("no sample"));
+    }
+
+    /// The value of a sample is a version only where the scenario says so, and another one only when it has changed.
+    #[test]
+    fn a_value_is_a_version_where_it_is_said_to_be() {
+        let of = || Of::Name("default".into(), "d".into());
+        let page = |value: &str| {
+            format!("kube_deployment_metadata_generation{{namespace=\"default\",deployment=\"d\"}} {value}\n")
+        };
+        let mut seen = seen("{series: kube_deployment_metadata_generation, name: deployment, value: generation}");
+        assert!(seen.keys.sees(&About::default()).updated);
+        assert_eq!(seen.read(&page("1")), Ok(vec![(of(), What::There { ends: true }), (of(), What::Version(1))]));
+        assert_eq!(seen.read(&page("1")), Ok(vec![]));
+        assert_eq!(seen.read(&page("1.234567e+06")), Ok(vec![(of(), What::Version(1_234_567))]));
+        assert_eq!(seen.read(&page("NaN")), Ok(vec![]), "no version is none");
+        assert_eq!(seen.read("other 1\n"), Ok(vec![(of(), What::Gone)]));
+        assert!(serde_saphyr::from_str::<Metrics>("{series: a, uid: u, value: count}").is_err());
     }
 
     #[test]

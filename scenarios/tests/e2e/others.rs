@@ -77,27 +77,58 @@ fn every_file_is_valid() {
     }
 }
 
-/// A machine has hardly ever all of them; `install.sh` brings each.
+/// A test for each file, so that none waits for the minute that another takes.
+macro_rules! each {
+    ($($name:ident),* $(,)?) => {
+        const EACH: &[&str] = &[$(stringify!($name)),*];
+
+        $(
+            #[test]
+            fn $name() {
+                ends_as_the_table_says(stringify!($name));
+            }
+        )*
+    };
+}
+
+each! {
+    dask_kubernetes,
+    devservers,
+    k8swatcher,
+    nebari_workflow_controller,
+    pod_security_webhook,
+    prometheus_operator,
+    qdrant_operator,
+    sealed_secrets,
+    vpa_admission_controller,
+    warrantor_admission,
+}
+
 #[test]
-fn those_that_are_installed_end_as_the_table_says() {
-    for other in others() {
-        let Some(programs) = installed(&other.program) else {
-            println!("skipped: needs {} (scenarios/library/others/install.sh)", other.program);
-            continue;
-        };
-        if let Some(needs) = other.needs.as_ref().filter(|needs| !folder().join(needs).is_dir()) {
-            println!("skipped: needs {needs} (scenarios/library/others/install.sh)");
-            continue;
-        }
-        let runs = tempfile::tempdir().unwrap();
-        let file = folder().join(format!("{}.yaml", other.name));
-        let path = std::env::var("PATH").unwrap_or_default();
-        let output = longhaul(&["soak", "--quiet", "--runs", runs.path().to_str().unwrap(), file.to_str().unwrap()])
-            .env("PATH", format!("{}:{path}", programs.display()))
-            .output()
-            .unwrap();
-        let expected = i32::from(!other.passes);
-        assert_eq!(output.status.code(), Some(expected), "{}: {}", other.name, String::from_utf8_lossy(&output.stdout));
-        println!("{}: ended as the table says", other.name);
+fn every_file_has_its_test() {
+    let files: Vec<String> = others().into_iter().map(|other| other.name.replace('-', "_")).collect();
+    assert_eq!(files, EACH);
+}
+
+/// A machine has hardly ever all of them; `install.sh` brings each.
+fn ends_as_the_table_says(test: &str) {
+    let name = test.replace('_', "-");
+    let other = others().into_iter().find(|other| other.name == name).unwrap();
+    let Some(programs) = installed(&other.program) else {
+        println!("skipped: needs {} (scenarios/library/others/install.sh)", other.program);
+        return;
+    };
+    if let Some(needs) = other.needs.as_ref().filter(|needs| !folder().join(needs).is_dir()) {
+        println!("skipped: needs {needs} (scenarios/library/others/install.sh)");
+        return;
     }
+    let runs = tempfile::tempdir().unwrap();
+    let file = folder().join(format!("{name}.yaml"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = longhaul(&["soak", "--quiet", "--runs", runs.path().to_str().unwrap(), file.to_str().unwrap()])
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .output()
+        .unwrap();
+    let expected = i32::from(!other.passes);
+    assert_eq!(output.status.code(), Some(expected), "{name}: {}", String::from_utf8_lossy(&output.stdout));
 }

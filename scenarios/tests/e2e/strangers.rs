@@ -171,29 +171,77 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
     }
 }
 
-#[test]
-fn init_writes_a_scenario_that_the_next_command_takes() {
-    let (_folder, path) = folder();
-    std::fs::write(path.join("go.mod"), "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n").unwrap();
-    let folder = path.to_str().unwrap();
-    let init = longhaul(&["init", folder]).output().unwrap();
-    assert!(init.status.success(), "{init:?}");
-    let text = std::fs::read_to_string(path.join("longhaul.yaml")).unwrap();
-    for wanted in ["memcached-crd.yaml", "resource: memcacheds.cache.example.com/v1", "kind: status", "./bin/subject"] {
-        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+/// A folder with these files, and what `init` makes of it: the text, and what `plan` says of that.
+fn proposed(files: &[(&str, &str)]) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
     }
-    let file = path.join("longhaul.yaml");
-    let check = longhaul(&["check", file.to_str().unwrap()]).output().unwrap();
-    assert!(check.status.success(), "{check:?}\n{text}");
+    let init = longhaul(&["init", folder.path().to_str().unwrap()]).output().unwrap();
+    assert!(init.status.success(), "{init:?}");
+    let file = folder.path().join("longhaul.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let plan = longhaul(&["plan", file.to_str().unwrap()]).output().unwrap();
+    assert!(plan.status.success(), "{plan:?}\n{text}");
+    (text, String::from_utf8(plan.stdout).unwrap())
+}
+
+const CRD: &str = include_str!("../files/stranger/memcached-crd.yaml");
+const HOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
+                    webhooks:\n  - {name: h.example.com, clientConfig: {service: {name: h, namespace: h, path: /judge}}}\n";
+
+/// Whatever the folder holds, what is written can be played, and no budget in it is one that its witness cannot decide.
+#[test]
+fn init_proposes_what_the_software_in_the_folder_can_pass() {
+    let plain = CRD.replace("observedGeneration", "seen");
+    let crd = |text| ("crd.yaml", text);
+    let go = ("go.mod", "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n");
+    let rust = ("Cargo.toml", "[package]\nname = \"op\"\n[dependencies]\nkube = \"3\"\n");
+    let kopf = ("op.py", "import kopf\n@kopf.on.create('memcacheds')\n");
+    let holds = ("op.py", "import kopf\n@kopf.on.delete('memcacheds')\n");
+    let pepr = ("package.json", r#"{"scripts": {"start": "node main.js"}, "dependencies": {"pepr": "1"}}"#);
+    let docker = ("Dockerfile", "FROM scratch\nENTRYPOINT [\"/manager\"]\nCMD [\"--leader-elect\"]\n");
+    let cases: &[(&[(&str, &str)], &[&str])] = &[
+        (&[crd(CRD), go], &["[./bin/subject]", "witness: {kind: status}", "  events: {missed: 0}\n", "- crd.yaml"]),
+        (&[crd(&plain), go], &["{kind: log, of: Memcached, preset: controller-runtime}", "  events: {unseen: 0}\n"]),
+        (
+            &[crd(&plain), rust],
+            &["[./target/release/op]", "preset: kube-rs}", "RUST_LOG: info", "  events: {unseen: 0}\n"],
+        ),
+        (&[crd(&plain), kopf], &["[kopf, run, '--all-namespaces', op.py]", "preset: kopf}", "  events: {unseen: 0}\n"]),
+        (&[crd(&plain), holds], &["name: kopf.zalando.org/KopfFinalizerMarker}", "  events: {unseen: 0, ghost: 0}\n"]),
+        (
+            &[crd(&plain), pepr],
+            &["preset: pepr}", "LOG_LEVEL: debug", "  events: {missed: 0, ghost: 0, regressed: 0, heal: 20s}\n"],
+        ),
+        (
+            &[crd(&plain), docker],
+            &["The image (Dockerfile) starts it so: /manager --leader-elect", "check: nothing in the folder"],
+        ),
+        (
+            &[crd(CRD), go, ("hook.yaml", HOOK)],
+            &["role: both", "webhook: {path: /judge}", "errors: 0", "  events: {missed: 0}\n"],
+        ),
+        (&[go, ("hook.yaml", HOOK)], &["role: webhook", "errors: 0"]),
+        (&[], &["pattern: 'saw", "  events: {missed: 0, regressed: 0}\n"]),
+    ];
+    for (files, wanted) in cases {
+        let (text, plan) = proposed(files);
+        for wanted in *wanted {
+            assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+        }
+        assert!(!plan.contains("CANNOT decide"), "{plan}\n{text}");
+    }
+}
+
+#[test]
+fn init_replaces_no_file_unasked() {
+    let (_folder, path) = folder();
+    let folder = path.to_str().unwrap();
+    assert!(longhaul(&["init", folder]).output().unwrap().status.success());
     let again = longhaul(&["init", folder]).output().unwrap();
     assert_eq!(again.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&again.stderr).contains("--force replaces it"));
-
-    let empty = tempfile::tempdir().unwrap();
-    assert!(longhaul(&["init", empty.path().to_str().unwrap()]).output().unwrap().status.success());
-    let file = empty.path().join("longhaul.yaml");
-    let check = longhaul(&["check", file.to_str().unwrap()]).output().unwrap();
-    assert!(check.status.success(), "{check:?}");
 }
 
 #[test]

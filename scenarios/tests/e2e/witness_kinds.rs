@@ -102,3 +102,11 @@ fn series_of_metrics_prove_objects_and_deletions() {
     breaks(&witness, "metrics no-delete", "{ghost: 0}", "events.ghost");
     cannot_tell(&witness, "metrics", "{missed: 0}", "events.missed");
 }
+
+#[test]
+fn values_of_metrics_prove_versions() {
+    let witness = ["{kind: metrics, series: package_generation, uid: uid, value: generation}", METRICS];
+    passes(&witness, "metrics", "{missed: 0, ghost: 0}");
+    breaks(&witness, "metrics no-update", "{missed: 0}", "events.missed");
+    breaks(&witness, "metrics no-delete", "{missed: 0, ghost: 0}", "events.ghost");
+}

@@ -6,6 +6,7 @@ use crate::support::{Soak, program, soak};
 
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = include_str!("../files/small.yaml");
+const CHATTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/chatty.py");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
 /// Runs a scenario from its text.
@@ -72,6 +73,39 @@ fn a_clean_program_refuses_a_plant() {
     let soak = run(SMALL, &["--plant", "missed-delete", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(2), "{}", soak.story());
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
+}
+
+/// The Python watcher that posts these lines first; `keys` are more of the witness.
+fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
+    python()?;
+    let arguments = lines.iter().map(|line| format!("'{line}'")).collect::<Vec<_>>().join(", ");
+    let command = format!("[python3, {CHATTY}, {SUBJECTS}/watcher.py, {arguments}]");
+    Some(run(&WATCHER.replace("[SUBJECT]", &command).replace("{kind: http}", &format!("{{kind: http{keys}}}")), &[]))
+}
+
+/// What a watch says that is about no object proves nothing, and is no mistake.
+#[test]
+fn bookmarks_and_errors_may_be_posted_as_they_come() {
+    let bookmark = r#"{"type": "BOOKMARK", "object": {"kind": "Package", "metadata": {"resourceVersion": "7"}}}"#;
+    let error = r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}"#;
+    let Some(soak) = chatty(&[bookmark, error], ", tolerate: 0") else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+/// One line that cannot be read: who tolerates none is told which, who tolerates ten is told too, and passes.
+#[test]
+fn a_line_that_cannot_be_read_is_shown_with_its_number() {
+    let lines = [r#"{"type": "BOOKMARK"}"#, r#"{"change": "SYNCED", "uid": "a"}"#];
+    let shown = "line 2 of a post, `change` is `SYNCED`: write added, modified or deleted: {\"change\": \"SYNCED\", \"uid\": \"a\"}";
+    let Some(none) = chatty(&lines, ", tolerate: 0") else { return };
+    assert_eq!(none.code(), Some(2), "{}", none.story());
+    let said = format!("1 line of the witness could not be read, and 0 are tolerated; first: {shown}");
+    assert!(none.stdout().contains(&said), "{}", none.story());
+    let Some(ten) = chatty(&lines, ", tolerate: 10") else { return };
+    assert_eq!(ten.code(), Some(0), "{}", ten.story());
+    let verdict = ten.verdict();
+    let note = format!("1 line of the witness could not be read; first: {shown}.");
+    assert!(verdict["notes"].as_array().unwrap().iter().any(|other| *other == note.as_str()), "{}", verdict["notes"]);
 }
 
 #[test]

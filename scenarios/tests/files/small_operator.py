@@ -5,7 +5,7 @@
 
 MODE is what it leaves behind, and so what proves what it saw: `name`, `label` and `owner` (a ConfigMap known by that), `finalizer`,
 `condition` and `annotation` (the generation that it handled), `log` (lines such as controller-runtime writes) or `metrics` (a series for
-each object, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
+each object, and one whose value is its generation, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
 `no-delete` whatever goes. Needs Python 3.9 or newer and nothing else.
 """
 
@@ -144,8 +144,10 @@ class Operator:
         self.api.ask("PATCH", self.package(meta), change, PATCH)
 
     def page(self):
-        line = 'package_info{{namespace="longhaul",uid="{}"}} 1\n'
-        return "# TYPE package_info gauge\n" + "".join(line.format(uid) for uid in list(self.handled))
+        handled = list(self.handled.items())
+        info = [f'package_info{{namespace="longhaul",uid="{uid}"}} 1\n' for uid, _ in handled]
+        generation = [f'package_generation{{uid="{uid}"}} {number}\n' for uid, number in handled]
+        return "".join(["# TYPE package_info gauge\n", *info, "# TYPE package_generation gauge\n", *generation])
 
     def serve(self, port):
         operator = self

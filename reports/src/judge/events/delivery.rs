@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Events;
-use crate::judge::rule::{Name, Rule, lacks, shown};
+use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
@@ -33,12 +33,12 @@ impl Rule for Asked {
     // A version that was asked for itself and superseded unseen.
     const WORD: Option<Word> = Some(Word::Missed);
 
-    // Not among its needs: `latest` asks nobody for superseded versions.
-    fn judge(record: &Record, counts: &EventCounts, limit: &Delivery, findings: &mut Findings) {
-        let lacks = lacks(record, &[Sight::Intermediate]);
-        if *limit == Delivery::EveryVersion && !lacks.is_empty() {
-            return findings.unseen(Name::of::<Self>(), shown(limit), &lacks, record);
-        }
+    /// `latest` asks nobody for superseded versions.
+    fn needs(limit: &Delivery) -> &'static [Sight] {
+        if *limit == Delivery::EveryVersion { &[Sight::Intermediate] } else { &[] }
+    }
+
+    fn judge(_: &Record, counts: &EventCounts, limit: &Delivery, findings: &mut Findings) {
         judge(counts, *limit, findings);
     }
 }

@@ -109,7 +109,15 @@ fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findin
     let text = match first {
         Some((_, text)) if total > limit => format!("{} from a wrong revision; first: {text}.", watches(total)),
         _ if total == 0 => {
-            "no watch began from a revision that was refused, or behind what the subject had been given.".to_owned()
+            let given = if in_order {
+                "what a list made for it or a plain watch that ended in order had given last"
+            } else {
+                "what a list made for it had given last; with these faults the end of a watch proves nothing"
+            };
+            format!(
+                "no watch that was alone in its scope began from a revision refused since the last list or initial \
+                 events, or behind {given}."
+            )
         }
         _ => format!("{} from a wrong revision.", watches(total)),
     };
@@ -231,9 +239,16 @@ fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
             watches(total),
             millis(t_ms)
         ),
-        None => "every watch began at the list before it.".to_owned(),
+        None if asked.scopes.values().any(|rows| rows.iter().any(|row| is_listed(row))) => {
+            "no watch of what had been listed began without a revision or from 0 (initial events apart).".to_owned()
+        }
+        None => "nothing was listed, so that no watch had a list to begin at.".to_owned(),
     };
     at_most(findings, Name::of::<Unanchored>(), total, limit, text);
+}
+
+fn is_listed(row: &RequestRow) -> bool {
+    row.verb == Verb::List && row.succeeded()
 }
 
 /// Watches without a revision in a scope that had been listed.
@@ -241,7 +256,7 @@ pub(super) fn unanchored<'a>(rows: &[&'a RequestRow]) -> Vec<&'a RequestRow> {
     let mut listed = false;
     let mut found = Vec::new();
     for row in rows.iter().copied() {
-        listed |= row.verb == Verb::List && row.succeeded();
+        listed |= is_listed(row);
         let from_anywhere = matches!(row.revision.as_deref(), None | Some("" | "0"));
         if listed && row.verb == Verb::Watch && from_anywhere && row.send_initial_events != Some(true) {
             found.push(row);

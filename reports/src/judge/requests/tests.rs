@@ -225,6 +225,50 @@ fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     }
 }
 
+/// What the rule forgives its sentence does not deny: each of these began behind something that was sent.
+#[test]
+fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
+    let start = || vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000)];
+    let after = |between: Vec<RequestRow>, from: u64| {
+        stale_of([start(), between, vec![watch(50, 70_000, END_MS, from, from)]].concat())
+    };
+    let beside = || watch(3, 60_010, 65_000, 2000, 2000);
+    let broken = RequestRow { ended_by: Some(EndedBy::Reset), ..watch(3, 60_010, 65_000, 2000, 2600) };
+    let initial = RequestRow { send_initial_events: Some(true), ..watch(3, 60_010, 65_000, 0, 2600) };
+    let told = told_gone(watch(3, 60_010, 60_100, 2000, 2000));
+    let forgiven = [
+        ("behind what a stream sent that was reset", after(vec![broken], 2200)),
+        ("beside another watch, behind a third that ended", after(vec![watch(3, 60_010, 100_000, 2600, 2600)], 1990)),
+        ("behind a list beside a watch", after(vec![beside(), list(4, 62_000, 2500)], 2000)),
+        ("behind initial events", after(vec![initial], 2200)),
+        ("refused, and listed since", after(vec![told, list(4, 61_000, 2000)], 2000)),
+        ("behind a watch, at the list of a restored control plane", after(vec![list(3, 61_000, 1500)], 1500)),
+    ];
+    let expected = "no watch that was alone in its scope began from a revision refused since the last list or initial \
+                    events, or behind what a list made for it or a plain watch that ended in order had given last.";
+    for (what, (words, text)) in forgiven {
+        assert_eq!((words.as_slice(), text.as_str()), (&[][..], expected), "{what}");
+    }
+    // Under faults that mangle streams nothing is said of how they ended.
+    let rows = [start(), vec![watch(3, 61_000, END_MS, 1990, 2000)]].concat();
+    let mut example = example(serde_json::json!({"staleResume": 0}), rows);
+    example.manifest.faults[0].name = "net-freeze".into();
+    let judgement = judge(&opened(&example));
+    let text = &judgement.findings.iter().find(|finding| finding.judge == "requests").unwrap().text;
+    assert!(text.ends_with("had given last; with these faults the end of a watch proves nothing."), "{text}");
+}
+
+#[test]
+fn the_sentence_of_anchored_watches_says_no_more_than_is_checked() {
+    let text = |rows: Vec<RequestRow>| says(serde_json::json!({"unanchored": 0}), rows).1;
+    let initial = RequestRow { send_initial_events: Some(true), revision: None, ..watch(2, 10, END_MS, 0, 5) };
+    let expected = "no watch of what had been listed began without a revision or from 0 (initial events apart).";
+    assert_eq!(text(vec![list(1, 0, 1000), initial.clone()]), expected);
+    let other = RequestRow { namespace: "other".into(), revision: None, ..watch(3, 10, END_MS, 0, 5) };
+    assert_eq!(text(vec![list(1, 0, 1000), other]), expected, "what was never listed may begin anywhere");
+    assert_eq!(text(vec![initial]), "nothing was listed, so that no watch had a list to begin at.");
+}
+
 #[test]
 fn a_watch_beside_its_list_is_unanchored() {
     let of = |row: RequestRow| says(serde_json::json!({"unanchored": 0}), vec![list(1, 0, 1000), row]).0;

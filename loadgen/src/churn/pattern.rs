@@ -1,0 +1,166 @@
+//! Texts that match the pattern of a schema. Pure, and the same for the same pattern.
+//!
+//! Owns the guess. Whether it matches is asked of the regular expression itself, so that a wrong guess is none. The API server reads a
+//! pattern by the rules of Go, which this crate's share but for corners that nobody writes in a schema.
+
+use regex::Regex;
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+
+/// Different texts for one pattern: so many that updates change something.
+const TEXTS: usize = 4;
+/// Choices of characters and branches that are tried.
+const CHOICES: usize = 16;
+/// Rounds more of what may be repeated: a text that has to be long gets its length from these.
+const ROUNDS: u32 = 64;
+/// Characters of a guess: what has to be longer nobody wants to read in a report.
+const CHARACTERS: usize = 1024;
+/// Memory of an expression that somebody else wrote, in bytes.
+const EXPRESSION_BYTES: usize = 1 << 20;
+
+/// Up to [`TEXTS`] different texts with so many characters that match; none where no guess does.
+pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> {
+    let compiled = regex::RegexBuilder::new(pattern).size_limit(EXPRESSION_BYTES).build();
+    let (Ok(regex), Ok(hir)) = (compiled, regex_syntax::parse(pattern)) else { return Vec::new() };
+    let mut found = Vec::new();
+    for choice in 0..CHOICES {
+        // The shortest of each choice: with more rounds the same only becomes longer.
+        let guesses = (0..=ROUNDS).filter_map(|rounds| guess(&hir, choice, rounds));
+        let fitting = guesses.filter_map(|text| fit(text, &regex, least, most)).next();
+        if let Some(text) = fitting.filter(|text| !found.contains(text)) {
+            found.push(text);
+        }
+        if found.len() == TEXTS {
+            break;
+        }
+    }
+    found
+}
+
+/// The guess, made longer where it is too short and the pattern lets it, if it is as it must be.
+fn fit(mut text: String, regex: &Regex, least: usize, most: usize) -> Option<String> {
+    let length = text.chars().count();
+    text.extend(std::iter::repeat_n('a', least.min(CHARACTERS).saturating_sub(length)));
+    let length = text.chars().count();
+    ((least..=most).contains(&length) && regex.is_match(&text)).then_some(text)
+}
+
+fn guess(hir: &Hir, choice: usize, rounds: u32) -> Option<String> {
+    let mut text = String::new();
+    write(hir, choice, rounds, &mut text).then_some(text)
+}
+
+/// Writes what matches; false where nothing does, or too much.
+fn write(hir: &Hir, choice: usize, rounds: u32, text: &mut String) -> bool {
+    match hir.kind() {
+        // Where a text begins and ends shows when it is matched.
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
+            Ok(literal) => {
+                text.push_str(literal);
+                text.len() <= CHARACTERS
+            }
+            Err(_) => false,
+        },
+        HirKind::Class(class) => match character(class, choice.wrapping_add(text.len())) {
+            Some(char) => {
+                text.push(char);
+                true
+            }
+            None => false,
+        },
+        HirKind::Repetition(repetition) => repeat(repetition, choice, rounds, text),
+        HirKind::Capture(capture) => write(&capture.sub, choice, rounds, text),
+        HirKind::Concat(parts) => parts.iter().all(|part| write(part, choice, rounds, text)),
+        HirKind::Alternation(branches) => {
+            branches.get(choice % branches.len().max(1)).is_some_and(|branch| write(branch, choice, rounds, text))
+        }
+    }
+}
+
+fn repeat(repetition: &Repetition, choice: usize, rounds: u32, text: &mut String) -> bool {
+    let times = repetition.min.saturating_add(rounds).min(repetition.max.unwrap_or(u32::MAX));
+    for _ in 0..times {
+        let before = text.len();
+        if !write(&repetition.sub, choice, rounds, text) || text.len() > CHARACTERS {
+            return false;
+        }
+        // What writes nothing writes nothing however often.
+        if text.len() == before {
+            break;
+        }
+    }
+    true
+}
+
+/// A character of a class: a letter or a digit where there is one.
+fn character(class: &Class, choice: usize) -> Option<char> {
+    let has = |char: char| match class {
+        Class::Unicode(class) => class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&char)),
+        Class::Bytes(class) => u8::try_from(char)
+            .is_ok_and(|byte| class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&byte))),
+    };
+    let mut plain = ('a'..='z').chain('A'..='Z').chain('0'..='9').filter(|char| has(*char));
+    let count = plain.clone().count();
+    if count > 0 {
+        return plain.nth(choice % count);
+    }
+    let printed = (' '..='~').find(|char| has(*char));
+    printed.or_else(|| match class {
+        Class::Unicode(class) => class.ranges().first().map(|range| range.start()),
+        Class::Bytes(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Patterns as they stand in definitions that people use.
+    #[test]
+    fn each_text_matches_and_has_its_length() {
+        for (pattern, least, most) in [
+            ("^a+$", 0, 100),
+            ("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 1, 63),
+            (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", 10, 253),
+            (
+                r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+                0,
+                64,
+            ),
+            ("^([0-9]+(s|m|h))+$", 3, 20),
+            (r"^https?://.+", 0, 2048),
+            (r"^sha256:[a-f0-9]{64}$", 71, 71),
+            (r"^([A-Za-z_.][A-Za-z_.0-9-]*)?$", 1, 100),
+            ("foo", 8, 8),
+            (r"^\d{4}-\d{2}-\d{2}$", 0, 10),
+            ("^(Always|Never|IfNotPresent)$", 0, 100),
+            (r"^\S+$", 5, 5),
+            ("^[^/]+/[^/]+$", 0, 100),
+        ] {
+            let texts = matching(pattern, least, most);
+            let regex = Regex::new(pattern).unwrap();
+            assert!(!texts.is_empty(), "{pattern}");
+            for text in &texts {
+                assert!(regex.is_match(text), "{text} of {pattern}");
+                assert!((least..=most).contains(&text.chars().count()), "{text} of {pattern}");
+            }
+            assert_eq!(texts, matching(pattern, least, most));
+        }
+        assert_eq!(matching("^(Always|Never|IfNotPresent)$", 0, 9), ["Always", "Never"]);
+        assert!(matching("^[a-z]{8}$", 8, 8).len() > 1, "updates have something to change");
+    }
+
+    #[test]
+    fn what_nothing_matches_or_nobody_can_read_has_no_text() {
+        for (pattern, least, most) in [
+            ("^a{5}$", 0, 4),
+            (r"a\bb", 0, 9),
+            ("(", 0, 9),
+            (r"^(?=a)a$", 0, 9),
+            ("^a{2000}$", 0, 4000),
+            ("[a&&b]", 0, 9),
+        ] {
+            assert!(matching(pattern, least, most).is_empty(), "{pattern}");
+        }
+    }
+}

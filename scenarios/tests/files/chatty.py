@@ -1,0 +1,14 @@
+"""The example watcher, which posts other lines before its own. For tests: `chatty.py WATCHER LINE [LINE …]`, all in one post."""
+
+import os
+import runpy
+import sys
+import urllib.error
+import urllib.request
+
+lines = "\n".join(sys.argv[2:]).encode()
+try:
+    urllib.request.urlopen(urllib.request.Request(os.environ["LONGHAUL_WITNESS_URL"], data=lines)).close()
+except urllib.error.HTTPError as refused:
+    print("refused:", refused.code, refused.read().decode(), file=sys.stderr, flush=True)
+runpy.run_path(sys.argv[1])["Watcher"]().run()
