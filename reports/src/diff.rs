@@ -191,18 +191,7 @@ pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
             figures.push((name.to_owned(), Unit::Count, number as f64));
         }
     }
-    let lag = record.latency.whole(tag::LAG);
-    let response = record.latency.in_phase(tag::RESPONSE, Phase::Steady).cloned();
-    for (name, histogram) in [("lag", lag), ("response", response)] {
-        let Some(histogram) = histogram else { continue };
-        for (word, parts) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
-            // None where there are too few samples to say.
-            if let Some(us) = quantile_us(&histogram, parts) {
-                figures.push((format!("{name} {word}"), Unit::Micros, us as f64));
-            }
-        }
-        figures.push((format!("{name} max"), Unit::Micros, histogram.max() as f64));
-    }
+    figures.extend(latencies(record));
     let steady: Vec<&Process> = record
         .samples
         .iter()
@@ -238,6 +227,27 @@ pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
                 figures.push((name.to_owned(), Unit::Micros, cpu_us / number as f64));
             }
         }
+    }
+    figures
+}
+
+/// Quantiles of every kind of latency that the run has.
+#[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
+fn latencies(record: &Record) -> Vec<(String, Unit, f64)> {
+    let mut figures = Vec::new();
+    let lag = record.latency.whole(tag::LAG);
+    let steady = |tag| record.latency.in_phase(tag, Phase::Steady).cloned();
+    // From the planned start, from the real one, and what lies between: the generator's own fault.
+    let (response, service, lateness) = (steady(tag::RESPONSE), steady(tag::SERVICE), steady(tag::LATENESS));
+    for (name, histogram) in [("lag", lag), ("response", response), ("service", service), ("lateness", lateness)] {
+        let Some(histogram) = histogram else { continue };
+        for (word, parts) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
+            // None where there are too few samples to say.
+            if let Some(us) = quantile_us(&histogram, parts) {
+                figures.push((format!("{name} {word}"), Unit::Micros, us as f64));
+            }
+        }
+        figures.push((format!("{name} max"), Unit::Micros, histogram.max() as f64));
     }
     figures
 }

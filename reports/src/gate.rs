@@ -23,7 +23,7 @@ pub mod slice;
 pub mod verdict;
 
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
 
 pub use decide::Word;
 pub use metric::{Metric, Rule};

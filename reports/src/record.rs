@@ -38,7 +38,7 @@ pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
-pub use reader::Record;
+pub use reader::{Record, RecordFile};
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent,
@@ -85,13 +85,18 @@ pub mod file {
     pub const STORY: &str = "story.txt";
     /// The lines that the subject printed, kept whatever they are.
     pub const SUBJECT_LOG: &str = "subject.log";
-    /// What runs write, and what is in it, for people.
-    pub const DESCRIBED: [(&str, &str); 14] = [
+    /// What was printed before that, once it was rotated.
+    pub const SUBJECT_LOG_BEFORE: &str = "subject.log.1";
+    /// The folder with what a real control plane logged.
+    pub const CONTROL_PLANE: &str = "control-plane";
+    /// What runs write, and what is in it, for people. What is written by judging is in [`crate::render::reports`].
+    pub const DESCRIBED: [(&str, &str); 17] = [
         (MANIFEST, "what the run was going to be: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
         (SAMPLES, "memory, processor, descriptors; the machine"),
         (METRICS, "the subject's own metrics"),
         (LATENCY, "all latencies, as HdrHistogram's interval log"),
+        (LATENCY_OPEN, "the latencies that are not in it yet"),
         (FAULTS, "when each fault was planned, active and hit"),
         (ANOMALIES, "each version that was not simply observed"),
         (REQUESTS, "what the subject asked"),
@@ -99,9 +104,13 @@ pub mod file {
         (COMMITS, "every version that was written"),
         (OBSERVATIONS, "every version that was reported"),
         (END_STATE, "the subject's idea of the world beside a fresh list"),
+        (END, "how the run ended"),
         (SUBJECT_LOG, "what the subject printed"),
+        (SUBJECT_LOG_BEFORE, "what it printed before that"),
         (STORY, "what happened, told"),
     ];
+    /// What is in each file of [`CONTROL_PLANE`].
+    pub const CONTROL_PLANE_DOC: &str = "what the control plane logged";
     /// The verdict for programs, see [`crate::render`].
     pub const VERDICT: &str = "verdict.json";
     /// The report for people.

@@ -24,7 +24,7 @@ mod tests;
 pub use csv::{CsvError, csv};
 pub use diff::diff;
 pub use history::{history, history_svg};
-pub use html::{diff_html, html, running_html};
+pub use html::{diff_html, gate_html, html, running_html};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;
@@ -41,6 +41,11 @@ struct Renderer {
 
 /// The renderers, in the order in which their files are written.
 const RENDERERS: [Renderer; 5] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, openmetrics::ROW];
+
+/// The reports beside the record, and what each is for.
+pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RENDERERS.iter().map(|renderer| (renderer.file, renderer.doc))
+}
 
 /// The judgement itself.
 const VERDICT: Renderer =

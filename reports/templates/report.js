@@ -10,6 +10,9 @@
   const root = document.documentElement;
 
   const two = (n) => String(n).padStart(2, "0");
+  // A thousand of the axis are a second, or, where the page says so, one of what it counts; those are told from 1.
+  const single = Boolean(data.unit);
+  const nameOf = (ms) => `${data.unit} ${Math.min(Math.floor(ms / 1000), length / 1000 - 1) + 1}`;
   const clock = (ms, step = 1000) => {
     const s = Math.floor(ms / 1000);
     const rest = step < 1000 ? `.${String(Math.round(ms % 1000)).padStart(3, "0").slice(0, step < 100 ? 2 : 1)}` : "";
@@ -33,6 +36,21 @@
     return low > 0 && t - times[low - 1] < times[low] - t ? low - 1 : low;
   };
 
+  // The reading at a time: of values that hold for a stretch the last that began, if it still holds, else the nearest.
+  const reading = (curve, t) => {
+    if (!curve.e) {
+      const place = nearest(curve.t, t);
+      // Nothing is claimed where there is no reading nearby.
+      return Math.abs(curve.t[place] - t) > Math.max(7500, length / 120) ? undefined : curve.v[place];
+    }
+    let low = 0, high = curve.t.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (curve.t[middle] <= t) low = middle + 1; else high = middle;
+    }
+    return low > 0 && (t < curve.e[low - 1] || t === length) ? curve.v[low - 1] : undefined;
+  };
+
   // What is seen of the run, in milliseconds.
   let view = { from: 0, to: length };
   let at = null;
@@ -47,13 +65,11 @@
       if (at === null) continue;
       cursor.style.left = `${(at / length) * 100}%`;
       readout.textContent = "";
-      element("b", clock(at), element("span", "", readout));
+      element("b", single ? nameOf(at) : clock(at), element("span", "", readout));
       charts.get(plot.dataset.chart).curves.forEach((curve, index) => {
         if (!curve.t.length || plot.querySelector(`path[data-curve="${index}"]`).classList.contains("off")) return;
-        const place = nearest(curve.t, at);
-        // Nothing is claimed where there is no reading nearby.
-        if (Math.abs(curve.t[place] - at) > Math.max(7500, length / 120)) return;
-        element("b", curve.v[place], element("span", `${curve.name} `, readout));
+        const words = reading(curve, at);
+        if (words !== undefined) element("b", words, element("span", `${curve.name} `, readout));
       });
     }
   };
@@ -63,7 +79,7 @@
   const original = axes.map((axis) => axis.innerHTML);
   const zoomed = document.getElementById("zoomed");
   const steps = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 144e5, 432e5, 864e5];
-  const least = Math.min(1000, length);
+  const least = Math.min(single ? 4000 : 1000, length);
   const look = (from, to) => {
     const wide = Math.min(Math.max(to - from, least), length);
     const start = Math.min(Math.max(from, 0), length - wide);
@@ -74,14 +90,16 @@
     axes.forEach((axis, index) => {
       axis.innerHTML = whole ? original[index] : "";
       if (whole) return;
-      const step = steps.find((one) => wide / one <= 8) ?? length;
-      for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
-        element("span", clock(t, step), axis).style.left = `${(t / length) * 100}%`;
+      const step = steps.find((one) => wide / one <= 8 && (!single || one >= 1000)) ?? length;
+      for (let t = Math.ceil(view.from / step) * step; t <= view.to && !(single && t >= length); t += step) {
+        const told = single ? String(t / 1000 + 1) : clock(t, step);
+        element("span", told, axis).style.left = `${((t + (single ? 500 : 0)) / length) * 100}%`;
       }
     });
     if (!zoomed) return;
     zoomed.hidden = whole;
-    document.getElementById("span").textContent = `Shown: ${clock(view.from)} to ${clock(view.to)}.`;
+    document.getElementById("span").textContent =
+      single ? `Shown: ${nameOf(view.from)} to ${Math.ceil(view.to / 1000)}.` : `Shown: ${clock(view.from)} to ${clock(view.to)}.`;
   };
   const closer = (factor) => {
     const middle = at ?? (view.from + view.to) / 2;
@@ -90,6 +108,8 @@
   };
   document.getElementById("whole")?.addEventListener("click", () => look(0, length));
 
+  const hint = document.getElementById("hint");
+  if (hint) hint.hidden = false;
   for (const plot of plots) {
     plot.tabIndex = 0;
     plot.setAttribute("aria-describedby", "hint");
@@ -131,7 +151,7 @@
       show(null);
     });
     plot.addEventListener("keydown", (event) => {
-      const step = (view.to - view.from) / (event.shiftKey ? 20 : 120);
+      const step = Math.max((view.to - view.from) / (event.shiftKey ? 20 : 120), single ? 1000 : 0);
       const from = at === null ? (view.from + view.to) / 2 : at;
       if (event.key === "Escape") { show(null); look(0, length); }
       if (event.key === "+" || event.key === "=") closer(0.5);
@@ -146,7 +166,9 @@
 
   // A series is hidden and shown by its name in the legend.
   for (const item of document.querySelectorAll(".legend li[data-curve]")) {
-    const paths = item.closest("figure").querySelectorAll(`path[data-curve="${item.dataset.curve}"]`);
+    // What has no name of its own goes with the one before it.
+    const number = item.dataset.curve;
+    const paths = item.closest("figure").querySelectorAll(`.plot path[data-curve="${number}"], .plot path[data-of="${number}"]`);
     const button = document.createElement("button");
     button.type = "button";
     button.className = "series";
@@ -189,19 +211,62 @@
     words.addEventListener("input", choose);
   }
 
+  // Paper cannot be opened.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open])")];
+    closed.forEach((one) => { one.open = true; });
+  });
+  addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
+
   // While the run goes on there are newer facts soon; who looks closer is left in peace.
   const running = document.getElementById("running");
   if (running) {
-    setInterval(async () => {
-      const busy = at !== null || view.to - view.from < length || document.querySelector("details[open]");
-      if (busy || document.hidden) return;
+    const busy = () => at !== null || view.to - view.from < length || document.querySelector("details[open]") !== null;
+    const lost = () => { running.textContent = "The run has ended, or is not reached any more. Its report is in the folder of its record."; };
+    const timer = setInterval(async () => {
+      if (busy() || document.hidden) return;
       try {
         await fetch(location.href, { method: "HEAD", cache: "no-store" });
         location.reload();
       } catch {
-        running.textContent = "The run has ended, or is not reached any more. Its report is in the folder of its record.";
+        lost();
       }
     }, 5000);
+    // Its report takes the page's place. By then nobody answers at its address any more, so the text is all there is.
+    const replace = (text) => {
+      const scrolled = scrollY;
+      document.open();
+      document.write(text);
+      document.close();
+      const told = document.createElement("p");
+      told.className = "running";
+      told.setAttribute("role", "status");
+      told.textContent = "The run has ended: this is its report. Its files are in the folder of its record.";
+      document.body.prepend(told);
+      scrollTo(0, scrolled);
+    };
+    const ended = (text) => {
+      clearInterval(timer);
+      if (!busy()) return replace(text);
+      const verdict = new DOMParser().parseFromString(text, "text/html").querySelector("h1").textContent;
+      running.textContent = `The run has ended: ${verdict.trim()}. `;
+      const button = element("button", "Show its report", running);
+      button.type = "button";
+      button.addEventListener("click", () => replace(text));
+    };
+    // It is answered when the run ends, or not at all for a while.
+    (async () => {
+      for (;;) {
+        try {
+          const answer = await fetch("ended", { cache: "no-store" });
+          if (answer.status === 200) return ended(await answer.text());
+          if (answer.status !== 204) return;
+        } catch {
+          return lost();
+        }
+      }
+    })();
   }
 
   const copy = document.getElementById("copy");

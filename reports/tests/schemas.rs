@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use reports::history::Entry;
+use reports::diff::Diff;
+use reports::history::{Entry, Series};
 use reports::judge::Judgement;
 use reports::record::{
     AnomalyRow, CommitEvent, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample,
@@ -28,7 +29,9 @@ fn schemas_are_current() {
         ("request", schema::<RequestLine>()),
         ("end-state", schema::<EndState>()),
         ("end", schema::<End>()),
+        ("diff", schema::<Diff>()),
         ("history", schema::<Entry>()),
+        ("history-show", schema::<Vec<Series>>()),
         ("verdict", schema::<Judgement>()),
         ("gate", schema::<reports::gate::Judgement>()),
         ("gate-line", schema::<reports::gate::record::Line>()),

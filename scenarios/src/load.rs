@@ -12,6 +12,8 @@ pub(crate) mod measure;
 pub(crate) mod pressure;
 pub(crate) mod probe;
 pub(crate) mod report;
+#[cfg(test)]
+pub(crate) mod schema;
 pub(crate) mod summary;
 pub(crate) mod workers;
 

@@ -108,7 +108,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
         prepared.manifest.seed,
         directory.display()
     ));
-    let _window = window.open(&directory, |text| live.say(text))?;
+    let window = window.open(&directory, |text| live.say(text))?;
     let growth = growth::Growth::new(&prepared.manifest);
     let mut conductor =
         conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth);
@@ -119,6 +119,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
         crate::out::err!("longhaul: the control plane's logs could not be kept: {error:#}");
     }
     world.stop().await;
+    window.end().await;
     Ok(directory)
 }
 

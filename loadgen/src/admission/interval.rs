@@ -14,7 +14,7 @@ use crate::wire::{Class, Failure};
 ///
 /// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one interval calls that
 /// are still under way make the difference.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Counts {
     /// Requests whose planned time has come.

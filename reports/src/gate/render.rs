@@ -1,11 +1,10 @@
-//! A gate for people: a table for the terminal, Markdown for a pull request, and a page that works offline. All show the same figures.
+//! A gate for people: a table for the terminal and Markdown for a pull request, and the words of the page (`render::gate_html`). All show the
+//! same figures.
 
 use std::fmt::Write as _;
 
-use askama::Template;
-
 use super::decide::Word;
-use super::verdict::{Judgement, Outcome, Row};
+use super::verdict::{Judgement, Row};
 use crate::words::{count, counted, millis, percent};
 
 /// Stands where nothing is known.
@@ -17,30 +16,30 @@ pub const HOW: &str = "The certificate is computed from the slices of this very 
      the session was; of the two accounts the worse one counts.";
 
 /// A row as it is shown.
-struct Shown<'a> {
-    name: &'a str,
-    a: String,
-    b: String,
-    change: String,
-    between: String,
-    word: &'static str,
-    class: &'static str,
-    seen: String,
-    halves: String,
-    dots: Option<Dots>,
+pub(crate) struct Shown<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) a: String,
+    pub(crate) b: String,
+    pub(crate) change: String,
+    pub(crate) between: String,
+    pub(crate) word: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) seen: String,
+    pub(crate) halves: String,
+    pub(crate) dots: Option<Dots>,
 }
 
 /// The picture of a row: each pair a dot on a line around nought.
-struct Dots {
-    points: Vec<f64>,
-    limit: (f64, f64),
-    estimate: f64,
-    bounds: Option<(f64, f64)>,
-    edge: String,
+pub(crate) struct Dots {
+    pub(crate) points: Vec<f64>,
+    pub(crate) limit: (f64, f64),
+    pub(crate) estimate: f64,
+    pub(crate) bounds: Option<(f64, f64)>,
+    pub(crate) edge: String,
 }
 
 impl<'a> Shown<'a> {
-    fn of(row: &'a Row) -> Self {
+    pub(crate) fn of(row: &'a Row) -> Self {
         let rule = row.metric.rule();
         let between = match (row.lower, row.upper) {
             (Some(lower), Some(upper)) => format!("{} to {}", row.shown(lower), row.shown(upper)),
@@ -49,7 +48,7 @@ impl<'a> Shown<'a> {
         };
         let class = match row.word {
             Word::Worse => "fail",
-            Word::CannotSay => "open",
+            Word::CannotSay => "inconclusive",
             Word::Same | Word::Better => "pass",
         };
         Self {
@@ -87,7 +86,7 @@ impl Dots {
         })
     }
 
-    fn width_of_limit(&self) -> f64 {
+    pub(crate) fn width_of_limit(&self) -> f64 {
         self.limit.1 - self.limit.0
     }
 }
@@ -210,49 +209,21 @@ fn code(text: &str) -> String {
     format!("`` {} ``", text.replace(|letter: char| letter == '`' || letter.is_control(), " "))
 }
 
-#[derive(Template)]
-#[template(path = "gate.html")]
-struct Page<'a> {
-    judgement: &'a Judgement,
-    outcome: &'static str,
-    class: &'static str,
-    certificate: String,
-    how: &'static str,
-    played: String,
-    rows: Vec<Shown<'a>>,
-}
-
-/// A page that fetches nothing.
-pub fn html(judgement: &Judgement) -> Result<String, askama::Error> {
-    let class = match judgement.outcome {
-        Outcome::Better | Outcome::Same => "pass",
-        Outcome::Worse => "fail",
-        Outcome::CannotSay | Outcome::Invalid => "open",
-    };
-    Page {
-        judgement,
-        outcome: judgement.outcome.text(),
-        class,
-        certificate: certificate(judgement),
-        how: HOW,
-        played: played(judgement),
-        rows: judgement.rows.iter().map(Shown::of).collect(),
-    }
-    .render()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::simulation::{QUIET, gate};
+    use crate::gate::simulation::{FEW, QUIET, record};
+    use crate::gate::verdict::judge_by;
 
     /// The same figures stand on all pages, in columns that a terminal can show.
     #[test]
     fn all_pages_show_the_same_figures() {
-        let mut judgement = gate(5, 10, QUIET, 1.1);
+        let record = record(5, 10, QUIET, 1.1);
+        let mut judgement = judge_by(&record, FEW);
         judgement.notes.push("instructions: skipped: needs valgrind".to_owned());
         judgement.header.b.command = "new/<b>|service`".to_owned();
-        let (plain, markdown, html) = (plain(&judgement), markdown(&judgement), html(&judgement).unwrap());
+        let (plain, markdown) = (plain(&judgement), markdown(&judgement));
+        let html = crate::render::gate_html(&record, &judgement).unwrap();
         for row in &judgement.rows {
             for page in [&plain, &markdown, &html] {
                 assert!(page.contains(&row.shown(row.change)), "{} is missing in\n{page}", row.shown(row.change));

@@ -10,7 +10,7 @@ use super::{Judgement, Metric, Outcome, Pressure, Slice, wants_confirmation};
 
 /// A kind of machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Noise {
+pub(crate) struct Noise {
     /// The standard deviation of the logarithm of each slice.
     pub each: f64,
     /// How far the level walks from slice to slice.
@@ -19,9 +19,9 @@ pub(super) struct Noise {
     pub bursts: f64,
 }
 
-pub(super) const QUIET: Noise = Noise { each: 0.01, walk: 0.002, bursts: 0.0 };
-pub(super) const BUSY: Noise = Noise { each: 0.04, walk: 0.02, bursts: 0.05 };
-pub(super) const WILD: Noise = Noise { each: 0.10, walk: 0.05, bursts: 0.15 };
+pub(crate) const QUIET: Noise = Noise { each: 0.01, walk: 0.002, bursts: 0.0 };
+pub(crate) const BUSY: Noise = Noise { each: 0.04, walk: 0.02, bursts: 0.05 };
+pub(crate) const WILD: Noise = Noise { each: 0.10, walk: 0.05, bursts: 0.15 };
 
 fn uniform(draw: &mut Draw) -> f64 {
     (draw.number() >> 11) as f64 / (1_u64 << 53) as f64
@@ -93,17 +93,20 @@ pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgemen
 }
 
 /// Enough to see what a certificate says; a thousand are what a gate itself takes.
-const FEW: usize = 100;
+pub(super) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
+    judge_by(&record(seed, blocks, noise, times), resamples)
+}
+
+/// The record of a whole gate.
+pub(crate) fn record(seed: u64, blocks: u32, noise: Noise, times: f64) -> Record {
     let mut record = Record::of(header(seed, blocks));
     session(&mut record, 1, noise, times);
-    let judgement = judge_by(&record, resamples);
-    if !wants_confirmation(&judgement) {
-        return judgement;
+    if wants_confirmation(&judge_by(&record, 0)) {
+        session(&mut record, 2, noise, times);
     }
-    session(&mut record, 2, noise, times);
-    judge_by(&record, resamples)
+    record
 }
 
 /// On no machine are identical builds called worse in more than one gate of twenty, by any metric.

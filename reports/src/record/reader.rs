@@ -19,6 +19,8 @@ use super::{
     Requests, SCHEMA, Sample, file,
 };
 
+/// Logs of a control plane that are named: it has three or four.
+const LOGS_MAX: usize = 20;
 /// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
 const APART_MS: u64 = 4000;
 /// A row: far above what the writer makes of its capped fields.
@@ -56,8 +58,17 @@ pub struct Record {
     pub story: Vec<String>,
     /// What was wrong with the files, in plain words.
     pub notes: Vec<String>,
-    /// The files of the record that are there, as [`file::DESCRIBED`] names them.
-    pub files: Vec<(&'static str, &'static str)>,
+    /// The files of the record that are there: those of [`file::DESCRIBED`], then those of the folder [`file::CONTROL_PLANE`].
+    pub files: Vec<RecordFile>,
+}
+
+/// A file of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordFile {
+    /// Its name, from the record's directory on.
+    pub name: String,
+    /// What is in it, for people.
+    pub what: &'static str,
 }
 
 impl Record {
@@ -89,7 +100,7 @@ impl Record {
         }
         let latency = Latency::read(&mut logs, &frame, &mut notes)?;
         let story = read_story(dir)?;
-        let files = file::DESCRIBED.into_iter().filter(|(name, _)| dir.join(name).is_file()).collect();
+        let files = files(dir);
         Ok(Self {
             manifest,
             intervals,
@@ -189,6 +200,22 @@ fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
         }
         other => Err(Error::Schema { path, found: other.unwrap_or_else(|| "none".to_owned()) }),
     }
+}
+
+/// The files that are there. A name in the folder of logs that no program of a control plane would have is left out.
+fn files(dir: &Path) -> Vec<RecordFile> {
+    let described = file::DESCRIBED.into_iter().filter(|(name, _)| dir.join(name).is_file());
+    let mut files: Vec<RecordFile> = described.map(|(name, what)| RecordFile { name: name.to_owned(), what }).collect();
+    let entries = std::fs::read_dir(dir.join(file::CONTROL_PLANE)).into_iter().flatten().flatten();
+    let plain = |name: &String| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+    let regular = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+    let logs = entries.filter(regular).filter_map(|entry| entry.file_name().into_string().ok()).filter(plain);
+    let mut logs: Vec<String> = logs.take(LOGS_MAX).collect();
+    // A folder has no order of its own.
+    logs.sort_unstable();
+    let log = |name| RecordFile { name: format!("{}/{name}", file::CONTROL_PLANE), what: file::CONTROL_PLANE_DOC };
+    files.extend(logs.into_iter().map(log));
+    files
 }
 
 fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {

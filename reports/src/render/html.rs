@@ -22,6 +22,7 @@ mod anomalies;
 #[cfg(test)]
 mod browser;
 mod chart;
+mod gate;
 mod pair;
 mod percentiles;
 mod picture;
@@ -30,6 +31,7 @@ mod requests;
 mod scale;
 mod timeline;
 
+pub use gate::gate_html;
 pub use pair::diff_html;
 
 /// `report.html`.
@@ -61,7 +63,7 @@ struct Page<'a> {
     requests: Requests,
     story: &'a [String],
     facts: Vec<(&'static str, String)>,
-    files: &'a [(&'static str, &'static str)],
+    files: Vec<(&'a str, &'static str)>,
     data: String,
     /// The run goes on: the page looks for newer facts by itself.
     running: bool,
@@ -80,7 +82,8 @@ pub fn running_html(record: &Record, judgement: &Judgement) -> Result<String, Er
 fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String, Error> {
     let Timeline { axis, mut charts } = timeline::timeline(record);
     let distribution = percentiles::distribution(record);
-    let data = data_json(&Data { length_ms: axis.length_ms, charts: charts.iter().map(Chart::readings).collect() })?;
+    let readings = charts.iter().map(Chart::readings).collect();
+    let data = data_json(&Data { length_ms: axis.length_ms, unit: None, charts: readings })?;
     let lead = lead(&charts, judgement).map(|place| charts.remove(place));
     let causes = causes::summary(record);
     let outcomes: std::collections::BTreeSet<String> =
@@ -109,7 +112,7 @@ fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String,
         requests: requests::requests(record),
         story: &record.story,
         facts: facts(record),
-        files: &record.files,
+        files: files(record, running),
         data,
         running,
     };
@@ -142,6 +145,9 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     length_ms: u64,
+    /// What a thousand of the axis are, where it is not one of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
     charts: Vec<chart::Readings<'a>>,
 }
 
@@ -205,6 +211,18 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// What lies beside the page. The reports are written with it, whether they are there before or not; while the run goes on there are none.
+fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
+    let mut files: Vec<(&str, &'static str)> = Vec::new();
+    for one in &record.files {
+        files.push((one.name.as_str(), one.what));
+    }
+    for (name, what) in super::reports().filter(|(name, _)| !running && *name != file::HTML) {
+        files.push((name, what));
+    }
+    files
 }
 
 /// The sentence that goes with a verdict.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::example::Example;
+use crate::judge::Finding;
 use crate::record::Step;
 
 /// Outside text that tries to be markup in every place where a run can bring it in.
@@ -174,6 +175,49 @@ fn the_same_record_gives_the_same_bytes() {
     assert_eq!(back, first);
 }
 
+/// Every file beside the page has a link, and every link a file; also after it was rendered once more.
+#[test]
+fn every_file_of_the_record_has_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut example = Example::failing();
+    example.crash(&[70_000]);
+    example.tell_metrics(|_| 1 << 20, |_| 1.0);
+    example.write(dir.path());
+    for name in ["subject.log", "subject.log.1", "story.txt"] {
+        fs::write(dir.path().join(name), "a line\n").unwrap();
+    }
+    fs::create_dir(dir.path().join("control-plane")).unwrap();
+    for name in ["kube-apiserver.log", "etcd.log", "what is\"this"] {
+        fs::write(dir.path().join("control-plane").join(name), "a line\n").unwrap();
+    }
+    let mut pages = Vec::new();
+    for _ in 0..2 {
+        write_all(dir.path()).unwrap();
+        pages.push(fs::read_to_string(dir.path().join("report.html")).unwrap());
+    }
+    assert!(pages[0] == pages[1], "rendering again changes the page");
+    let list = pages[0].split("<ul class=\"files\">").nth(1).unwrap().split("</ul>").next().unwrap();
+    let linked: std::collections::BTreeSet<&str> =
+        list.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    for name in &linked {
+        assert!(dir.path().join(name).is_file(), "no {name}");
+    }
+    for folder in ["", "control-plane/"] {
+        for entry in fs::read_dir(dir.path().join(folder)).unwrap().map(Result::unwrap) {
+            let name = format!("{folder}{}", entry.file_name().into_string().unwrap());
+            let told = linked.contains(name.as_str()) || name == "report.html" || name.contains('"');
+            assert!(told || entry.path().is_dir(), "{name} has no link");
+        }
+    }
+    assert!(
+        linked.contains("control-plane/etcd.log") && linked.contains("crashes.jsonl") && linked.contains("end.json")
+    );
+    let record = Record::open(dir.path()).unwrap();
+    let live = running_html(&record, &judge(&record)).unwrap();
+    assert!(!live.contains("href=\"verdict.json\""), "it is not written yet");
+    assert!(!live.contains("fetches nothing") && live.contains("while the run goes on, from the same address"));
+}
+
 #[test]
 fn the_summary_of_a_job_is_appended_to() {
     let (dir, record, judgement) = texts(&Example::clean());
@@ -329,6 +373,108 @@ fn all_faults_are_bands_and_their_hits_are_marks() {
     assert!(page.matches("class=\"fault\"").count() <= 200);
     assert!((50..=241).contains(&page.matches("class=\"hit\"").count()), "several hits in one place are one mark");
     assert!(page.contains("2,000 of them had an effect"), "planned and happened");
+}
+
+/// What came of a fault stands in no chart before it: not in a step, not in a cell, not as a mark.
+#[test]
+fn nothing_is_drawn_before_its_fault() {
+    let mut example = Example::failing();
+    // In the middle of an interval, and what it did at once.
+    let fault_ms = 63_000;
+    for row in &mut example.faults {
+        row.t_ms = row.t_ms.saturating_sub(crate::example::FAULT_AT_MS) + fault_ms;
+    }
+    example.anomalies.iter_mut().for_each(|row| row.committed_ms = Some(fault_ms + 1));
+    let (_dir, record, judgement) = texts(&example);
+    let page = html(&record, &judgement).unwrap();
+    let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let mut held = 0;
+    for chart in data["charts"].as_array().unwrap() {
+        for curve in chart["curves"].as_array().unwrap() {
+            let Some(ends) = curve["e"].as_array() else { continue };
+            for (from, until) in curve["t"].as_array().unwrap().iter().zip(ends) {
+                let (from, until) = (from.as_u64().unwrap(), until.as_u64().unwrap());
+                assert!(from >= fault_ms || until <= fault_ms, "{}: {from} to {until}", chart["id"]);
+                held += u32::from(from == fault_ms);
+            }
+        }
+    }
+    assert!(held >= 8, "commits, observations, reviews and latencies: {held}");
+    let x = |ms: u64| ms as f64 / record.length_ms() as f64 * 100.0;
+    let cells = page.split("id=\"plot-heat\"").nth(1).unwrap().split("</figure>").next().unwrap();
+    let lefts = cells.split('M').skip(1).filter_map(|cell| cell.split(' ').next()?.parse::<f64>().ok());
+    assert!(lefts.clone().all(|left| left <= x(60_000) - 1.0 || left >= x(fault_ms) - 0.01), "{cells}");
+    assert!(lefts.filter(|left| (left - x(fault_ms)).abs() < 0.01).count() > 3, "{cells}");
+    for mark in ["class=\"mark lost\" style=\"left:", "class=\"hit\" style=\"left:"] {
+        let places = page.split(mark).skip(1).map(|rest| rest.split('%').next().unwrap().parse::<f64>().unwrap());
+        assert!(places.clone().count() > 0 && places.into_iter().all(|left| left >= x(fault_ms) - 0.01), "{mark}");
+    }
+}
+
+/// The text of a page without tags, styles and scripts, its words one space apart.
+fn words(page: &str) -> String {
+    let mut text = String::new();
+    let mut rest = page;
+    while let Some(open) = rest.find('<') {
+        text.push_str(&rest[..open]);
+        text.push(' ');
+        let end = ["style", "script"].iter().find(|name| rest[open + 1..].starts_with(**name));
+        let close = end.map_or_else(|| ">".to_owned(), |name| format!("</{name}>"));
+        let Some(at) = rest[open..].find(&close) else { break };
+        rest = &rest[open + at + close.len()..];
+    }
+    text.push_str(rest);
+    let plain = text.replace("&#39;", "'").replace("&#34;", "\"").replace("&#60;", "<").replace("&#62;", ">");
+    plain.replace("&#38;", "&").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The reason is told once, and so is the text of each finding.
+#[test]
+fn nothing_is_told_twice() {
+    for example in [Example::clean(), Example::failing(), Example::killed()] {
+        let (_dir, record, judgement) = texts(&example);
+        let text = words(&html(&record, &judgement).unwrap());
+        assert_eq!(text.matches(&judgement.reason).count(), 1, "{}: {text}", judgement.reason);
+        for finding in &judgement.findings {
+            let (told, same) = (text.matches(&finding.text).count(), |other: &&Finding| other.text == finding.text);
+            let findings = judgement.findings.iter().filter(same).count();
+            assert_eq!(told, findings, "{}", finding.text);
+        }
+    }
+}
+
+/// What every run has stands in its page as a chart with something in it; of latency four curves.
+#[test]
+fn each_side_of_the_run_has_its_chart() {
+    let (_dir, record, judgement) = texts(&Example::clean());
+    let page = html(&record, &judgement).unwrap();
+    let curves = |id: &str| -> Vec<String> {
+        let plot = page.split(&format!("id=\"plot-{id}\"")).nth(1).unwrap_or_else(|| panic!("no {id}"));
+        let paths = plot.split("</figure>").next().unwrap().split("data-curve=").skip(1);
+        paths.map(|path| path.split(" d=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
+    };
+    for (id, least) in [
+        ("admission", 3),
+        ("reviews", 4),
+        ("lag", 3),
+        ("events", 2),
+        ("memory", 2),
+        ("descriptors", 1),
+        ("threads", 1),
+        ("processor", 1),
+        ("pressure", 1),
+        ("distribution", 4),
+    ] {
+        let drawn = curves(id).into_iter().filter(|path| path.starts_with('M') && path.len() > 12).count();
+        assert!(drawn >= least, "{id}: {drawn} curves");
+    }
+    let legend = page.split("id=\"percentiles\"").nth(1).unwrap().split("</ul>").next().unwrap();
+    for curve in
+        ["admission, from the planned start", "admission, from the real start", "event lag", "generator's own lateness"]
+    {
+        assert!(legend.replace("&#39;", "'").contains(curve), "{curve}: {legend}");
+    }
 }
 
 /// Each sample lies in one cell of the heat map, and the fullest cells are the darkest.

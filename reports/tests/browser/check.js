@@ -1,11 +1,17 @@
-// Uses a report in a frame as a reader does, and writes what it saw as JSON into the page. The frame is as wide as the address says.
+// Uses a report in a frame as a reader does, and writes what it saw as JSON into the page: one object for each of the widths that the address
+// names, and one for a reader who allows no script.
 "use strict";
-const width = Number(new URLSearchParams(location.search).get("width"));
-const frame = document.createElement("iframe");
-frame.style.cssText = `width:${width}px;height:900px;border:0`;
-frame.src = "report.html";
+const widths = new URLSearchParams(location.search).get("widths").split(",").map(Number);
 const tell = (seen) => { document.getElementById("seen").textContent = JSON.stringify(seen); };
 addEventListener("error", (event) => tell({ error: String(event.message) }));
+const open = (width, more) => new Promise((done) => {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = `width:${width}px;height:900px;border:0`;
+  if (more) frame.setAttribute("sandbox", more);
+  frame.src = "report.html";
+  frame.addEventListener("load", () => done(frame));
+  document.body.append(frame);
+});
 
 // Colours as the browser paints them, whatever notation they are in.
 const canvas = document.createElement("canvas");
@@ -50,7 +56,25 @@ const worstContrast = (page, view) => {
   return worst;
 };
 
-frame.addEventListener("load", () => {
+// Labels of faults that cover each other, or end beyond the plot.
+const crossing = (page) => {
+  const labels = [...page.querySelectorAll(".fault-label")].filter((one) => one.checkVisibility());
+  const boxes = labels.map((one) => one.getBoundingClientRect());
+  const clash = (a, b) => a.top === b.top && a.left < b.right - 0.5 && b.left < a.right - 0.5;
+  const beyond = (box, one) => box.right > one.closest(".view").getBoundingClientRect().right + 0.5;
+  return {
+    labels: labels.length,
+    narrow: boxes.filter((box) => box.width < 40).length,
+    over: boxes.filter((a, i) => boxes.slice(i + 1).some((b) => clash(a, b)) || beyond(a, labels[i])).length,
+  };
+};
+const beyondOf = (page, view) => {
+  const all = [...page.querySelectorAll("body *")];
+  const beyond = all.filter((one) => one.getBoundingClientRect().right > view.innerWidth + 0.5 && !one.parentElement.closest(".scroll:not(:has(.findings)),pre,.view,nav"));
+  return beyond.slice(0, 3).map((one) => `${one.tagName}.${one.className}`);
+};
+
+const use = (frame) => {
   const page = frame.contentDocument, view = frame.contentWindow;
   const all = (what) => [...page.querySelectorAll(what)];
   const plots = all(".plot[data-chart]");
@@ -111,10 +135,34 @@ frame.addEventListener("load", () => {
     return !label;
   }).length;
   seen.opened = page.documentElement.scrollWidth - view.innerWidth;
-  const beyond = all("body *").filter((one) => one.getBoundingClientRect().right > view.innerWidth && !one.parentElement.closest(".scroll,pre,.view,nav"));
-  seen.beyond = beyond.slice(0, 3).map((one) => `${one.tagName}.${one.className}`);
+  seen.beyond = beyondOf(page, view);
+  seen.faults = crossing(page);
   seen.contrast = worstContrast(page, view);
   seen.dark = view.matchMedia("(prefers-color-scheme: dark)").matches;
-  tell(seen);
-});
-document.body.append(frame);
+  return seen;
+};
+
+// What is there for who allows no script: everything but what only a script could use.
+const read = (frame) => {
+  const page = frame.contentDocument;
+  page.querySelectorAll("details").forEach((one) => { one.open = true; });
+  const gone = [...page.querySelectorAll("body *:not(script)")].filter((one) => !one.checkVisibility() && !one.closest("[hidden], .defs, select"));
+  const words = page.body.innerText;
+  return {
+    scripts: page.querySelectorAll("button.series").length,
+    hidden: [...page.querySelectorAll("[hidden]")].map((one) => one.id || one.className),
+    gone: gone.slice(0, 3).map((one) => `${one.tagName}.${one.className}`),
+    plots: page.querySelectorAll(".plot path[d^=M]").length,
+    words,
+  };
+};
+
+(async () => {
+  const seen = [];
+  for (const width of widths) {
+    const frame = await open(width);
+    seen.push({ width, ...use(frame) });
+    frame.remove();
+  }
+  tell({ seen, without: read(await open(widths[0], "allow-same-origin")) });
+})();

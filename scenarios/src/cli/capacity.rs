@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use reports::judge::Verdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::{Rate, Span};
 
@@ -58,7 +59,8 @@ struct Looks {
     stage: Span,
 }
 
-#[derive(Serialize)]
+/// The result for programs: one JSON object with a versioned schema.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {
     schema: &'static str,
@@ -265,4 +267,13 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
 
 fn per_second(rate: f64) -> String {
     Rate::per_second(rate).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    /// `longhaul capacity --json`.
+    #[test]
+    fn the_checked_in_schema_is_current() {
+        crate::load::schema::is_checked_in::<super::Report<'_>>("capacity");
+    }
 }

@@ -58,20 +58,27 @@ pub(crate) fn open(folder: &Path) -> Result<()> {
 
 /// Judges the record in this folder.
 pub(crate) fn again(folder: &Path) -> Result<Judgement> {
+    Ok(judge(&read(folder)?))
+}
+
+/// The record in this folder, as it stands on the disk.
+fn read(folder: &Path) -> Result<Record> {
     let path = folder.join(FILE);
     let bytes = std::fs::metadata(&path).with_context(|| format!("failed to read {}", path.display()))?.len();
     if bytes > RECORD_BYTES_MAX {
         bail!("{} has {bytes} bytes, which no gate writes", path.display());
     }
     let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
-    Ok(judge(&Record::read(&text)?))
+    Ok(Record::read(&text)?)
 }
 
 /// Writes the pages, and the Markdown to the summary of a CI job where there is one.
 pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
+    let record = read(folder)?;
     let markdown = render::markdown(judgement);
     let json = serde_json::to_string_pretty(judgement).context("failed to write the verdict as JSON")? + "\n";
-    for (name, text) in PAGES.into_iter().zip([json, markdown.clone(), render::html(judgement)?]) {
+    for (name, text) in PAGES.into_iter().zip([json, markdown.clone(), reports::render::gate_html(&record, judgement)?])
+    {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
     }

@@ -4,6 +4,7 @@
 use loadgen::admission::{Counts, Interval};
 use reports::judge::{Finding, Verdict};
 use reports::words;
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::{Rate, Span};
 
@@ -127,7 +128,7 @@ fn whole(rate: f64) -> f64 {
 }
 
 /// Who broke a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Culprit {
     Subject,
@@ -135,7 +136,7 @@ pub(crate) enum Culprit {
 }
 
 /// One measurement of the search, for people and programs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stage {
     pub(crate) rate_per_second: f64,

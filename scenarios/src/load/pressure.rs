@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use procfs::{Current as _, CurrentSI as _};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Share of the time in which some task waited for a processor from which on it is said, as in a soak.
@@ -23,7 +24,7 @@ pub(crate) struct Reading {
 }
 
 /// What the machine was like between two readings. A field is none where the kernel does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pressure {
     /// Share of the time in which some task waited for a processor, in percent.

@@ -3,6 +3,7 @@
 use loadgen::admission::{Counts, Interval, Slow};
 use reports::judge::{Finding, Verdict};
 use reports::record::Quantiles;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::limits;
@@ -13,7 +14,7 @@ use super::pressure::Pressure;
 pub(crate) const SCHEMA: &str = "longhaul-load/v1";
 
 /// What was asked for, what was measured, and what became of the limits.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub(crate) schema: &'static str,
@@ -37,7 +38,7 @@ pub(crate) struct Report {
 }
 
 /// Counts and distributions. All times in microseconds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Numbers {
     /// What became of how many requests. Nothing is known of a webhook here, so no verdict is ever wrong.
@@ -61,7 +62,7 @@ pub(crate) struct Numbers {
 }
 
 /// A slow call. All times in microseconds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Slowest {
     pub(crate) label: String,
@@ -138,4 +139,16 @@ pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: 
     findings.extend(limits::answered(&measured.total));
     findings.extend(limits.judge(&measured.total));
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::schema::is_checked_in;
+
+    /// `longhaul load --json` and `longhaul replay --json`.
+    #[test]
+    fn the_checked_in_schema_is_current() {
+        is_checked_in::<Report>("load");
+    }
 }

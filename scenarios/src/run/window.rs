@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use reports::record::{Record, file};
 use reports::{judge, render};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -34,6 +34,14 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
 /// Reading may take this share of the time.
 const SHARE: u32 = 20;
+/// How long a page waits for the end of the run before it asks again: less than a connection lives.
+const END_LIMIT: Duration = Duration::from_secs(90);
+/// Once the run has ended, a page that is just being read anew may take so long to come back, …
+const COME_BACK: Duration = Duration::from_secs(1);
+/// … if it was asked for no longer ago than this: pages look for newer facts each five seconds.
+const LOOKED_LATELY: Duration = Duration::from_secs(12);
+/// The report goes out to who waits for it within this time, or not at all.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 /// A larger file is read from the folder itself.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// The text that a Prometheus understands.
@@ -55,7 +63,8 @@ pub(super) struct Bound(Vec<(Shows, TcpListener)>);
 
 /// The listeners. Dropping it closes them.
 pub(super) struct Window {
-    _serving: JoinSet<()>,
+    serving: JoinSet<()>,
+    state: Arc<State>,
 }
 
 /// What one of them shows.
@@ -76,6 +85,10 @@ struct Read {
 struct State {
     directory: PathBuf,
     read: Mutex<Read>,
+    /// The report, once the run has ended. Pages wait for it.
+    report: watch::Sender<Option<Bytes>>,
+    /// When the page was asked for last.
+    looked: Mutex<Option<Instant>>,
 }
 
 impl Bound {
@@ -95,7 +108,12 @@ impl Bound {
 
     /// Answers from now on, from the record in this folder; says where.
     pub(super) fn open(self, directory: &Path, mut say: impl FnMut(&str)) -> Result<Window> {
-        let state = Arc::new(State { directory: directory.to_owned(), read: Mutex::default() });
+        let state = Arc::new(State {
+            directory: directory.to_owned(),
+            read: Mutex::default(),
+            report: watch::Sender::new(None),
+            looked: Mutex::default(),
+        });
         let mut serving = JoinSet::new();
         for (shows, listener) in self.0 {
             let address = listener.local_addr()?;
@@ -105,17 +123,45 @@ impl Bound {
             });
             serving.spawn(accept(listener, shows, Arc::clone(&state)));
         }
-        Ok(Window { _serving: serving })
+        Ok(Window { serving, state })
     }
 }
 
+impl Window {
+    /// The run has ended and its record is closed: who looks at it sees the report, and then nobody answers any more.
+    pub(super) async fn end(mut self) {
+        if self.state.looked.lock().await.is_none() {
+            return;
+        }
+        let directory = self.state.directory.clone();
+        let made = tokio::task::spawn_blocking(move || report(&directory)).await;
+        // A record that cannot be read is told by who judges it.
+        let Ok(Ok(report)) = made else { return };
+        self.state.report.send_replace(Some(report.into()));
+        let answered = async { while self.serving.join_next().await.is_some() {} };
+        // Who does not take it in time reads it in the folder.
+        let _ = tokio::time::timeout(LAST_LOOK, answered).await;
+    }
+}
+
+/// Takes connections until the run has ended, and a moment longer where somebody looks on.
 async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let closed = state.closed(shows);
+    tokio::pin!(closed);
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let next = async {
+            let place = Arc::clone(&room).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            () = &mut closed => break,
+            next = next => next,
+        };
+        let Ok(place) = place else { return };
+        let Ok((stream, _)) = accepted else {
             tokio::time::sleep(HEAD_LIMIT).await;
             continue;
         };
@@ -126,16 +172,28 @@ async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
             let _ = tokio::time::timeout(CONNECTION_LIMIT, serve(stream, shows, state)).await;
         });
     }
+    while connections.join_next().await.is_some() {}
 }
 
+/// Serves a connection; once the run has ended only what it was asked before.
 async fn serve(stream: TcpStream, shows: Shows, state: Arc<State>) {
+    let closed = Arc::clone(&state);
     let answer = service_fn(move |request: Request<Incoming>| {
         let state = Arc::clone(&state);
         async move { Ok::<_, std::convert::Infallible>(state.answer(&request, shows).await) }
     });
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
-    let _ = server.serve_connection(TokioIo::new(stream), answer).await;
+    let connection = server.serve_connection(TokioIo::new(stream), answer);
+    tokio::pin!(connection);
+    // One that breaks is its client's business.
+    let _ = tokio::select! {
+        served = &mut connection => served,
+        () = closed.closed(shows) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
 }
 
 impl State {
@@ -147,13 +205,45 @@ impl State {
         }
         let asked = request.uri().path();
         let known =
-            file::DESCRIBED.into_iter().map(|(name, _)| name).find(|name| asked.strip_prefix('/') == Some(name));
+            file::DESCRIBED.into_iter().map(|(name, _)| name).find(|name| asked.strip_prefix('/') == Some(*name));
         match (shows, asked, known) {
             (_, "/metrics", _) => self.newest(OPENMETRICS, |read| read.metrics.clone()).await,
             (Shows::Metrics, "/", _) => reply(StatusCode::OK, PLAIN, "metrics are at /metrics\n".into()),
-            (Shows::All, "/", _) => self.newest(HTML, |read| read.page.clone()).await,
+            (Shows::All, "/", _) => self.page().await,
+            (Shows::All, "/ended", _) => self.ended().await,
             (Shows::All, _, Some(name)) => self.file(name).await,
             _ => reply(StatusCode::NOT_FOUND, PLAIN, "there is / and /metrics\n".into()),
+        }
+    }
+
+    /// Until nothing new is answered: the run has ended, and a page that was just being read anew has had its time to come back.
+    async fn closed(&self, shows: Shows) {
+        let mut report = self.report.subscribe();
+        // The sender lives as long as this state.
+        let _ = report.wait_for(Option::is_some).await;
+        let looked = *self.looked.lock().await;
+        if shows == Shows::All && looked.is_some_and(|looked| looked.elapsed() < LOOKED_LATELY) {
+            tokio::time::sleep(COME_BACK).await;
+        }
+    }
+
+    /// The page: as the run is now, or its report.
+    async fn page(&self) -> Response<Full<Bytes>> {
+        *self.looked.lock().await = Some(Instant::now());
+        let report = self.report.borrow().clone();
+        match report {
+            Some(report) => reply(StatusCode::OK, HTML, report),
+            None => self.newest(HTML, |read| read.page.clone()).await,
+        }
+    }
+
+    /// The report, as soon as the run has ended; nothing where that takes long.
+    async fn ended(&self) -> Response<Full<Bytes>> {
+        let mut report = self.report.subscribe();
+        let report = tokio::time::timeout(END_LIMIT, report.wait_for(Option::is_some)).await;
+        match report {
+            Ok(Ok(report)) => reply(StatusCode::OK, HTML, report.clone().unwrap_or_default()),
+            _ => reply(StatusCode::NO_CONTENT, PLAIN, Bytes::new()),
         }
     }
 
@@ -200,6 +290,12 @@ fn make(directory: &Path) -> Result<(String, String)> {
     let record = Record::open(directory)?;
     let judgement = judge::judge(&record);
     Ok((render::running_html(&record, &judgement)?, render::openmetrics(&record, &judgement)?))
+}
+
+/// The page of a run that has ended.
+fn report(directory: &Path) -> Result<String> {
+    let record = Record::open(directory)?;
+    Ok(render::html(&record, &judge::judge(&record))?)
 }
 
 fn reply(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {

@@ -1,8 +1,10 @@
 //! A run that goes on, looked at from outside: its metrics and its page.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::support::{longhaul, program, soak};
@@ -28,6 +30,16 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.trim().parse().unwrap()
 }
 
+/// The addresses that a run tells in lines that begin so, in this order. What it says later is of no interest, and must not block it.
+fn addresses<const N: usize>(run: &mut Child, begin: [&str; N]) -> ([String; N], JoinHandle<usize>) {
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let addresses = begin.map(|begins| {
+        let line = lines.by_ref().find(|line| line.starts_with(begins)).unwrap();
+        line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
+    });
+    (addresses, std::thread::spawn(move || lines.count()))
+}
+
 #[test]
 fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     let Some(service) = program("longhaul-service") else { return };
@@ -36,14 +48,7 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     let mut run = longhaul(&["soak", SMALL, "--metrics", "0", "--serve", "127.0.0.1:0", "--service"]);
     run.arg(service).arg("--run-dir").arg(&record).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut run = run.spawn().unwrap();
-    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut address = |begins: &str| {
-        let line = lines.by_ref().find(|line| line.starts_with(begins)).unwrap();
-        line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
-    };
-    let (metrics, page) = (address("metrics: "), address("the run as it goes on: "));
-    // What it says later is of no interest, and must not block it.
-    let drained = std::thread::spawn(move || lines.count());
+    let ([metrics, page], drained) = addresses(&mut run, ["metrics: ", "the run as it goes on: "]);
 
     let began = Instant::now();
     let read = || ask(&metrics, "GET", "/metrics").unwrap().1;
@@ -96,10 +101,110 @@ fn check(metrics: &std::path::Path) {
     assert!(!said.contains("error while linting: text format"), "{said}");
 }
 
+/// Two readers of one run: `files/live.html`, which tells what it saw.
+const READERS: &str = include_str!("../files/live.html");
+/// The programs that are a browser to read with.
+const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
+
+/// Who waits sees newer pages and then the verdict; who looks closer is left in peace, is told the verdict, and may turn to it. By then nobody
+/// listens any more.
+#[test]
+fn an_open_page_ends_with_the_verdict() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(browser) = BROWSERS.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok()) else {
+        println!("skipped: needs chromium");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = longhaul(&["soak", SMALL, "--serve", "0", "--service"]);
+    run.arg(service).arg("--run-dir").arg(folder.path().join("record")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    let ([page], drained) = addresses(&mut run, ["the run as it goes on: "]);
+    let (readers, seen) = readers(page.clone());
+    let mut browser = Command::new(browser);
+    browser.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+    ]);
+    browser.arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
+    browser.arg(format!("http://{readers}/live.html")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut browser = browser.spawn().unwrap();
+    let seen = seen.recv_timeout(PATIENCE * 2);
+    browser.kill().unwrap();
+    browser.wait().unwrap();
+    let code = run.wait().unwrap().code();
+    drained.join().unwrap();
+    let seen: serde_json::Value = serde_json::from_str(&seen.expect("the readers saw no verdict")).unwrap();
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen["loads"].as_u64().unwrap() >= 2, "newer facts were looked for: {seen}");
+    assert_eq!((&seen["while"]["verdict"], &seen["looked"]), (&"running".into(), &1.into()), "{seen}");
+    assert!(!seen["while"]["footer"].as_str().unwrap().contains("fetches nothing"), "{seen}");
+    assert_eq!(seen["ended"], serde_json::json!(["pass", "pass"]), "{seen}");
+    assert!(seen["told"].as_str().unwrap().starts_with("The run has ended: pass small."), "{seen}");
+    assert!(seen["footer"].as_str().unwrap().contains("fetches nothing"), "{seen}");
+    for note in seen["notes"].as_array().unwrap() {
+        assert!(note.as_str().unwrap().starts_with("The run has ended: this is its report."), "{seen}");
+    }
+    assert!(seen["readings"].as_u64().unwrap() > 3 && seen["errors"] == serde_json::json!([]), "{seen}");
+    assert!(TcpStream::connect(&page).is_err(), "nobody listens any more");
+}
+
+/// Serves the readers from an address where everything else is what the run answers, and returns what they tell.
+fn readers(page: String) -> (std::net::SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, (told, seen)) = (listener.local_addr().unwrap(), channel());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (page, told) = (page.clone(), told.clone());
+            // A connection that breaks is the browser's business.
+            std::thread::spawn(move || drop(pass_on(stream, &page, &told)));
+        }
+    });
+    (address, seen)
+}
+
+/// Answers one request, or lets the run answer it.
+fn pass_on(stream: TcpStream, page: &str, told: &Sender<String>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let from = head.len();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+        if let Some(value) = head[from..].to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut stream = stream;
+    if head.starts_with("GET /live.html ") || head.starts_with("POST /seen ") {
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        if head.starts_with("POST") {
+            let _ = told.send(String::from_utf8(body).unwrap());
+        }
+        let (kind, length) = ("text/html; charset=utf-8", READERS.len());
+        return write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{READERS}"
+        );
+    }
+    let mut run = TcpStream::connect(page)?;
+    run.write_all(head.replace("Connection: keep-alive", "Connection: close").as_bytes())?;
+    std::io::copy(&mut run, &mut stream).map(drop)
+}
+
 /// A port that is taken is told before anything is started.
 #[test]
 fn a_port_in_use_is_refused_at_the_start() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let run = soak(&[SMALL, "--serve", &port]);
     assert_eq!(run.code(), Some(64), "{}", run.story());

@@ -4,6 +4,7 @@
 //! on any screen and only the curves are stretched.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ pub(super) struct Chart {
     pub id: Cow<'static, str>,
     pub title: Cow<'static, str>,
     /// What the axis means, in words.
-    pub caption: &'static str,
+    pub caption: Cow<'static, str>,
     pub y_ticks: Vec<Tick>,
     /// Only for charts that do not share the time axis.
     pub x_ticks: Vec<Tick>,
@@ -52,7 +53,24 @@ pub(super) struct Curve {
     /// The class that gives its colour and stroke.
     pub class: &'static str,
     pub path: String,
-    points: Vec<(u64, String)>,
+    readings: Vec<Reading>,
+}
+
+/// A value in words, and where it is one.
+#[derive(Debug)]
+struct Reading {
+    from: u64,
+    /// The end of the stretch that it holds for; none where it is that of a moment.
+    until: Option<u64>,
+    words: String,
+}
+
+/// A value that holds for a stretch of the axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Step {
+    pub from: u64,
+    pub until: u64,
+    pub value: f64,
 }
 
 /// A surface.
@@ -82,6 +100,9 @@ struct CurveReadings<'a> {
     name: &'a str,
     class: &'a str,
     t: Vec<u64>,
+    /// Where each ends that holds for a stretch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    e: Vec<u64>,
     v: Vec<&'a str>,
 }
 
@@ -91,8 +112,9 @@ impl Chart {
         let curves = self.curves.iter().map(|curve| CurveReadings {
             name: &curve.name,
             class: curve.class,
-            t: curve.points.iter().map(|(t_ms, _)| *t_ms).collect(),
-            v: curve.points.iter().map(|(_, words)| words.as_str()).collect(),
+            t: curve.readings.iter().map(|reading| reading.from).collect(),
+            e: curve.readings.iter().filter_map(|reading| reading.until).collect(),
+            v: curve.readings.iter().map(|reading| reading.words.as_str()).collect(),
         });
         Readings { id: &self.id, curves: curves.collect() }
     }
@@ -133,7 +155,61 @@ impl Curve {
             name: name.into(),
             class,
             path: path(&places, scale, x(gap_ms)),
-            points: points.iter().map(|(t_ms, value)| (*t_ms, words(*value))).collect(),
+            readings: points
+                .iter()
+                .map(|(t_ms, value)| Reading { from: *t_ms, until: None, words: words(*value) })
+                .collect(),
+        }
+    }
+
+    /// Values that hold for a stretch each: a level line over it and an upright one where the next begins, never a slope, which would begin
+    /// before what made it. Where nothing is known between two steps the curve is broken.
+    pub fn steps(
+        name: impl Into<String>,
+        class: &'static str,
+        steps: &[Step],
+        length: u64,
+        scale: Scale,
+        words: &dyn Fn(f64) -> String,
+    ) -> Self {
+        let x = |at: u64| position(at.min(length) as f64 / length.max(1) as f64 * 100.0);
+        let mut path = String::new();
+        let mut end = None;
+        for step in steps {
+            let y = position(100.0 - scale.percent(step.value));
+            // Writing to a String cannot fail.
+            let _ = match end {
+                Some(end) if end == step.from => write!(path, "V{y}H{}", x(step.until)),
+                _ => write!(path, "M{} {y}H{}", x(step.from), x(step.until)),
+            };
+            end = Some(step.until);
+        }
+        let reading = |step: &Step| Reading { from: step.from, until: Some(step.until), words: words(step.value) };
+        Self { name: name.into(), class, path, readings: steps.iter().map(reading).collect() }
+    }
+
+    /// A dot for each value, in the middle of a stretch; the reading holds for the stretch that is given beside it.
+    pub fn dots(
+        name: impl Into<String>,
+        class: &'static str,
+        dots: &[(Step, (u64, u64))],
+        length: u64,
+        scale: Scale,
+        words: &dyn Fn(f64) -> String,
+    ) -> Self {
+        let x = |step: &Step| u64::midpoint(step.from, step.until) as f64 / length.max(1) as f64 * 100.0;
+        let places: Vec<(f64, f64)> = dots.iter().map(|(step, _)| (x(step), step.value)).collect();
+        let reading = |(step, (from, until)): &(Step, (u64, u64))| Reading {
+            from: *from,
+            until: Some(*until),
+            words: words(step.value),
+        };
+        Self {
+            name: name.into(),
+            class,
+            // No two are near enough to be connected.
+            path: path(&places, scale, f64::NEG_INFINITY),
+            readings: dots.iter().map(reading).collect(),
         }
     }
 
@@ -151,7 +227,7 @@ impl Curve {
 
     /// A curve that is not over time.
     pub fn plain(name: impl Into<String>, class: &'static str, path: String) -> Self {
-        Self { name: name.into(), class, path, points: Vec::new() }
+        Self { name: name.into(), class, path, readings: Vec::new() }
     }
 }
 

@@ -5,6 +5,7 @@
 use askama::Template;
 
 use super::chart::Chart;
+use super::percentiles;
 use super::timeline::{Axis, pair};
 use super::{Data, data_json};
 use crate::diff::Diff;
@@ -21,13 +22,15 @@ struct Page<'a> {
     tables: [(&'static str, Vec<[String; 4]>); 3],
     axis: Axis,
     charts: Vec<Chart>,
+    distributions: Vec<Chart>,
     data: String,
 }
 
 /// One page with budgets, figures and series of both.
 pub fn diff_html(a: &Record, b: &Record, diff: &Diff) -> Result<String, Error> {
     let (axis, charts) = pair::charts(a, b);
-    let data = data_json(&Data { length_ms: axis.length_ms, charts: charts.iter().map(Chart::readings).collect() })?;
+    let readings = charts.iter().map(Chart::readings).collect();
+    let data = data_json(&Data { length_ms: axis.length_ms, unit: None, charts: readings })?;
     let page = Page {
         css: include_str!("../../../templates/report.css"),
         js: include_str!("../../../templates/report.js"),
@@ -40,6 +43,7 @@ pub fn diff_html(a: &Record, b: &Record, diff: &Diff) -> Result<String, Error> {
         ],
         axis,
         charts,
+        distributions: percentiles::pair(a, b),
         data,
     };
     Ok(page.render()?)
@@ -66,11 +70,18 @@ mod tests {
         let diff = crate::diff::diff((&a, &judge(&a)), (&b, &judge(&b)));
         let page = diff_html(&a, &b, &diff).unwrap();
         assert!(!page.contains("<script>alert"), "outside text is markup");
-        let plots: Vec<&str> = page.split("<div class=\"plot\"").skip(1).collect();
-        assert!(plots.len() >= 6, "{}", plots.len());
+        let plots: Vec<&str> = page.split("<div class=\"plot").skip(1).collect();
+        assert!(plots.len() >= 10, "{}", plots.len());
+        for id in ["response-percentiles", "service-percentiles", "lag-percentiles", "lateness-percentiles"] {
+            assert!(page.contains(&format!("class=\"plot tall\" id=\"plot-{id}\"")), "{id}");
+        }
+        for figure in ["response p99", "service p50", "lateness p50", "lag p50"] {
+            assert!(page.contains(&format!("<code>{figure}</code>")), "{figure}");
+        }
         for plot in plots {
             let drawn = |curve: u8| plot.contains(&format!("data-curve=\"{curve}\" d=\"M"));
-            assert!(drawn(0) && drawn(1), "{plot}");
+            // A curve by percentile has a faint end of its own.
+            assert!(drawn(0) && (drawn(1) || (plot.starts_with(" tall") && drawn(2))), "{plot}");
         }
         assert!(page.contains("<code>events.missed</code>") && page.contains("71 MiB"));
     }

@@ -14,26 +14,52 @@ const POINTS_PER_NINE: f64 = 40.0;
 /// The most nines drawn: 99.9999 %.
 const NINES_MOST: f64 = 6.0;
 
-/// The chart, if there is anything to draw.
+/// A curve before it is drawn: its name, its classes where it is sure and where it is not, and its samples.
+type Drawn = (&'static str, &'static str, &'static str, Option<Histogram<u64>>);
+
+const CAPTION: &str = "steady phase; faint where fewer than 100 samples lie beyond";
+
+/// The chart of a run, if there is anything to draw.
 pub(super) fn distribution(record: &Record) -> Option<Chart> {
-    let steady = |tag| record.latency.in_phase(tag, Phase::Steady).cloned();
     let wanted = [
-        ("admission, from the planned start", "c1", "c1 faint", steady(tag::RESPONSE)),
-        ("admission, from the real start", "c3", "c3 faint", steady(tag::SERVICE)),
+        ("admission, from the planned start", "c1", "c1 faint", steady(record, tag::RESPONSE)),
+        ("admission, from the real start", "c3", "c3 faint", steady(record, tag::SERVICE)),
         ("event lag", "c2", "c2 faint", record.latency.whole(tag::LAG)),
-        ("generator's own lateness", "c4 thin", "c4 faint", steady(tag::LATENESS)),
+        ("generator's own lateness", "c4 thin", "c4 faint", steady(record, tag::LATENESS)),
     ];
+    chart("distribution", "Latency by percentile", wanted.into())
+}
+
+/// A chart for each kind of latency that one of two runs has, with both.
+pub(super) fn pair(a: &Record, b: &Record) -> Vec<Chart> {
+    let kinds: [(&str, &str, fn(&Record) -> Option<Histogram<u64>>); 4] = [
+        ("response-percentiles", "Admission latency, from the planned start", |run| steady(run, tag::RESPONSE)),
+        ("service-percentiles", "Admission latency, from the real start", |run| steady(run, tag::SERVICE)),
+        ("lag-percentiles", "Event lag", |run| run.latency.whole(tag::LAG)),
+        ("lateness-percentiles", "Generator's own lateness", |run| steady(run, tag::LATENESS)),
+    ];
+    let drawn = kinds.into_iter().filter_map(|(id, title, read)| {
+        chart(id, title, vec![("A", "c1", "c1 faint", read(a)), ("B", "c2", "c2 faint", read(b))])
+    });
+    drawn.collect()
+}
+
+fn steady(record: &Record, tag: &str) -> Option<Histogram<u64>> {
+    record.latency.in_phase(tag, Phase::Steady).cloned()
+}
+
+fn chart(id: &'static str, title: &'static str, wanted: Vec<Drawn>) -> Option<Chart> {
     let drawn: Vec<_> = wanted
         .into_iter()
         .filter_map(|(name, class, faint, histogram)| Some((name, class, faint, histogram.filter(|h| !h.is_empty())?)))
         .collect();
+    if drawn.is_empty() {
+        return None;
+    }
     let nines = drawn.iter().map(|(.., h)| (h.len() as f64).log10()).fold(0f64, f64::max).clamp(2.0, NINES_MOST);
     let (least, most) = drawn.iter().fold((f64::MAX, 0f64), |(least, most), (.., h)| {
         (least.min(h.value_at_quantile(0.1) as f64), most.max(h.max() as f64))
     });
-    if drawn.is_empty() {
-        return None;
-    }
     let scale = Scale::log(least, most);
     let mut curves = Vec::new();
     for (name, class, faint, histogram) in &drawn {
@@ -46,9 +72,9 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
         }
     }
     Some(Chart {
-        id: "distribution".into(),
-        title: "Latency by percentile".into(),
-        caption: "steady phase; faint where fewer than 100 samples lie beyond",
+        id: id.into(),
+        title: title.into(),
+        caption: CAPTION.into(),
         y_ticks: y_ticks(scale, &|value| micros(whole(value))),
         x_ticks: x_ticks(nines),
         curves,

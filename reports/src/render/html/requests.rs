@@ -135,3 +135,32 @@ fn what(row: &RequestRow) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{Example, list, watch};
+
+    /// A controller of many kinds does not hide the one that the run is about.
+    #[test]
+    fn what_is_judged_comes_first() {
+        let mut example = Example::clean();
+        let mut rows = Vec::new();
+        for kind in 0..24_u64 {
+            let resource = format!("kind-{kind:02}.example.dev");
+            for number in 0..10 {
+                let asked = list(kind * 100 + number, 70_000 + number, 1000);
+                rows.push(RequestRow { resource: resource.clone(), ..asked });
+            }
+        }
+        rows.push(watch(9000, 59_000, 90_000, 1000, 1200));
+        example.requests = Some(rows);
+        let dir = tempfile::tempdir().unwrap();
+        let requests = requests(&example.open(dir.path()));
+        let judged = "packages.longhaul.dev";
+        assert_eq!(requests.followed.len(), FOLLOWED_SHOWN);
+        assert_eq!((requests.followed[0].what.as_str(), requests.followed[0].watches.as_str()), (judged, "1"));
+        assert_eq!(requests.rows.len(), REQUESTS_SHOWN);
+        assert!(requests.rows.iter().any(|row| row.what == judged), "it is among the requests too");
+    }
+}

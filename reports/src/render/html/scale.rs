@@ -14,6 +14,15 @@ pub(super) enum Scale {
         /// The distance of two ticks.
         step: f64,
     },
+    /// A part of the line, for values that lie close together.
+    Part {
+        /// The value at the near end.
+        from: f64,
+        /// The value at the far end.
+        to: f64,
+        /// The distance of two ticks.
+        step: f64,
+    },
     /// Whole decades.
     Log {
         /// The exponent of ten at the near end.
@@ -33,6 +42,25 @@ impl Scale {
         Self::Linear { top: (most / step).ceil() * step * unit, step: step * unit }
     }
 
+    /// The round part that holds both values, with ticks at round numbers of `unit`s. It is a quarter wider on both sides, and never narrower
+    /// than a fiftieth of the larger value: what hardly differs should not look as if it did.
+    pub fn part(least: f64, most: f64, unit: f64) -> Self {
+        let (least, most) = (least / unit, most / unit);
+        let wide = (most - least).max(least.abs().max(most.abs()) / 50.0);
+        let wide = if wide > 0.0 { wide } else { 1.0 };
+        // What is never below nought has no ticks there.
+        let lowest = if least >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
+        let (low, high) = ((least - wide / 4.0).max(lowest), most + wide / 4.0);
+        let decade = 10f64.powf(((high - low) / 4.0).log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|n| n * decade).into_iter().find(|step| step * 4.0 >= high - low);
+        let step = step.unwrap_or(decade * 10.0);
+        Self::Part {
+            from: (low / step).floor() * step * unit,
+            to: (high / step).ceil() * step * unit,
+            step: step * unit,
+        }
+    }
+
     /// Whole decades that hold both values, which are positive.
     pub fn log(least: f64, most: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "decades of microseconds: -1 to 12")]
@@ -46,6 +74,7 @@ impl Scale {
     pub fn percent(self, value: f64) -> f64 {
         let share = match self {
             Self::Linear { top, .. } => value / top,
+            Self::Part { from, to, .. } => (value - from) / (to - from),
             Self::Log { from, to } => (value.max(1e-9).log10() - f64::from(from)) / f64::from(to - from),
         };
         share.clamp(0.0, 1.0) * 100.0
@@ -66,6 +95,12 @@ impl Scale {
                 }
                 ticks
             }
+            Self::Part { from, to, step } => {
+                let parts = whole((to - from) / step);
+                // Of nine or ten every second is enough.
+                let every = if parts > 6 { 2 } else { 1 };
+                (0..=parts).step_by(every).map(|n| from + n as f64 * step).collect()
+            }
             Self::Log { from, to } => (from..=to).map(|exponent| 10f64.powi(exponent)).collect(),
         }
     }
@@ -82,6 +117,19 @@ mod tests {
         assert_eq!(Scale::linear(3.0, 1.0).ticks(), [0.0, 1.0, 2.0, 3.0]);
         assert_eq!(Scale::log(800.0, 45_000.0), Scale::Log { from: 2, to: 5 });
         assert_eq!(Scale::log(800.0, 45_000.0).ticks(), [100.0, 1000.0, 10_000.0, 100_000.0]);
+    }
+
+    #[test]
+    fn a_part_holds_both_ends() {
+        let part = Scale::part(812.0, 934.0, 1.0);
+        assert_eq!(part, Scale::Part { from: 750.0, to: 1000.0, step: 50.0 });
+        assert_eq!(part.ticks(), [750.0, 800.0, 850.0, 900.0, 950.0, 1000.0]);
+        // The same twice, around nought, and nothing at all.
+        for (least, most) in [(5.0, 5.0), (-300.0, 40.0), (0.0, 0.0)] {
+            let part = Scale::part(least, most, 1.0);
+            let places = [least, most].map(|value| part.percent(value));
+            assert!(places.iter().all(|place| (0.0..=100.0).contains(place)) && part.ticks().len() > 1, "{part:?}");
+        }
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! Owns which facts are drawn over time. Cause and effect must line up, so every chart has the same width and axis.
 
-use super::chart::{Chart, Curve, Mark, Tick, position, y_ticks};
+use super::chart::{Chart, Curve, Mark, Step, Tick, position, y_ticks};
 use super::scale::{Scale, whole};
 use crate::ledger::Outcome;
-use crate::record::{Quantiles, Record, Slice, tag};
+use crate::record::{Interval, Quantiles, Record, tag};
 use crate::words::{count, counted, micros, three_digits};
 
 mod faults;
@@ -14,6 +14,7 @@ mod heat;
 mod outcomes;
 pub(super) mod pair;
 mod resources;
+mod steps;
 
 /// Points of a curve over the whole run.
 const POINTS: u64 = 240;
@@ -62,8 +63,15 @@ pub(super) struct Band {
     pub hits: String,
     /// The line of labels in which this one does not cover another, from 0.
     pub lane: usize,
-    /// Whether there is room for the label: else it is told when one points at it.
-    pub named: bool,
+    /// Where its label stands, if there is room for one: else it is told when one points at it.
+    pub room: Option<Room>,
+}
+
+/// Where a label stands: it ends where the next one in its lane begins, whatever the screen's width.
+#[derive(Debug, PartialEq)]
+pub(super) struct Room {
+    pub left: String,
+    pub width: String,
 }
 
 pub(super) fn timeline(record: &Record) -> Timeline {
@@ -100,7 +108,7 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         label,
         hits: String::new(),
         lane: 0,
-        named: true,
+        room: None,
     };
     let played = faults::played(record);
     let mut faults: Vec<Band> = played
@@ -142,19 +150,31 @@ fn plain_axis(length_ms: u64) -> Axis {
     Axis { length_ms, ticks, faults, bands: String::new(), hits, phases, lanes: 0 }
 }
 
-/// Puts each label into the first lane that is free, and returns how many lanes that takes.
+/// Puts each label into the first lane that is free, gives it the room up to the next one there, and returns how many lanes that takes.
 fn stack(bands: &mut [Band]) -> usize {
     let number = |text: &str| text.parse::<f64>().unwrap_or(0.0);
     let mut ends = [0.0; LANES];
     let mut used = 1;
-    for band in bands {
+    // The labels of each lane: whose, and where it begins.
+    let mut labels: [Vec<(usize, f64)>; LANES] = Default::default();
+    for (index, band) in bands.iter_mut().enumerate() {
         let left = number(&band.left);
         let free = ends.iter().position(|end| *end <= left);
-        band.named = free.is_some();
         let lane = free.unwrap_or(LANES - 1);
-        ends[lane] = left + number(&band.width).max(LABEL_PERCENT);
+        // At the right edge a label begins before its band, if nothing is there.
+        let begins = left.min(100.0 - LABEL_PERCENT).max(ends[lane]);
+        if free.is_some() {
+            labels[lane].push((index, begins));
+        }
+        ends[lane] = (left + number(&band.width)).max(begins + LABEL_PERCENT);
         band.lane = lane;
         used = used.max(lane + 1);
+    }
+    for lane in &labels {
+        for (place, (index, begins)) in lane.iter().enumerate() {
+            let next = lane.get(place + 1).map_or(100.0, |(_, begins)| *begins);
+            bands[*index].room = Some(Room { left: position(*begins), width: position(next - begins) });
+        }
     }
     used
 }
@@ -172,16 +192,17 @@ fn latency_chart(
     wanted: &[LatencyCurve],
     limit: Option<units::Span>,
 ) -> Option<Chart> {
-    let points = |slices: &[Slice], read: Read| -> Vec<(u64, f64)> {
-        let point = |slice: &Slice| Some((u64::midpoint(slice.start_ms, slice.end_ms), read(&slice.quantiles)? as f64));
-        slices.iter().filter_map(point).collect()
+    let cuts = cuts(record, length_ms);
+    let steps = |tag: &str, read: Read| -> Vec<Step> {
+        let slices = record.latency.slices(tag).iter();
+        cuts.steps(slices.filter_map(|slice| Some((slice.start_ms, slice.end_ms, read(&slice.quantiles)? as f64))))
     };
     let drawn: Vec<_> = wanted
         .iter()
-        .map(|(name, class, tag, read)| (*name, *class, points(record.latency.slices(tag), *read)))
-        .filter(|(_, _, points)| !points.is_empty())
+        .map(|(name, class, tag, read)| (*name, *class, steps(tag, *read)))
+        .filter(|(_, _, steps)| !steps.is_empty())
         .collect();
-    let values = drawn.iter().flat_map(|(_, _, points)| points).map(|(_, value)| *value);
+    let values = drawn.iter().flat_map(|(_, _, steps)| steps).map(|step| step.value);
     let (least, most) = values.fold((f64::MAX, 0f64), |(least, most), value| (least.min(value), most.max(value)));
     if drawn.is_empty() {
         return None;
@@ -189,9 +210,8 @@ fn latency_chart(
     let limit_us = limit.map(|limit| limit.0.as_micros() as f64);
     let scale = Scale::log(least, limit_us.map_or(most, |limit| limit.max(most)));
     let words = |value: f64| micros(whole(value));
-    let gap_ms = gap_ms(record, length_ms);
-    let curve = |(name, class, points): &(&str, &'static str, Vec<(u64, f64)>)| {
-        Curve::over_time(*name, class, points, (length_ms, gap_ms), scale, &words)
+    let curve = |(name, class, steps): &(&str, &'static str, Vec<Step>)| {
+        Curve::steps(*name, class, steps, length_ms, scale, &words)
     };
     let limits = limit_us
         .zip(limit)
@@ -199,7 +219,7 @@ fn latency_chart(
     Some(Chart {
         id: id.into(),
         title: title.into(),
-        caption,
+        caption: caption.into(),
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
         curves: drawn.iter().map(curve).collect(),
@@ -236,38 +256,46 @@ fn lag(record: &Record, length_ms: u64) -> Option<Chart> {
 }
 
 fn events(record: &Record, length_ms: u64) -> Option<Chart> {
-    let rate = |read: &dyn Fn(&crate::record::EventCounts) -> u64| -> Vec<(u64, f64)> {
-        // Steps: a slope between the middles of two intervals would begin before what made it.
-        let each = record.intervals.iter().flat_map(|row| {
-            let seconds = row.end_ms.saturating_sub(row.start_ms).max(1) as f64 / 1000.0;
-            let rate = read(&row.events) as f64 / seconds;
-            [(row.start_ms, rate), (row.end_ms.saturating_sub(1).max(row.start_ms), rate)]
-        });
-        thinned(each, length_ms)
-    };
-    let (commits, observations) = (rate(&|counts| counts.commits), rate(&|counts| counts.observations));
+    let cuts = cuts(record, length_ms);
+    let rate = |read: fn(&crate::record::EventCounts) -> u64| cuts.steps(rates(record, |row| Some(read(&row.events))));
+    let (commits, observations) = (rate(|counts| counts.commits), rate(|counts| counts.observations));
     if record.totals().commits == 0 && record.totals().observations == 0 {
         return None;
     }
-    let most = commits.iter().chain(&observations).fold(0f64, |most, (_, value)| most.max(*value));
+    let most = commits.iter().chain(&observations).fold(0f64, |most, step| most.max(step.value));
     let scale = Scale::linear(most, 1.0);
     let words = |value: f64| format!("{}/s", three_digits(value));
-    let shape = (length_ms, gap_ms(record, length_ms));
     let totals = record.totals();
     Some(Chart {
         id: "events".into(),
         title: "Events".into(),
-        caption: "object changes a second, each step the mean of an interval; marks show when lost and late versions were committed",
+        caption: "object changes a second, each step the mean of an interval; marks show when lost and late versions were committed".into(),
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
         curves: vec![
-            Curve::over_time("commits", "c1", &commits, shape, scale, &words),
-            Curve::over_time("observations", "c3", &observations, shape, scale, &words),
+            Curve::steps("commits", "c1", &commits, length_ms, scale, &words),
+            Curve::steps("observations", "c3", &observations, length_ms, scale, &words),
         ],
         fills: Vec::new(),
         limits: Vec::new(),
         marks: marks(record, length_ms),
         summary: format!("{}, {}", counted(totals.commits, "commit"), counted(totals.observations, "observation")),
+    })
+}
+
+/// What cuts the steps of this run.
+fn cuts(record: &Record, length_ms: u64) -> steps::Cuts {
+    steps::Cuts::new(&faults::played(record), length_ms)
+}
+
+/// Something that is counted in each interval, a second: start, end and rate.
+fn rates<'a>(
+    record: &'a Record,
+    read: impl Fn(&Interval) -> Option<u64> + 'a,
+) -> impl Iterator<Item = (u64, u64, f64)> + 'a {
+    record.intervals.iter().filter_map(move |row| {
+        let seconds = row.end_ms.saturating_sub(row.start_ms).max(1) as f64 / 1000.0;
+        Some((row.start_ms, row.end_ms, read(row)? as f64 / seconds))
     })
 }
 
@@ -280,16 +308,18 @@ fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / MARKS).max(1);
     let mut marks = Vec::new();
     for (class, words, outcomes) in kinds {
-        let mut places = std::collections::BTreeMap::<u64, u64>::new();
+        // How many, and the first of them: that is where the mark is, so that none stands before the fault that made it.
+        let mut places = std::collections::BTreeMap::<u64, (u64, u64)>::new();
         for row in record.anomalies.iter().filter(|row| outcomes.contains(&row.outcome)) {
-            *places.entry(row.committed_ms.unwrap_or(row.t_ms).min(length_ms) / width_ms).or_default() += 1;
+            let at_ms = row.committed_ms.unwrap_or(row.t_ms).min(length_ms);
+            let place = places.entry(at_ms / width_ms).or_insert((0, at_ms));
+            *place = (place.0 + 1, place.1.min(at_ms));
         }
-        for (place, number) in places {
-            let at_ms = place * width_ms + width_ms / 2;
+        for (number, at_ms) in places.into_values() {
             marks.push(Mark {
                 at: position(at_ms.min(length_ms) as f64 / length_ms as f64 * 100.0),
                 class,
-                label: format!("{} {words} at about {}", count(number), clock(at_ms)),
+                label: format!("{} {words} from {} on", count(number), clock(at_ms)),
             });
         }
     }

@@ -74,25 +74,27 @@ pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
 pub(super) fn hits(record: &Record, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut before: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut places: BTreeMap<u64, (u64, BTreeSet<&str>)> = BTreeMap::new();
+    // Where the first of them is, so that no mark stands before its fault.
+    let mut places: BTreeMap<u64, (u64, u64, BTreeSet<&str>)> = BTreeMap::new();
     for row in record.faults.iter().filter(|row| row.event == FaultEvent::Hit) {
         // Of a fault with many hits only some have a row; each counts them all.
         let counted = before.entry(&row.id).or_default();
-        let place = places.entry(row.t_ms.min(length_ms) / width_ms).or_default();
+        let at_ms = row.t_ms.min(length_ms);
+        let place = places.entry(at_ms / width_ms).or_insert_with(|| (0, at_ms, BTreeSet::new()));
         place.0 += row.hits.saturating_sub(*counted);
-        place.1.insert(&row.name);
+        place.1 = place.1.min(at_ms);
+        place.2.insert(&row.name);
         *counted = row.hits.max(*counted);
     }
-    let mark = |(place, (hits, names)): (u64, (u64, BTreeSet<&str>))| {
-        let at_ms = (place * width_ms + width_ms / 2).min(length_ms);
+    let mark = |(hits, at_ms, names): (u64, u64, BTreeSet<&str>)| {
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
         Mark {
             at: position(at_ms as f64 / length_ms.max(1) as f64 * 100.0),
             class: "hit",
-            label: format!("{} at about {}: {names}", hits_of(hits), clock(at_ms)),
+            label: format!("{} from {} on: {names}", hits_of(hits), clock(at_ms)),
         }
     };
-    places.into_iter().map(mark).collect()
+    places.into_values().map(mark).collect()
 }
 
 fn hits_of(hits: u64) -> String {

@@ -39,7 +39,7 @@ fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
     Chart {
         id: fit.budget.replace('.', "-").into(),
         title: fit.budget.into(),
-        caption: "what was judged, the slope through it with its 95 % band, and what the budget would allow",
+        caption: "what was judged, the slope through it with its 95 % band, and what the budget would allow".into(),
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
         curves,

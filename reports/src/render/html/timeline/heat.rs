@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::chart::{Chart, Fill, position, y_ticks};
 use super::super::scale::{Scale, whole};
-use crate::record::{BANDS, Record, Slice, band_edge_us, tag};
+use crate::record::{BANDS, Record, band_edge_us, tag};
 use crate::words::{count, micros};
 
 /// Shades: the lightest is up to a thousandth of the fullest cell, each further one about six times as many.
@@ -28,18 +28,20 @@ fn chart(record: &Record, length_ms: u64, (id, title, tag): (&'static str, &'sta
     let fullest = slices.iter().flat_map(|slice| slice.bands).max().unwrap_or(1).max(1);
     let total: u64 = slices.iter().flat_map(|slice| slice.bands).map(u64::from).sum();
     let mut paths = SHADES.map(|_| String::new());
+    let cuts = super::cuts(record, length_ms);
     for slice in slices {
+        let from_ms = cuts.from_ms(slice.start_ms, slice.end_ms);
         for (band, samples) in slice.bands.iter().enumerate().filter(|(_, samples)| **samples > 0) {
             let share = f64::from(*samples) / f64::from(fullest);
             let shade = SHADE_BELOW.iter().position(|below| share <= *below).unwrap_or(0);
-            cell(&mut paths[shade], slice, band, length_ms, scale);
+            cell(&mut paths[shade], (from_ms, slice.end_ms), band, length_ms, scale);
         }
     }
     let words = |value: f64| micros(whole(value));
     Some(Chart {
         id: id.into(),
         title: title.into(),
-        caption: "the darker, the more; each shade is about six times the one before",
+        caption: "the darker, the more; each shade is about six times the one before".into(),
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
         curves: Vec::new(),
@@ -55,10 +57,10 @@ fn chart(record: &Record, length_ms: u64, (id, title, tag): (&'static str, &'sta
     })
 }
 
-fn cell(path: &mut String, slice: &Slice, band: usize, length_ms: u64, scale: Scale) {
+fn cell(path: &mut String, (from_ms, end_ms): (u64, u64), band: usize, length_ms: u64, scale: Scale) {
     let x = |t_ms: u64| t_ms.min(length_ms) as f64 / length_ms as f64 * 100.0;
     let y = |edge: usize| 100.0 - scale.percent(band_edge_us(edge));
-    let (left, width) = (x(slice.start_ms), x(slice.end_ms) - x(slice.start_ms));
+    let (left, width) = (x(from_ms), x(end_ms) - x(from_ms));
     let (top, bottom) = (y(band + 1), y(band));
     // Writing to a String cannot fail.
     let _ = write!(path, "M{} {}h{}v{}h-{2}z", position(left), position(top), position(width), position(bottom - top));

@@ -1,28 +1,44 @@
 //! Reviews by what became of them.
 
-use super::super::chart::Chart;
-use super::resources::lines_chart;
-use super::thinned;
+use super::super::chart::{Chart, Curve, y_ticks};
+use super::super::scale::Scale;
+use super::{cuts, rates};
 use crate::record::{AdmissionRow, Record};
 use crate::words::three_digits;
 
+/// Name, class, and what is counted of an interval.
+type Line = (&'static str, &'static str, fn(&AdmissionRow) -> u64);
+
+const LINES: [Line; 4] = [
+    ("allowed", "c1", |row| row.allowed),
+    ("denied", "c3", |row| row.denied),
+    ("no valid answer", "c2", |row| row.http_error + row.timeout + row.connect + row.tls + row.invalid_response),
+    ("not sent", "c4 thin", |row| row.overflow),
+];
+
 pub(super) fn reviews(record: &Record, length_ms: u64) -> Option<Chart> {
-    let rate = |read: &dyn Fn(&AdmissionRow) -> u64| -> Vec<(u64, f64)> {
-        let each = record.intervals.iter().filter_map(|row| {
-            let seconds = row.end_ms.saturating_sub(row.start_ms).max(1) as f64 / 1000.0;
-            let rate = read(row.admission.as_ref()?) as f64 / seconds;
-            Some([(row.start_ms, rate), (row.end_ms.saturating_sub(1).max(row.start_ms), rate)])
-        });
-        thinned(each.flatten(), length_ms)
-    };
-    let failed = |row: &AdmissionRow| row.http_error + row.timeout + row.connect + row.tls + row.invalid_response;
-    let lines = [
-        ("allowed", "c1", rate(&|row| row.allowed)),
-        ("denied", "c3", rate(&|row| row.denied)),
-        ("no valid answer", "c2", rate(&failed)),
-        ("not sent", "c4 thin", rate(&|row| row.overflow)),
-    ];
+    let cuts = cuts(record, length_ms);
+    let drawn = LINES.map(|(name, class, read)| {
+        (name, class, cuts.steps(rates(record, move |row| Some(read(row.admission.as_ref()?)))))
+    });
+    let values = || drawn.iter().flat_map(|(.., steps)| steps).map(|step| step.value);
+    values().next()?;
+    let most = values().fold(0.0, f64::max);
+    let scale = Scale::linear(most, 1.0);
     let words = |value: f64| format!("{}/s", three_digits(value));
-    let names = ("reviews".into(), "Reviews".into(), "by outcome, a second; each step is the mean of an interval");
-    lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
+    let curve = |(name, class, steps): &(&str, &'static str, Vec<_>)| {
+        Curve::steps(*name, class, steps, length_ms, scale, &words)
+    };
+    Some(Chart {
+        id: "reviews".into(),
+        title: "Reviews".into(),
+        caption: "by outcome, a second; each step is the mean of an interval".into(),
+        y_ticks: y_ticks(scale, &words),
+        x_ticks: Vec::new(),
+        curves: drawn.iter().map(curve).collect(),
+        fills: Vec::new(),
+        limits: Vec::new(),
+        marks: Vec::new(),
+        summary: format!("at most {} of one outcome", words(most)),
+    })
 }

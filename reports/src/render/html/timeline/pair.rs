@@ -100,7 +100,7 @@ fn chart(series: &Series, runs: [&Record; 2], length_ms: u64) -> Option<Chart> {
     Some(Chart {
         id: series.id.into(),
         title: series.title.into(),
-        caption: if series.unit.is_some() { "" } else { "logarithmic" },
+        caption: if series.unit.is_some() { "" } else { "logarithmic" }.into(),
         y_ticks: y_ticks(scale, words),
         x_ticks: Vec::new(),
         curves: curves.collect(),

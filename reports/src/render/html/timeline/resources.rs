@@ -178,7 +178,7 @@ pub(super) fn lines_chart(
     Some(Chart {
         id,
         title,
-        caption,
+        caption: caption.into(),
         y_ticks: y_ticks(scale, words),
         x_ticks: Vec::new(),
         curves,

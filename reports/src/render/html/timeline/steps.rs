@@ -1,0 +1,131 @@
+//! What was counted in intervals, as steps: nothing that a fault did is drawn before it.
+//!
+//! An interval in which a fault begins holds what came before it and what came of it, and its mean cannot be told apart. So its step begins with
+//! the fault, and before that, from the interval's start, nothing is claimed.
+
+use super::super::chart::Step;
+use super::faults::Played;
+use super::{BAND_PARTS, POINTS};
+
+/// Faults that cut steps one by one. Of more only those that begin where no other is drawn: else steps would be dots.
+const CUTS_MOST: usize = 40;
+
+/// Where steps are cut, and how they are thinned.
+#[derive(Debug)]
+pub(in crate::render::html) struct Cuts {
+    /// When faults began, in order.
+    starts_ms: Vec<u64>,
+    length_ms: u64,
+}
+
+impl Cuts {
+    /// The cuts of a run in which these faults were active.
+    pub(super) fn new(played: &[Played<'_>], length_ms: u64) -> Self {
+        let mut spans: Vec<(u64, u64)> = played.iter().map(|fault| (fault.from_ms, fault.to_ms)).collect();
+        spans.sort_unstable();
+        if spans.len() > CUTS_MOST {
+            let near_ms = length_ms / BAND_PARTS;
+            let mut reached: Option<u64> = None;
+            spans.retain(|(from_ms, to_ms)| {
+                let alone = reached.is_none_or(|reached| *from_ms > reached.saturating_add(near_ms));
+                reached = Some(reached.unwrap_or(0).max(*to_ms));
+                alone
+            });
+        }
+        Self { starts_ms: spans.into_iter().map(|(from_ms, _)| from_ms).collect(), length_ms }
+    }
+
+    /// Where what was counted from `start_ms` to `end_ms` may be drawn from: the start, or the last fault that began since. What is cut off must
+    /// be wide enough to be seen.
+    pub(super) fn from_ms(&self, start_ms: u64, end_ms: u64) -> u64 {
+        let next = self.starts_ms.partition_point(|fault_ms| *fault_ms < end_ms);
+        let last = next.checked_sub(1).and_then(|last| self.starts_ms.get(last)).copied().unwrap_or(0);
+        if last > start_ms.saturating_add(self.length_ms / BAND_PARTS) { last } else { start_ms }
+    }
+
+    /// Stretches (start, end, value) in order as at most [`POINTS`] steps and a few: of each part of the axis the largest, because peaks are what
+    /// limits are about.
+    pub(super) fn steps(&self, each: impl Iterator<Item = (u64, u64, f64)>) -> Vec<Step> {
+        let width_ms = (self.length_ms / POINTS).max(1);
+        // With its start, from which the one before may go on.
+        let mut thin: Vec<(u64, Step)> = Vec::new();
+        for (start_ms, end_ms, value) in each.filter(|(start_ms, end_ms, _)| start_ms < end_ms) {
+            let step = Step { from: self.from_ms(start_ms, end_ms), until: end_ms, value };
+            match thin.last_mut() {
+                Some((last_ms, last)) if *last_ms / width_ms == start_ms / width_ms => {
+                    if value > last.value {
+                        (*last_ms, *last) = (start_ms, step);
+                    } else {
+                        last.until = end_ms;
+                    }
+                }
+                _ => thin.push((start_ms, step)),
+            }
+        }
+        // What was left out between two is not a pause.
+        for next in 1..thin.len() {
+            let start_ms = thin[next].0;
+            let before = &mut thin[next - 1].1;
+            if start_ms.saturating_sub(before.until) <= width_ms * 2 {
+                before.until = before.until.max(start_ms);
+            }
+        }
+        thin.into_iter().map(|(_, step)| step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(from_ms: u64, to_ms: u64) -> Played<'static> {
+        Played { name: "watch-end", from_ms, to_ms, hits: 1 }
+    }
+
+    /// The interval in which a fault begins is drawn from its beginning, all others from theirs.
+    #[test]
+    fn a_step_does_not_begin_before_its_fault() {
+        let cuts = Cuts::new(&[fault(63_000, 64_000), fault(64_000, 70_000)], 160_000);
+        let each = (0..32_u64).map(|index| (index * 5000, index * 5000 + 5000, index as f64));
+        let steps = cuts.steps(each);
+        assert_eq!(steps.len(), 32);
+        for (index, step) in (0..).zip(&steps) {
+            let from = if index == 12 { 64_000 } else { index * 5000 };
+            assert_eq!((step.from, step.until), (from, index * 5000 + 5000), "{step:?}");
+        }
+    }
+
+    /// Of a hundred hours a few hundred steps are left, none of them early, and the highest among them.
+    #[test]
+    fn long_runs_are_thinned() {
+        let hour_ms = 3_600_000;
+        let fault_ms = 50 * hour_ms + 1000;
+        let cuts = Cuts::new(&[fault(fault_ms, fault_ms + 1000)], 100 * hour_ms);
+        let rows = 100 * hour_ms / 5000;
+        let high = fault_ms / 5000;
+        let steps =
+            cuts.steps((0..rows).map(|row| (row * 5000, row * 5000 + 5000, if row == high { 9.0 } else { 1.0 })));
+        assert!(steps.len() as u64 <= POINTS + 1, "{}", steps.len());
+        let highest = steps.iter().find(|step| step.value > 8.0).unwrap();
+        assert!(highest.from >= high * 5000, "{highest:?}");
+        assert!(steps.windows(2).all(|two| two[0].until <= two[1].from && two[0].from < two[0].until), "{steps:?}");
+    }
+
+    /// Faults without end do not turn steps into dots: only where the first of them begins is one cut.
+    #[test]
+    fn many_faults_are_one() {
+        let many: Vec<_> = (0..2000).map(|number| fault(7000 + number * 70, 7050 + number * 70)).collect();
+        let cuts = Cuts::new(&many, 160_000);
+        let steps = cuts.steps((0..32_u64).map(|index| (index * 5000, index * 5000 + 5000, 1.0)));
+        let cut: Vec<u64> = steps.iter().map(|step| step.from).filter(|from| from % 5000 > 0).collect();
+        assert_eq!(cut, [7000]);
+    }
+
+    /// Where nothing was counted nothing is drawn.
+    #[test]
+    fn a_pause_stays_one() {
+        let cuts = Cuts::new(&[], 160_000);
+        let steps = cuts.steps([(0, 5000, 1.0), (60_000, 65_000, 2.0)].into_iter());
+        assert_eq!(steps[0], Step { from: 0, until: 5000, value: 1.0 });
+    }
+}
