@@ -49,6 +49,8 @@ exits() {
   local what=$1 wanted=$2 code=0
   shift 2
   curl --silent --max-time 20 --output /dev/null --cacert "$certs/ca.crt" "$@" || code=$?
+  # With TLS 1.3 a refusal comes after the handshake: curl meets it while it still sends (55) or when it reads (56).
+  [ "$wanted" != 56 ] || [ "$code" != 55 ] || code=56
   check "$what" "curl exit $wanted" "curl exit $code"
 }
 
@@ -76,7 +78,7 @@ check 'bad JSON' 400 "$(put client '{' "$replicas")"
 check 'an unknown field' 400 "$(put client '{"replicaCount": 1, "force": true}' "$replicas")"
 check 'a negative count' 422 "$(put client '{"replicaCount": -1}' "$replicas")"
 check 'a count that is too large' 422 "$(put client '{"replicaCount": 2147483648}' "$replicas")"
-check 'another media type' 415 "$(put client '{"replicaCount": 1}' --header 'content-type: text/plain' "$replicas")"
+check 'another media type' 415 "$(as client --request PUT --header 'content-type: text/plain' --data '{"replicaCount": 1}' "$replicas")"
 check 'another method' 405 "$(as client --request DELETE "$replicas")"
 check 'a body that is too large' 413 "$(put client "{\"replicaCount\": 1, \"x\": \"$(printf 'x%.0s' $(seq 9000))\"}" "$replicas")"
 exits 'no certificate' 56 --tlsv1.3 "$replicas"

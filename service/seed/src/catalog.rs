@@ -181,7 +181,7 @@ mod tests {
         let text = sample().to_text();
         let refusal = |from: &str, to: &str| Catalog::parse(&text.replacen(from, to, 1)).unwrap_err().to_string();
         assert_eq!(refusal("catalog 1", "catalog 2"), "catalog: line 1: not a catalog");
-        assert_eq!(refusal(" 1 application", " x application"), "catalog: line 2: not a number");
+        assert_eq!(refusal(" 1 application", " x application"), "catalog: line 3: not a number");
         assert_eq!(refusal("application/", "application "), "catalog: line 2: not a line of a catalog");
         assert_eq!(refusal("application/", "a\"b/"), "catalog: line 2: not a media type");
         assert_eq!(refusal("library/nginx", "../etc"), "catalog: line 5: not a line of a catalog");

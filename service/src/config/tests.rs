@@ -145,6 +145,7 @@ fn the_example_says_the_defaults() {
     let path = Path::new("/etc/service.yaml");
     let example = Config::parse(include_str!("../../example.yaml"), path).unwrap();
     let needed = "admission: {listen: \"0.0.0.0:8443\", certificate: tls.crt, key: tls.key}\n\
+                  replicas: {listen: \"0.0.0.0:8444\", certificate: replicas.crt, key: replicas.key, clientCA: [clients-ca.crt]}\n\
                   health: {listen: \"0.0.0.0:9090\"}\n";
     assert_eq!(format!("{example:?}"), format!("{:?}", Config::parse(needed, path).unwrap()));
 }
@@ -157,8 +158,8 @@ fn an_unknown_key_is_refused_with_place_and_nearest_key() {
     );
     assert_eq!(
         refused("zebra: 1\n"),
-        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are admission, health, resolve, validators, policy, \
-         kubernetes, watch, reconcile, log, shutdown"
+        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are version, admission, replicas, health, resolve, \
+         validators, policy, kubernetes, watch, reconcile, log, shutdown"
     );
 }
 

@@ -107,7 +107,7 @@ events! {
     /// Authorities of a registry were replaced.
     AUTHORITIES_REPLACED = "registry.authorities-replaced" ["file", "registry"],
     /// They were not.
-    AUTHORITIES_KEPT = "registry.authorities-not-replaced" ["file", "registry", "what"],
+    AUTHORITIES_KEPT = "registry.authorities-kept" ["file", "registry", "what"],
     /// The docker configuration was replaced.
     DOCKER_REPLACED = "registry.docker-replaced" ["file"],
     /// It was not.

@@ -117,7 +117,7 @@ async fn bodies_and_heads_have_limits_and_deadlines() {
     assert!(said(&mut stream).await.starts_with("HTTP/1.1 408 "));
     assert!(begun.elapsed() < Duration::from_secs(5));
     let mut stream = raw(&world).await;
-    let _ = stream.write_all(head(&format!("x: {}", "y".repeat(40_000))).as_bytes()).await;
+    let _ = stream.write_all(head(&format!("x: {}", "y".repeat(200_000))).as_bytes()).await;
     let answer = said(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     let mut stream = raw(&world).await;

@@ -157,7 +157,7 @@ async fn r18_nothing_is_told_without_tls() {
 /// Every kind of certificate, good and bad, with the reason that is counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r40_a_matrix_of_certificates() {
-    let world = World::start(", maxCertificateLifetime: 500h").await.listed().await;
+    let world = World::start("").await;
     world.app.stop().await;
     let World { api, folder, .. } = world;
     // Shorter ones for those that are to be good.

@@ -26,6 +26,10 @@ use crate::support::{PATIENCE, kubeconfig, until};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
+/// For who calls without a pause: nobody is too quick.
+pub const UNHURRIED: &str =
+    ", rate: {client: {perSecond: 1000000, burst: 1000000}, all: {perSecond: 1000000, burst: 1000000}}";
+
 /// The section `replicas` with certificates of `certs dev`, ended by `more`.
 pub fn section(more: &str) -> String {
     format!(

@@ -287,7 +287,10 @@ fn events(world: &Arc<Mutex<World>>, moved: &watch::Sender<u64>, from: u64, loss
     let chunks = stream::unfold(state, move |(world, mut moved, mut from, mut ready)| async move {
         while ready.is_empty() {
             moved.borrow_and_update();
-            let (lag, is_down) = (world.lock().lag, world.lock().is_down);
+            let (lag, is_down) = {
+                let world = world.lock();
+                (world.lag, world.is_down)
+            };
             if is_down {
                 return None;
             }
