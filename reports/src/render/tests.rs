@@ -246,6 +246,16 @@ fn every_example_has_its_reports() {
         let page = fs::read_to_string(dir.join("report.html")).unwrap();
         assert!(page.trim_end().ends_with("</html>"), "{name}: the page is cut off");
     }
+    let of = |name: &str| Record::open(&dir.join(name)).map(|record| (judge(&record), record)).unwrap();
+    let ((good, clean), (bad, failing)) = (of("clean"), of("failing"));
+    let both = diff_html(&clean, &failing, &crate::diff::diff((&clean, &good), (&failing, &bad))).unwrap();
+    fs::write(dir.join("diff.html"), both).unwrap();
+    for (name, times) in [("same", 1.0), ("worse", 1.3)] {
+        use crate::gate::simulation::{BUSY, record};
+        let gate = record(3, 10, BUSY, times);
+        fs::write(dir.join(format!("gate-{name}.html")), gate_html(&gate, &crate::gate::judge(&gate)).unwrap())
+            .unwrap();
+    }
 }
 
 /// Where one looks first stands why, with a count, and below each anomaly the history of its object.
@@ -370,8 +380,10 @@ fn all_faults_are_bands_and_their_hits_are_marks() {
     let page = html(&record, &judgement).unwrap();
     let bands = page.split("id=\"bands\" d=\"").nth(1).unwrap().split('"').next().unwrap();
     assert_eq!(bands, "M0 0h100v100h-100z", "they are so near to each other that they are one band");
-    assert!(page.matches("class=\"fault\"").count() <= 200);
-    assert!((50..=241).contains(&page.matches("class=\"hit\"").count()), "several hits in one place are one mark");
+    // Below the picture of the verdict, and once more above all charts.
+    assert!(page.matches("class=\"fault\"").count() <= 2 * 200);
+    let hits = page.matches("class=\"hit\"").count() / 2;
+    assert!((50..=241).contains(&hits), "several hits in one place are one mark: {hits}");
     assert!(page.contains("2,000 of them had an effect"), "planned and happened");
 }
 
