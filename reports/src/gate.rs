@@ -13,6 +13,7 @@
 
 pub mod certificate;
 pub mod decide;
+pub mod junit;
 pub mod metric;
 pub mod order;
 pub mod pairs;

@@ -15,7 +15,7 @@ mod synthetic;
 pub use plants::{CANARY, Expected, PLANTS, Plant};
 pub use play::{Choice, Error, estimate, play, rows};
 pub use render::{html, markdown, plain};
-pub use result::{Calibration, Expectation, Judge, Play, Row, SCHEMA, Share, State};
+pub use result::{Alarms, Calibration, Expectation, Found, Gated, Judge, Play, Row, SCHEMA, Share, State};
 
 /// The names of the pages.
 const PAGES: [&str; 3] = ["calibration.json", "calibration.md", "calibration.html"];

@@ -5,16 +5,18 @@
 //! that of `reports::gate`, from the record alone.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use loadgen::admission::Load;
+use anyhow::{Context, Result, bail, ensure};
+use loadgen::admission::{Config, Load};
 use reports::gate::order::BLOCK;
-use reports::gate::record::{Build, Line, SCHEMA};
+use reports::gate::record::{Build, Line, SCHEMA, Shortened};
 use reports::gate::{Header, Judgement, Side, judge, wants_confirmation};
 use units::Rate;
 
 use self::book::Book;
+use self::plan::{Besides, Plan};
+use self::work::Work;
 use crate::run::{Options, Stand};
 use crate::scenario::{Source, SubjectKind};
 use crate::signals::Signals;
@@ -24,7 +26,9 @@ mod callgrind;
 mod counts;
 pub(crate) mod init;
 mod perf;
+mod plan;
 mod slice;
+mod work;
 
 pub(crate) use book::{again, conclude, open};
 
@@ -32,10 +36,13 @@ pub(crate) use book::{again, conclude, open};
 const SHARE_OF_SATURATION: f64 = 0.5;
 /// How long each build is filled to find what it can take. It warms both up as well.
 const FILLING: Duration = Duration::from_millis(1500);
-/// Connections of that.
+/// How long each watches, likewise.
+const WATCHING: Duration = Duration::from_millis(500);
+/// Connections of the filling.
 const CONNECTIONS: usize = 8;
-/// A slice of fewer requests has no median worth comparing.
-const REQUESTS_LEAST: f64 = 200.0;
+/// How long a pass that counts is.
+const PASS: Duration = Duration::from_millis(1500);
+const QUICK_PASS: Duration = Duration::from_millis(300);
 
 /// What is compared, and how thoroughly.
 pub(crate) struct Choice {
@@ -43,11 +50,15 @@ pub(crate) struct Choice {
     pub(crate) source: Source,
     pub(crate) a: Contestant,
     pub(crate) b: Contestant,
-    /// Blocks of four slices a session.
-    pub(crate) blocks: u32,
+    /// Blocks of four slices a session, and whether a person named them.
+    pub(crate) blocks: (u32, bool),
+    /// It may take so long, both sessions together.
+    pub(crate) limit: Duration,
+    /// For a pull request: passes that count are shorter.
+    pub(crate) quick: bool,
     /// The folder of the record and the pages.
     pub(crate) out: PathBuf,
-    /// Count instructions by callgrind where the processor does not tell: a minute more.
+    /// Count instructions by callgrind where the processor does not tell.
     pub(crate) callgrind: bool,
     pub(crate) quiet: bool,
     /// The command that plays it again.
@@ -63,30 +74,28 @@ pub(crate) struct Contestant {
     pub(crate) plant: Option<String>,
 }
 
-/// How long the parts of a slice take.
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    settle: Duration,
-    slice: Duration,
-    rest: Duration,
-}
-
 /// What every session of a gate shares.
 struct Gate<'a> {
     choice: &'a Choice,
     /// The load of a slice.
-    config: loadgen::admission::Config,
-    times: Times,
+    work: Work,
+    plan: Plan,
     signals: &'a mut Signals,
 }
 
 /// Plays the gate and returns its judgement. An error means that nothing was compared.
 pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     let mut signals = Signals::listen().context("failed to listen for Ctrl-C")?;
-    crate::load::descriptors::provide(choice.admission()?)?;
+    let work = Work::of(&choice.source)?;
+    let (wanted, named) = choice.blocks;
+    let plan = Plan::fit(&work, choice.besides(), wanted, named, choice.limit)?;
+    if let Some(reviews) = &work.reviews {
+        crate::load::descriptors::provide(reviews)?;
+    }
+    choice.say(&plan.told(wanted));
     let (first, second) = (choice.options(1)?, choice.options(2)?);
     let mut stands = stands(&first, &mut signals).await?;
-    let begun = begin(choice, &stands, &mut signals).await;
+    let begun = begin(choice, (work, plan), &stands, &mut signals).await;
     let (mut gate, mut book) = match begun {
         Ok(begun) => begun,
         Err(error) => {
@@ -132,24 +141,21 @@ async fn down(stands: [Stand<'_>; 2]) {
     }
 }
 
-/// Finds what both can take, and begins the record.
-async fn begin<'a>(choice: &'a Choice, stands: &[Stand<'_>; 2], signals: &'a mut Signals) -> Result<(Gate<'a>, Book)> {
-    let mut config = choice.admission()?.clone();
+/// Warms both up, finds what they can take, and begins the record.
+async fn begin<'a>(
+    choice: &'a Choice,
+    (work, plan): (Work, Plan),
+    stands: &[Stand<'_>; 2],
+    signals: &'a mut Signals,
+) -> Result<(Gate<'a>, Book)> {
     let saturation = tokio::select! {
-        found = saturation(stands, &config) => found?,
+        found = warm(stands, &work) => found?,
         signal = signals.next() => bail!("{signal} before anything was compared"),
     };
-    let (wanted, most) = (config.rate.as_per_second(), saturation[0].min(saturation[1]) * SHARE_OF_SATURATION);
-    let rate = wanted.min(most).floor();
-    let times = choice.times();
-    if rate * times.slice.as_secs_f64() < REQUESTS_LEAST {
-        bail!(
-            "a slice would have fewer than {REQUESTS_LEAST} requests: the slower build can take {:.0}/s, and half of that is the most; make \
-             `phases.steady` of the scenario longer, or play it on a quieter machine",
-            saturation[0].min(saturation[1])
-        );
-    }
-    config.rate = Rate::per_second(rate);
+    let wanted = work.reviews.as_ref().map_or(0.0, |config| config.rate.as_per_second());
+    let slower = saturation.map_or(0.0, |[a, b]| a.min(b));
+    let rate = wanted.min(slower * SHARE_OF_SATURATION).floor();
+    let work = work.at(rate, slower)?;
     let [a, b] = stands;
     let build =
         |contestant: &Contestant, stand: &Stand<'_>| Build { command: contestant.told(), digest: stand.digest.clone() };
@@ -161,10 +167,11 @@ async fn begin<'a>(choice: &'a Choice, stands: &[Stand<'_>; 2], signals: &'a mut
         b: build(&choice.b, b),
         seed: choice.source.scenario.seed,
         rate,
-        saturation: Some(saturation),
-        blocks: choice.blocks,
-        slice_ms: crate::clock::millis(times.slice),
-        settle_ms: crate::clock::millis(times.settle),
+        events: work.churn.map_or(0.0, |(_, rate)| rate),
+        saturation,
+        blocks: plan.blocks,
+        slice_ms: crate::clock::millis(work.times.slice),
+        settle_ms: crate::clock::millis(work.times.settle),
         longhaul: env!("CARGO_PKG_VERSION").to_owned(),
         processors: std::thread::available_parallelism().map_or(1, usize::from),
         repeat: choice.repeat.clone(),
@@ -177,17 +184,35 @@ async fn begin<'a>(choice: &'a Choice, stands: &[Stand<'_>; 2], signals: &'a mut
         choice.say(&note);
         book.write(&Line::Note(note))?;
     }
-    Ok((Gate { choice, config, times, signals }, book))
+    if plan.blocks < choice.blocks.0 {
+        book.write(&Line::Note(plan.told(choice.blocks.0)))?;
+    }
+    if work.churn.is_some() && choice.source.scenario.sees() == reports::record::Sees::NOTHING {
+        let note = "lag of events, and whether they were missed: not measured: needs a `witness` in `subject`";
+        book.write(&Line::Note(note.to_owned()))?;
+    }
+    Ok((Gate { choice, work, plan, signals }, book))
+}
+
+/// Warms both up. What each can take of reviews is found by that; none where they are sent none.
+async fn warm(stands: &[Stand<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
+    for stand in stands {
+        stand.events(work.events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
+    }
+    match &work.reviews {
+        Some(config) => saturation(stands, config).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// What each build can take, in valid answers a second.
-async fn saturation(stands: &[Stand<'_>; 2], config: &loadgen::admission::Config) -> Result<[f64; 2]> {
+async fn saturation(stands: &[Stand<'_>; 2], config: &Config) -> Result<[f64; 2]> {
     let mut found = [0.0; 2];
     for (stand, found) in stands.iter().zip(&mut found) {
         let mut filling = config.clone();
         filling.rate = Rate::per_second(loadgen::admission::HIGHEST_RATE);
         let plan = stand.plan(&filling, FILLING_SEED, FILLING)?;
-        let load = Load::saturate(plan, stand.target(), CONNECTIONS).context("failed to start the load")?;
+        let load = Load::saturate(plan, stand.target()?, CONNECTIONS).context("failed to start the load")?;
         tokio::time::sleep(FILLING).await;
         let interval = load.stop(slice::DRAIN).await;
         *found = (interval.counts.allowed + interval.counts.denied) as f64 / FILLING.as_secs_f64();
@@ -201,17 +226,17 @@ async fn saturation(stands: &[Stand<'_>; 2], config: &loadgen::admission::Config
     Ok(found)
 }
 
-/// The reviews that fill are the same in every gate.
+/// What warms up is the same in every gate.
 const FILLING_SEED: u64 = 1;
 
 impl Gate<'_> {
     /// The second session, after its processes were warmed up as those of the first were.
     async fn again(&mut self, options: &[Options; 2], stands: &mut [Stand<'_>; 2], book: &mut Book) -> Result<bool> {
-        saturation(stands, &self.config).await?;
+        warm(stands, &self.work).await?;
         self.session(2, options, stands, book).await
     }
 
-    /// Alternates slices. False where it ended early, which the record tells.
+    /// Counts, and alternates slices. False where it ended early, which the record tells.
     async fn session(
         &mut self,
         number: u32,
@@ -219,9 +244,11 @@ impl Gate<'_> {
         stands: &mut [Stand<'_>; 2],
         book: &mut Book,
     ) -> Result<bool> {
+        let began = Instant::now();
         let seed = self.choice.source.scenario.seed;
-        let Self { choice, config, signals, .. } = self;
-        let pass = counts::Pass { session: number, seed, folder: &choice.out, config, callgrind: choice.callgrind };
+        let Self { choice, work, signals, .. } = self;
+        let besides = choice.besides();
+        let pass = counts::Pass { session: number, seed, folder: &choice.out, work, besides };
         tokio::select! {
             counted = pass.count(options, stands, book) => counted?,
             signal = signals.next() => {
@@ -229,9 +256,12 @@ impl Gate<'_> {
                 return Ok(false);
             }
         }
-        let sides = reports::gate::order::order(seed, number, self.choice.blocks);
+        let sides = reports::gate::order::order(seed, number, self.plan.blocks);
         let all = sides.len();
         for (index, side) in (0_u32..).zip(sides) {
+            if index % BLOCK == 0 && self.is_over(number, index / BLOCK, began, book)? {
+                break;
+            }
             let place = slice::Place {
                 session: number,
                 block: index / BLOCK,
@@ -241,7 +271,7 @@ impl Gate<'_> {
             };
             let stand = &mut stands[usize::from(side == Side::B)];
             let played = tokio::select! {
-                played = slice::play(stand, &self.config, self.times, place) => played?,
+                played = slice::play(stand, &self.work, place) => played,
                 signal = self.signals.next() => {
                     book.write(&Line::Note(format!("{signal} ended it early")))?;
                     return Ok(false);
@@ -251,24 +281,29 @@ impl Gate<'_> {
                 book.write(&Line::Note(format!("{} exited under load: {how}", side.letter())))?;
                 return Ok(false);
             }
+            let played = played?;
             self.choice.say(&slice::told(&played, index as usize + 1, all));
             book.write(&Line::Slice(Box::new(played)))?;
         }
         Ok(true)
     }
+
+    /// Whether the time of a session is up before this block. Then the record says how many there were.
+    fn is_over(&self, session: u32, blocks: u32, began: Instant, book: &mut Book) -> Result<bool> {
+        if blocks < plan::BLOCKS_LEAST || self.plan.has_room(blocks, began.elapsed()) {
+            return Ok(false);
+        }
+        self.choice.say("the time is up: this session ends here, with fewer blocks");
+        book.write(&Line::Shortened(Shortened { session, blocks }))?;
+        Ok(true)
+    }
 }
 
 impl Choice {
-    fn admission(&self) -> Result<&loadgen::admission::Config> {
-        let admission = self.source.scenario.admission.as_ref();
-        admission.filter(|config| config.rate.as_per_second() > 0.0).with_context(|| {
-            format!("{}: a gate needs `admission` with a `rate`, without `shape` and `replay`", self.source.origin)
-        })
-    }
-
-    fn times(&self) -> Times {
-        let phases = self.source.scenario.phases;
-        Times { settle: phases.warm_up.0, slice: phases.steady.0, rest: phases.drain.0 }
+    /// What a session does besides its slices.
+    fn besides(&self) -> Besides {
+        let (pass, callgrind) = if self.quick { (QUICK_PASS, callgrind::QUICK) } else { (PASS, callgrind::THOROUGH) };
+        Besides { warm: [FILLING, WATCHING], pass, callgrind: self.callgrind.then_some(callgrind) }
     }
 
     /// How both are started in a session.
@@ -296,6 +331,7 @@ impl Choice {
                 keep_events: false,
                 quiet: true,
                 left_out: None,
+                counts_bytes: true,
                 repeat: self.repeat.clone(),
                 window: crate::run::Addresses::default(),
             })
@@ -311,12 +347,11 @@ impl Choice {
 }
 
 impl Contestant {
-    /// The program and its arguments.
+    /// The program and its arguments, as a shell would split them.
     fn words(&self) -> Result<Vec<String>> {
-        let words: Vec<String> = self.command.split_whitespace().map(str::to_owned).collect();
-        if words.is_empty() {
-            bail!("--a and --b: a command is missing");
-        }
+        let words = shlex::split(&self.command)
+            .with_context(|| format!("--a and --b: `{}` has a quotation mark that is not closed", self.command))?;
+        ensure!(!words.is_empty(), "--a and --b: a command is missing");
         Ok(words)
     }
 
@@ -324,5 +359,19 @@ impl Contestant {
     fn told(&self) -> String {
         let plant = self.plant.as_ref().map(|plant| format!(" (planted: {plant})")).unwrap_or_default();
         format!("{}{plant}", self.command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_split_as_a_shell_does() {
+        let words = |command: &str| Contestant { command: command.to_owned(), plant: None }.words();
+        assert_eq!(words("node old/index.js --flag").unwrap(), ["node", "old/index.js", "--flag"]);
+        assert_eq!(words(r#"'my builds/a' --name "it's b" c\ d"#).unwrap(), ["my builds/a", "--name", "it's b", "c d"]);
+        assert!(words("'open").unwrap_err().to_string().contains("not closed"));
+        assert!(words("  ").unwrap_err().to_string().contains("a command is missing"));
     }
 }

@@ -122,6 +122,7 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
         keep_events: true,
         quiet: play.quiet,
         left_out: None,
+        counts_bytes: false,
     };
     let scenario = options.source.scenario.clone();
     let directory = Box::pin(run::record(options)).await?;

@@ -18,6 +18,7 @@ mod account;
 mod attach;
 mod calls;
 mod canary;
+mod claims;
 mod conductor;
 mod crashes;
 mod drift;
@@ -54,7 +55,7 @@ pub(crate) use endpoint::Endpoint;
 pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
-pub(crate) use stand::{Events, Stand};
+pub(crate) use stand::{Events, Stand, While};
 pub(crate) use window::{Addresses, address};
 
 /// What to run, and how.
@@ -72,6 +73,8 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// What of the scenario this run leaves out, and why.
     pub(crate) left_out: Option<String>,
+    /// Whether what the subject and the control plane say to each other is counted, which costs a proxy between them.
+    pub(crate) counts_bytes: bool,
     /// The command that repeats this run.
     pub(crate) repeat: String,
     /// Where to look on while it runs.

@@ -27,7 +27,7 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     let a = if Path::new(&arguments.baseline).is_file() {
         std::path::absolute(&arguments.baseline)?
     } else {
-        baseline(&arguments.baseline)?
+        baseline(&cargo::root(), &cargo::target().join("gate"), &arguments.baseline)?
     };
     cargo::run(cargo::cargo().args(BUILD))?;
     let b = cargo::target().join("release").join(PROGRAM);
@@ -35,10 +35,9 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     soak::longhaul(&[vec!["gate".to_owned()], sides.to_vec(), arguments.arguments.clone()].concat())
 }
 
-/// The service of a revision. What was built of it once is taken again.
-fn baseline(reference: &str) -> Result<PathBuf> {
-    let commit = commit(reference)?;
-    let folder = cargo::target().join("gate");
+/// The service of a revision of the repository at `root`, built and kept in `folder`. What was built of it once is taken again.
+fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
+    let commit = commit(root, reference)?;
     let program = folder.join("programs").join(&commit).join(PROGRAM);
     if program.is_file() {
         return Ok(program);
@@ -46,28 +45,28 @@ fn baseline(reference: &str) -> Result<PathBuf> {
     let tree = folder.join("trees").join(&commit);
     if !tree.join("Cargo.toml").is_file() {
         let mut add = Command::new("git");
-        add.current_dir(cargo::root()).args(["worktree", "add", "--force", "--detach"]).arg(&tree).arg(&commit);
+        add.current_dir(root).args(["worktree", "add", "--force", "--detach"]).arg(&tree).arg(&commit);
         cargo::run(&mut add)?;
     }
     // One folder for all revisions: most of what they stand on is the same.
     let target = folder.join("target");
     let built = cargo::run(cargo::cargo().current_dir(&tree).env("CARGO_TARGET_DIR", &target).args(BUILD));
     let mut remove = Command::new("git");
-    remove.current_dir(cargo::root()).args(["worktree", "remove", "--force"]).arg(&tree);
+    remove.current_dir(root).args(["worktree", "remove", "--force"]).arg(&tree);
     // A tree that stays is only in the way of the next one of the same revision, and is taken again there.
     let _ = remove.status();
     built?;
-    std::fs::create_dir_all(program.parent().unwrap_or(&folder))?;
+    std::fs::create_dir_all(program.parent().unwrap_or(folder))?;
     let from = target.join("release").join(PROGRAM);
     std::fs::copy(&from, &program).with_context(|| format!("failed to keep {}", from.display()))?;
     Ok(program)
 }
 
 /// The commit that a reference names.
-fn commit(reference: &str) -> Result<String> {
+fn commit(root: &Path, reference: &str) -> Result<String> {
     ensure!(!reference.starts_with('-'), "--baseline {reference}: write a revision of git or the path of a program");
     let mut parse = Command::new("git");
-    parse.current_dir(cargo::root()).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+    parse.current_dir(root).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     let output = parse.arg(format!("{reference}^{{commit}}")).output().context("failed to start git")?;
     let commit = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if !output.status.success() || commit.is_empty() {
@@ -88,8 +87,57 @@ mod tests {
             println!("skipped: needs git");
             return;
         }
-        let error = commit("no-such-branch-anywhere").unwrap_err().to_string();
+        let error = commit(&cargo::root(), "no-such-branch-anywhere").unwrap_err().to_string();
         assert!(error.contains("no such revision of git"), "{error}");
-        assert!(commit("--upload-pack=x").is_err());
+        assert!(commit(&cargo::root(), "--upload-pack=x").is_err());
+    }
+
+    /// A repository with a package of the service's name, small enough to be built here: what a tag names is built from that tag, in a tree
+    /// that is gone afterwards, and once.
+    #[test]
+    fn a_revision_is_built_from_its_own_tree_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, kept) = (folder.path().join("repository"), folder.path().join("target/gate"));
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        let manifest = format!(
+            "[workspace]\n[package]\nname = \"service\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[[bin]]\nname = \"{PROGRAM}\"\npath = \
+             \"src/main.rs\"\n"
+        );
+        std::fs::write(root.join("Cargo.toml"), manifest).unwrap();
+        let write = |says: &str| {
+            std::fs::write(root.join("src/main.rs"), format!("fn main() {{ println!(\"{says}\"); }}\n")).unwrap();
+        };
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.current_dir(&root).args([
+                "-c",
+                "user.name=x",
+                "-c",
+                "user.email=x@localhost",
+                "-c",
+                "commit.gpgsign=false",
+            ]);
+            let output = git.args(arguments).output().ok()?;
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        write("old");
+        if git(&["init", "--quiet", "."]).is_none() {
+            println!("skipped: needs git");
+            return;
+        }
+        git(&["add", "."]).unwrap();
+        git(&["commit", "--quiet", "--message", "old"]).unwrap();
+        git(&["tag", "v1"]).unwrap();
+        write("new");
+        let program = baseline(&root, &kept, "v1").unwrap();
+        let says = || String::from_utf8(Command::new(&program).output().unwrap().stdout).unwrap();
+        assert_eq!(says(), "old\n");
+        assert_eq!(git(&["worktree", "list"]).unwrap().lines().count(), 1, "the tree of the tag is gone");
+        assert_eq!(std::fs::read_to_string(root.join("src/main.rs")).unwrap().matches("new").count(), 1);
+        // What was built once is not built again: nothing could be, without its source.
+        std::fs::write(&program, "#!/bin/sh\necho kept\n").unwrap();
+        assert_eq!(baseline(&root, &kept, "v1").unwrap(), program);
+        assert_eq!(says(), "kept\n");
     }
 }

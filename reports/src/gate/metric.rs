@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::record::Header;
 use crate::words;
 
 /// What is compared. The order is that of the page.
@@ -13,16 +14,26 @@ use crate::words;
 pub enum Metric {
     /// Requests without a valid and right answer, as a share.
     Failures,
+    /// Versions of objects that were missed, or seen late or in a wrong order, as a share.
+    EventFailures,
     /// Instructions a request.
     Instructions,
+    /// Instructions an event.
+    InstructionsPerEvent,
     /// Allocations a request.
     Allocations,
+    /// Allocations an event.
+    AllocationsPerEvent,
     /// System calls a request.
     Syscalls,
+    /// System calls an event.
+    SyscallsPerEvent,
     /// Calls of read and write on files and pipes a request.
     FileCalls,
     /// Bytes in the body of an answer.
     AnswerBytes,
+    /// Bytes between the subject and the control plane an event, both ways.
+    BytesPerEvent,
     /// CPU time a request.
     CpuPerRequest,
     /// CPU time an event.
@@ -37,6 +48,19 @@ pub enum Metric {
     Memory,
     /// Anonymous memory that a slice leaves behind, a request.
     GrowthPerRequest,
+    /// Anonymous memory that a slice leaves behind, an object that was made in it.
+    GrowthPerObject,
+}
+
+/// What a metric is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Reviews that are sent to a webhook.
+    Reviews,
+    /// Changes that a controller watches.
+    Events,
+    /// The process, whatever it does.
+    Either,
 }
 
 /// In which unit a metric is told.
@@ -93,7 +117,9 @@ pub struct Rule {
     pub scale: Scale,
     /// The kind.
     pub kind: Kind,
-    /// Whether the gate cannot pass while this is undecided. Of the others only what is worse counts.
+    /// What it is about.
+    pub load: Load,
+    /// Whether a gate with this load cannot pass while this is undecided: see [`Rule::leads_in`].
     pub leads: bool,
 }
 
@@ -106,32 +132,74 @@ const COUNT_LIMIT: f64 = 0.02;
 /// How often a process goes to sleep between two requests depends on when they come, and each time is a call.
 const SYSCALLS_LIMIT: f64 = 0.05;
 
+/// How many events come in one read depends on when they come, and each read costs.
+const EVENT_COUNT_LIMIT: f64 = 0.05;
+const EVENT_SYSCALLS_LIMIT: f64 = 0.10;
+
+const fn rule(metric: Metric, name: &'static str, unit: Unit, kind: Kind, scale: Scale) -> Rule {
+    Rule { metric, name, unit, scale, kind, load: Load::Reviews, leads: false }
+}
+
 const fn ratio(metric: Metric, name: &'static str, unit: Unit, kind: Kind, (limit, floor): (f64, f64)) -> Rule {
-    Rule { metric, name, unit, scale: Scale::Ratio { limit, floor }, kind, leads: false }
+    rule(metric, name, unit, kind, Scale::Ratio { limit, floor })
 }
 
 const fn difference(metric: Metric, name: &'static str, unit: Unit, kind: Kind, limit: f64) -> Rule {
-    Rule { metric, name, unit, scale: Scale::Difference { limit }, kind, leads: false }
+    rule(metric, name, unit, kind, Scale::Difference { limit })
+}
+
+/// One that a gate cannot pass without.
+const fn leads(rule: Rule) -> Rule {
+    Rule { leads: true, ..rule }
+}
+
+/// One of events.
+const fn events(rule: Rule) -> Rule {
+    Rule { load: Load::Events, ..rule }
 }
 
 /// Every metric, in the order of the page.
 pub const RULES: &[Rule] = &[
-    Rule { leads: true, ..difference(Metric::Failures, "requests that failed", Unit::Share, Kind::Count, 0.001) },
+    leads(difference(Metric::Failures, "requests that failed", Unit::Share, Kind::Count, 0.001)),
+    leads(events(difference(Metric::EventFailures, "events missed or late", Unit::Share, Kind::Count, 0.001))),
     ratio(Metric::Instructions, "instructions a request", Unit::Count, Kind::Count, (COUNT_LIMIT, 100.0)),
+    events(ratio(
+        Metric::InstructionsPerEvent,
+        "instructions an event",
+        Unit::Count,
+        Kind::Count,
+        (EVENT_COUNT_LIMIT, 1000.0),
+    )),
     ratio(Metric::Allocations, "allocations a request", Unit::Count, Kind::Count, (COUNT_LIMIT, 0.5)),
+    events(ratio(
+        Metric::AllocationsPerEvent,
+        "allocations an event",
+        Unit::Count,
+        Kind::Count,
+        (EVENT_COUNT_LIMIT, 0.5),
+    )),
     ratio(Metric::Syscalls, "system calls a request", Unit::Count, Kind::Count, (SYSCALLS_LIMIT, 0.5)),
+    events(ratio(
+        Metric::SyscallsPerEvent,
+        "system calls an event",
+        Unit::Count,
+        Kind::Count,
+        (EVENT_SYSCALLS_LIMIT, 0.5),
+    )),
     difference(Metric::FileCalls, "calls of read and write a request", Unit::Count, Kind::Count, 0.5),
     ratio(Metric::AnswerBytes, "bytes an answer", Unit::Bytes, Kind::Count, (COUNT_LIMIT, 32.0)),
-    Rule {
-        leads: true,
-        ..ratio(Metric::CpuPerRequest, "CPU time a request", Unit::Micros, Kind::Count, (CPU_LIMIT, 2.0))
-    },
-    ratio(Metric::CpuPerEvent, "CPU time an event", Unit::Micros, Kind::Count, (0.05, 5.0)),
-    Rule { leads: true, ..ratio(Metric::P50, "response time p50", Unit::Micros, Kind::Time, (0.05, 50.0)) },
+    events(ratio(Metric::BytesPerEvent, "bytes an event", Unit::Bytes, Kind::Count, (EVENT_COUNT_LIMIT, 64.0))),
+    leads(ratio(Metric::CpuPerRequest, "CPU time a request", Unit::Micros, Kind::Count, (CPU_LIMIT, 2.0))),
+    leads(events(ratio(Metric::CpuPerEvent, "CPU time an event", Unit::Micros, Kind::Count, (0.05, 5.0)))),
+    leads(ratio(Metric::P50, "response time p50", Unit::Micros, Kind::Time, (0.05, 50.0))),
     ratio(Metric::P99, "response time p99", Unit::Micros, Kind::Time, (0.10, 500.0)),
-    ratio(Metric::Lag, "lag of events p50", Unit::Micros, Kind::Time, (0.10, 500.0)),
-    ratio(Metric::Memory, "memory at rest", Unit::Bytes, Kind::Memory, (0.10, 2_097_152.0)),
+    leads(events(ratio(Metric::Lag, "lag of events p50", Unit::Micros, Kind::Time, (0.10, 500.0)))),
+    Rule {
+        load: Load::Either,
+        ..ratio(Metric::Memory, "memory at rest", Unit::Bytes, Kind::Memory, (0.10, 2_097_152.0))
+    },
     difference(Metric::GrowthPerRequest, "memory kept a request", Unit::Bytes, Kind::Memory, 256.0),
+    events(difference(Metric::GrowthPerObject, "memory kept an object", Unit::Bytes, Kind::Memory, 256.0)),
 ];
 
 impl Metric {
@@ -139,11 +207,16 @@ impl Metric {
     pub fn key(self) -> &'static str {
         match self {
             Self::Failures => "failures",
+            Self::EventFailures => "eventFailures",
             Self::Instructions => "instructions",
+            Self::InstructionsPerEvent => "instructionsPerEvent",
             Self::Allocations => "allocations",
+            Self::AllocationsPerEvent => "allocationsPerEvent",
             Self::Syscalls => "syscalls",
+            Self::SyscallsPerEvent => "syscallsPerEvent",
             Self::FileCalls => "fileCalls",
             Self::AnswerBytes => "answerBytes",
+            Self::BytesPerEvent => "bytesPerEvent",
             Self::CpuPerRequest => "cpuPerRequest",
             Self::CpuPerEvent => "cpuPerEvent",
             Self::P50 => "p50",
@@ -151,7 +224,13 @@ impl Metric {
             Self::Lag => "lag",
             Self::Memory => "memory",
             Self::GrowthPerRequest => "growthPerRequest",
+            Self::GrowthPerObject => "growthPerObject",
         }
+    }
+
+    /// The metric that a key names.
+    pub fn of_key(key: &str) -> Option<Self> {
+        RULES.iter().map(|rule| rule.metric).find(|metric| metric.key() == key)
     }
 
     /// Its row.
@@ -162,6 +241,12 @@ impl Metric {
 }
 
 impl Rule {
+    /// Whether a gate of this record cannot pass while this is undecided; of the others only what is worse counts. Where reviews are sent,
+    /// those lead; where a controller only watches, what an event costs and how soon it is seen.
+    pub fn leads_in(&self, header: &Header) -> bool {
+        self.leads && self.load == header.load()
+    }
+
     /// B against A on the axis of the comparison: the logarithm of the ratio, or the difference. None where the two have no ratio.
     pub fn against(&self, a: f64, b: f64) -> Option<f64> {
         let compared = match self.scale {
@@ -190,6 +275,14 @@ impl Rule {
                 signed(percent, &format!("{} %", words::three_digits(percent.abs())))
             }
             Scale::Difference { .. } => signed(place, &self.value(place.abs())),
+        }
+    }
+
+    /// A change for people, as a row of a gate holds it: a share, or a difference.
+    pub fn told(&self, change: f64) -> String {
+        match self.scale {
+            Scale::Ratio { .. } => self.change(change.ln_1p()),
+            Scale::Difference { .. } => self.change(change),
         }
     }
 
@@ -234,7 +327,7 @@ mod tests {
         assert!(RULES.windows(2).all(|two| two[0].metric < two[1].metric));
         assert!(RULES.iter().all(|rule| rule.metric.rule() == rule));
         assert!(RULES.iter().all(|rule| serde_json::to_value(rule.metric).unwrap() == rule.metric.key()));
-        assert_eq!(RULES.len(), Metric::GrowthPerRequest as usize + 1);
+        assert_eq!(RULES.len(), Metric::GrowthPerObject as usize + 1);
     }
 
     /// Little of little is no change: the floor decides where the share would not.

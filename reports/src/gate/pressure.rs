@@ -89,6 +89,7 @@ mod tests {
             lasted_ms: 1000,
             planned: 1,
             answered: 1,
+            changes: 0,
             pressure: *pressure,
             values: BTreeMap::new(),
         };

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::metric::Load;
 use super::slice::{Counted, Slice};
 
 /// The version of lines and judgement.
@@ -28,8 +29,11 @@ pub struct Header {
     pub b: Build,
     /// Order and payloads follow from it.
     pub seed: u64,
-    /// Requests a second.
+    /// Requests a second; 0 where a controller only watches.
     pub rate: f64,
+    /// Changes of objects a second; 0 where none are made.
+    #[serde(default)]
+    pub events: f64,
     /// What each build can take, in requests a second, as it was found before; the rate is at most half of the lower one.
     pub saturation: Option<[f64; 2]>,
     /// Blocks of four slices a session.
@@ -44,6 +48,13 @@ pub struct Header {
     pub processors: usize,
     /// The command that plays it again.
     pub repeat: String,
+}
+
+impl Header {
+    /// Which load leads: reviews, where some are sent.
+    pub fn load(&self) -> Load {
+        if self.rate > 0.0 { Load::Reviews } else { Load::Events }
+    }
 }
 
 /// One of the builds.
@@ -68,6 +79,18 @@ pub enum Line {
     Counted(Counted),
     /// What could not be measured, and why.
     Note(String),
+    /// The time was up before all blocks were played.
+    Shortened(Shortened),
+}
+
+/// A session that ended in time, with fewer blocks than it was planned with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Shortened {
+    /// Which.
+    pub session: u32,
+    /// So many blocks were played.
+    pub blocks: u32,
 }
 
 /// All of it.
@@ -81,6 +104,8 @@ pub struct Record {
     pub counted: Vec<Counted>,
     /// What could not be measured.
     pub notes: Vec<String>,
+    /// Sessions whose time was up.
+    pub shortened: Vec<Shortened>,
 }
 
 /// Why a record could not be read.
@@ -105,7 +130,13 @@ pub enum Error {
 impl Record {
     /// A record with nothing in it yet.
     pub fn of(header: Header) -> Self {
-        Self { header, slices: Vec::new(), counted: Vec::new(), notes: Vec::new() }
+        Self { header, slices: Vec::new(), counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }
+    }
+
+    /// How many blocks a session was to have, and had where its time was up.
+    pub fn blocks(&self, session: u32) -> u32 {
+        let shortened = self.shortened.iter().find(|one| one.session == session);
+        shortened.map_or(self.header.blocks, |one| one.blocks.min(self.header.blocks))
     }
 
     /// Takes a line as whoever reads the record will read it, and returns what to write: numbers that are read back may differ in their last
@@ -124,6 +155,7 @@ impl Record {
             Line::Slice(slice) => self.slices.push(*slice),
             Line::Counted(counted) => self.counted.push(counted),
             Line::Note(note) => self.notes.push(note),
+            Line::Shortened(shortened) => self.shortened.push(shortened),
         }
     }
 

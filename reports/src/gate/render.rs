@@ -117,11 +117,14 @@ pub fn played(judgement: &Judgement) -> String {
     let saturation = header
         .saturation
         .map_or_else(String::new, |[a, b]| format!(" (A can take {}/s, B {}/s)", count(whole(a)), count(whole(b))));
+    let rates = [(header.rate, "request"), (header.events, "event")];
+    let rates = rates.into_iter().filter(|(rate, _)| *rate > 0.0);
+    let rates: Vec<String> = rates.map(|(rate, what)| format!("{} a second", counted(whole(rate), what))).collect();
     format!(
-        "{} of {} at {}/s{saturation}, each after {} of settling, in {}, seed {}; {} left out.",
+        "{} of {} with {}{saturation}, each after {} of settling, in {}, seed {}; {} left out.",
         counted(judgement.slices as u64, "slice"),
         millis(header.slice_ms),
-        count(whole(header.rate)),
+        rates.join(" and "),
         millis(header.settle_ms),
         counted(u64::from(judgement.sessions), "session"),
         header.seed,

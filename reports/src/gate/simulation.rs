@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::certificate::POWER;
 use super::order::{BLOCK, Draw, Side, order};
 use super::record::{Build, Header, Record, SCHEMA};
 use super::verdict::judge_by;
-use super::{Judgement, Metric, Outcome, Pressure, Slice, wants_confirmation};
+use super::{Judgement, Metric, Outcome, Pressure, Slice, Word, wants_confirmation};
 
 /// A kind of machine.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,7 @@ pub(super) fn header(seed: u64, blocks: u32) -> Header {
         b: build("new/longhaul-service"),
         seed,
         rate: 200.0,
+        events: 0.0,
         saturation: Some([2000.0, 1900.0]),
         blocks,
         slice_ms: 20_000,
@@ -81,6 +83,7 @@ pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f6
             lasted_ms: 20_000,
             planned: 4000,
             answered: 4000,
+            changes: 0,
             pressure,
             values,
         });
@@ -141,6 +144,35 @@ fn what_the_certificate_promises_is_seen() {
         assert!(seen * 10 >= runs * 9, "{name}: {seen} of {runs} were found");
     }
 }
+
+/// What the certificate promises at exactly its smallest change: that two sessions in a row see it four times in five. Certificate and change
+/// come from different sessions, as in life: who reads a certificate asks what the next gate would have seen.
+#[test]
+fn the_smallest_change_is_found_as_often_as_promised() {
+    for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
+        for blocks in [6, 10] {
+            let (mut found, mut valid) = (0, 0);
+            for seed in 0..FOUND_RUNS {
+                let clean = gate(seed, blocks, noise, 1.0);
+                let row = |judgement: &Judgement| {
+                    judgement.rows.iter().find(|row| row.metric == Metric::CpuPerRequest).cloned()
+                };
+                let Some(smallest) = row(&clean).and_then(|row| row.smallest) else { continue };
+                let judgement = gate_by(seed + 10_000, blocks, noise, 1.0 + smallest, 0);
+                if judgement.outcome == Outcome::Invalid {
+                    continue;
+                }
+                valid += 1;
+                found += u32::from(row(&judgement).is_some_and(|row| row.word == Word::Worse));
+            }
+            let rate = f64::from(found) / f64::from(valid);
+            assert!(rate >= POWER, "{name}, {blocks} blocks: {found} of {valid} were found");
+        }
+    }
+}
+
+/// So that four in five is told from three in four.
+const FOUND_RUNS: u64 = 200;
 
 /// A quiet machine decides: identical builds are the same, a build slower by a tenth is worse, one faster by a tenth is better.
 #[test]

@@ -28,6 +28,9 @@ pub struct Slice {
     pub planned: u64,
     /// Requests with a valid answer.
     pub answered: u64,
+    /// Changes of objects that were made for the subject to see.
+    #[serde(default)]
+    pub changes: u64,
     /// The machine meanwhile.
     pub pressure: Pressure,
     /// What was measured; what could not be is absent.
@@ -58,6 +61,6 @@ pub struct Counted {
     pub side: Side,
     /// What was counted.
     pub metric: Metric,
-    /// How many, a request.
+    /// How many, a request or an event.
     pub value: f64,
 }

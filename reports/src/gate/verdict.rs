@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::certificate::{self, RESAMPLES, certificate};
 use super::decide::{Decision, Word, decide};
-use super::metric::{Metric, RULES, Rule, Scale};
+use super::metric::{Load, Metric, RULES, Rule, Scale};
 use super::order::{BLOCK, Side};
 use super::pairs::{Pairs, median, pairs};
 use super::pressure;
-use super::record::{Header, Record, SCHEMA};
+use super::record::{Header, Record, SCHEMA, Shortened};
 use super::slice::Slice;
 use crate::exit;
 use crate::words::{counted, percent};
@@ -168,8 +168,13 @@ pub(super) fn judge_by(record: &Record, resamples: usize) -> Judgement {
         slices: record.slices.len(),
         dropped: record.slices.iter().zip(&why).filter_map(of).collect(),
         sessions,
-        notes: record.notes.clone(),
+        notes: record.notes.iter().cloned().chain(record.shortened.iter().map(|one| shortened(record, *one))).collect(),
     }
+}
+
+fn shortened(record: &Record, one: Shortened) -> String {
+    let (session, played, planned) = (one.session, counted(u64::from(one.blocks), "block"), record.header.blocks);
+    format!("session {session} has {played} instead of {planned}: its time was up")
 }
 
 /// Whether a second session has to confirm what the first one says.
@@ -181,7 +186,7 @@ pub fn wants_confirmation(judgement: &Judgement) -> bool {
 /// Why the slices cannot be trusted, if they cannot.
 fn invalid(record: &Record, why: &[Option<String>]) -> Option<String> {
     let first: Vec<&Slice> = record.slices.iter().filter(|slice| slice.session == 1).collect();
-    let planned = (record.header.blocks * BLOCK) as usize;
+    let planned = (record.blocks(1) * BLOCK) as usize;
     if first.len() < planned {
         let why = record.notes.last().map(|note| format!(": {note}")).unwrap_or_default();
         return Some(format!("it ended after {} of {planned} slices{why}", first.len()));
@@ -190,12 +195,17 @@ fn invalid(record: &Record, why: &[Option<String>]) -> Option<String> {
     if record.slices.chunks(2).any(differ) {
         return Some("the two slices of a pair did not send the same payloads".to_owned());
     }
-    let failures = pairs(&record.slices, &vec![None; record.slices.len()], 1, Metric::Failures);
-    let fails = median(&failures.a);
-    if fails > BASELINE_FAILS_MOST {
-        return Some(format!("A failed {} of its requests: there is nothing to compare with", percent(fails)));
+    let all = vec![None; record.slices.len()];
+    for (metric, what) in [(Metric::Failures, "failed"), (Metric::EventFailures, "missed or was late with")] {
+        let fails = median(&pairs(&record.slices, &all, 1, metric).a);
+        if fails > BASELINE_FAILS_MOST {
+            let of = if metric == Metric::Failures { "requests" } else { "events" };
+            return Some(format!("A {what} {} of its {of}: there is nothing to compare with", percent(fails)));
+        }
     }
-    let left = pairs(&record.slices, why, 1, Metric::Failures).between.len();
+    // What every slice of this load has.
+    let steady = if record.header.load() == Load::Reviews { Metric::Failures } else { Metric::CpuPerEvent };
+    let left = pairs(&record.slices, why, 1, steady).between.len();
     if left < PAIRS_LEAST || left * 4 < planned {
         let example = why.iter().flatten().next().map(|why| format!(", such as: {why}")).unwrap_or_default();
         let all = planned / 2;
@@ -243,11 +253,7 @@ fn told(row: &Row) -> String {
 impl Row {
     /// A change of this row for people.
     pub fn shown(&self, change: f64) -> String {
-        let rule = self.metric.rule();
-        match rule.scale {
-            Scale::Ratio { .. } => rule.change(change.ln_1p()),
-            Scale::Difference { .. } => rule.change(change),
-        }
+        self.metric.rule().told(change)
     }
 }
 
@@ -283,7 +289,7 @@ fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: 
         false_alarm: certificate.map(|certificate| certificate.false_alarm),
         smallest: certificate.map(|certificate| change(certificate.smallest)),
         halves: certificate.and_then(|certificate| certificate.halves),
-        leads: rule.leads,
+        leads: rule.leads_in(&record.header),
         points: all.between.into_iter().map(change).collect(),
     })
 }
@@ -349,7 +355,7 @@ fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
         false_alarm: None,
         smallest: Some(change(rule, limit)),
         halves: None,
-        leads: rule.leads,
+        leads: rule.leads_in(&record.header),
         points: Vec::new(),
     })
 }

@@ -6,26 +6,21 @@ use std::time::Duration;
 use reports::gate::{Judgement, Metric, Outcome, Word};
 use reports::judge::Verdict;
 
-use super::plants::GATE;
 use super::play::Choice;
-use super::result::{Expectation, Play, Row};
+use super::result::{Expectation, Gated, Play, Row};
 use crate::scenario::Phases;
 
-/// Blocks of a session: 12 pairs, of which nine are enough.
-const BLOCKS: u32 = 6;
-/// What a slice takes beside its phases: plans, threads, the end of its calls.
-const ASIDE: Duration = Duration::from_millis(600);
-/// Both builds started and filled.
-const START: Duration = Duration::from_secs(8);
-
-/// Whether a gate plays it.
-pub(super) fn plays(row: &Row) -> bool {
-    row.stage == GATE
-}
+/// Blocks of a session: ten pairs, of which a bound needs nine on one side.
+const BLOCKS: u32 = 5;
+/// What a slice takes beside its phases on a machine that does nothing else: threads, the end of its calls, objects made and deleted.
+const ASIDE: Duration = Duration::from_millis(650);
+/// Both builds started, warm, and counted.
+const START: Duration = Duration::from_secs(12);
 
 /// How long it takes: what is worse needs a second session.
 pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
-    let session = (phases.total() + ASIDE) * BLOCKS * 4 + START;
+    // Reviews and then as long as they settle changes of objects.
+    let session = (phases.total() + phases.warm_up.0 + ASIDE) * BLOCKS * 4 + START;
     session * if row.plant.is_some() { 2 } else { 1 }
 }
 
@@ -65,6 +60,8 @@ pub(super) fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
         }
     }
     if let (Some(own), true) = (own, judgement.outcome != Outcome::Invalid) {
+        let false_alarm = judgement.false_alarm;
+        play.gate = Some(Gated { change: own.change, smallest: own.smallest, false_alarm });
         let (change, limit) = (own.shown(own.change), own.shown(own.limit));
         let smallest = own.smallest.map(|smallest| format!(", could see {}", own.shown(smallest))).unwrap_or_default();
         play.says = format!("{}: {change} (limit {limit}{smallest})", name(own.metric));

@@ -10,7 +10,7 @@ use reports::judge::{Judgement, Verdict};
 use tokio_util::sync::CancellationToken;
 
 use super::gate;
-use super::plants::{CANARY, PLANTS, Plant};
+use super::plants::{CANARY, GATE, GATE_CANARY, PLANTS, Plant};
 use super::result::{Calibration, Expectation, Play, Row};
 use crate::out::err;
 use crate::scenario::{Source, nearest};
@@ -31,8 +31,12 @@ pub struct Choice {
     pub only: Vec<String>,
     /// Whether those are played too that take longer.
     pub long: bool,
-    /// How often each row is played.
+    /// How often each plant is played.
     pub repeats: u32,
+    /// How often each clean twin is.
+    pub clean: u32,
+    /// Only what two builds side by side find, with a canary and a twin of its own.
+    pub gates: bool,
     /// The service as it is.
     pub service: PathBuf,
     /// The service with planted bugs.
@@ -77,9 +81,13 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
         return Err(Error::Unknown { name: name.clone(), suggestion });
     }
     // Who names a plant wants it, however long it takes.
+    let canary = if choice.gates { GATE_CANARY } else { CANARY };
     let named = |plant: &Plant| choice.only.iter().any(|name| name == plant.name);
     let wanted = |plant: &&Plant| {
-        plant.name == CANARY || named(plant) || (choice.only.is_empty() && (choice.long || !plant.long))
+        if choice.gates {
+            return plant.stage == GATE && (plant.name == canary || choice.only.is_empty() || named(plant));
+        }
+        plant.name == canary || named(plant) || (choice.only.is_empty() && (choice.long || !plant.long))
     };
     let plants: Vec<&Plant> = PLANTS.iter().filter(wanted).collect();
     let mut rows: Vec<Row> = Vec::new();
@@ -87,7 +95,7 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
         if !rows.iter().any(|row| row.stage == plant.stage) {
             rows.push(Row::twin(plant.stage));
         }
-        rows.push(Row::of(plant, plant.name == CANARY));
+        rows.push(Row::of(plant, plant.name == canary));
     }
     // Nothing is believed before the canary.
     rows.sort_by_key(|row| !row.canary);
@@ -95,23 +103,34 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
 }
 
 /// How long the rows take, if none is played again.
-pub fn estimate(rows: &[Row], repeats: u32) -> Result<Duration, Error> {
-    rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(row)? + ASIDE) * repeats))
+pub fn estimate(rows: &[Row], choice: &Choice) -> Result<Duration, Error> {
+    let aside = |row: &Row| if row.is_gated() { Duration::ZERO } else { ASIDE };
+    rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(row)? + aside(row)) * choice.times(row)))
+}
+
+impl Choice {
+    /// How often a row is played.
+    pub fn times(&self, row: &Row) -> u32 {
+        if row.plant.is_some() { self.repeats } else { self.clean }
+    }
 }
 
 /// From the start of the warm-up to the end of the drain.
 fn length(row: &Row) -> Result<Duration, Error> {
     let phases = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases;
-    Ok(if gate::plays(row) { gate::length(row, &phases) } else { phases.total() })
+    Ok(if row.is_gated() { gate::length(row, &phases) } else { phases.total() })
 }
 
 /// Plays every row so often; the pages are written after each run. Ends early when the canary lives, or when `stop` is cancelled: the run
 /// under way is then ended in order, and what was played before is kept.
 pub async fn play(calibration: &mut Calibration, choice: &Choice, stop: &CancellationToken) -> Result<(), Error> {
-    let total = calibration.rows.len() * choice.repeats as usize;
+    let total = calibration.rows.iter().map(|row| choice.times(row) as usize).sum();
     let mut done = 0;
-    for round in 0..choice.repeats {
+    for round in 0..choice.repeats.max(choice.clean) {
         for index in 0..calibration.rows.len() {
+            if round >= choice.times(&calibration.rows[index]) {
+                continue;
+            }
             for again in 0..=AGAIN_MAX {
                 let Some(play) = one(&calibration.rows[index], round, again, choice, stop).await? else {
                     return Ok(());
@@ -155,9 +174,9 @@ async fn one(
     let records = choice.out.join("runs").join(format!("{}-{}-{round}-{again}", row.stage, row.name()));
     // A gate wants a folder for itself, also when the same table is played a second time into the same place.
     let records =
-        if gate::plays(row) { records.join(jiff::Timestamp::now().as_millisecond().to_string()) } else { records };
+        if row.is_gated() { records.join(jiff::Timestamp::now().as_millisecond().to_string()) } else { records };
     let arguments =
-        if gate::plays(row) { gate::arguments(row, seed, choice, &records) } else { soak(row, seed, choice, &records) };
+        if row.is_gated() { gate::arguments(row, seed, choice, &records) } else { soak(row, seed, choice, &records) };
     let began = Instant::now();
     let Some(output) = crate::itself::play(&arguments, length(row)? + PATIENCE, stop).await else { return Ok(None) };
     let judged = output.and_then(|output| found(row, &output, &records));
@@ -171,6 +190,7 @@ async fn one(
         says: String::new(),
         seconds,
         record: String::new(),
+        gate: None,
     };
     Ok(Some(match judged {
         Err(says) => Play { says, ..blank },
@@ -193,7 +213,7 @@ enum Found {
 /// What it left, and where.
 fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Found, PathBuf), String> {
     let nothing = || format!("the run left no verdict {}", crate::itself::last_words(output));
-    if gate::plays(row) {
+    if row.is_gated() {
         let judgement = gate::judgement(records).ok_or_else(nothing)?;
         return Ok((Found::Gate(Box::new(judgement)), records.to_owned()));
     }
@@ -255,6 +275,8 @@ mod tests {
             only: only.iter().map(|&name| name.to_owned()).collect(),
             long,
             repeats: 1,
+            clean: 1,
+            gates: false,
             service: PathBuf::new(),
             planted: PathBuf::new(),
             out: PathBuf::new(),
@@ -281,9 +303,21 @@ mod tests {
     /// Without `--long` the table takes less than an hour.
     #[test]
     fn the_estimate_counts_every_run() {
-        let rows = rows(&choice(&[], false)).unwrap();
-        let once = estimate(&rows, 1).unwrap();
-        assert!(once < Duration::from_hours(1), "{once:?}");
-        assert_eq!(estimate(&rows, 3).unwrap(), once * 3);
+        let once = choice(&[], false);
+        let all = rows(&once).unwrap();
+        let one = estimate(&all, &once).unwrap();
+        assert!(one < Duration::from_hours(1), "{one:?}");
+        assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
+    }
+
+    /// Twenty gates of identical builds and three of each plant take less than fifty minutes, beginning with a change that cannot be missed.
+    #[test]
+    fn the_gates_alone_fit_into_fifty_minutes() {
+        let gates = Choice { gates: true, clean: 20, repeats: 3, ..choice(&[], false) };
+        let all = rows(&gates).unwrap();
+        assert!(all[0].canary && all[0].name() == GATE_CANARY && all.iter().all(Row::is_gated), "{all:?}");
+        assert_eq!(all.iter().filter(|row| row.plant.is_none()).count(), 1);
+        let takes = estimate(&all, &gates).unwrap();
+        assert!(takes < Duration::from_mins(50), "{takes:?}");
     }
 }

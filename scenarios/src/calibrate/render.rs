@@ -1,6 +1,7 @@
 //! A calibration for people: Markdown and a page that works offline. Both show the same figures in the same words.
 
 use askama::Template;
+use reports::gate::Metric;
 use reports::growth::calibration::{Promise, Row as Synthetic, planned_s};
 use reports::statistics::proportion::Interval;
 use reports::words::{count, millis, percent};
@@ -31,6 +32,17 @@ pub fn markdown(calibration: &Calibration) -> String {
             lines.push(format!("| `{}` | {caught} | {} | {alarms} |", judge.name, count(judge.undecided)));
         }
         lines.push(String::new());
+        if calibration.has_gates() {
+            lines.extend([
+                GATES.to_owned(),
+                String::new(),
+                "| gate | metric | changed by | could see | called worse | promised |".to_owned(),
+                "|---|---|---|---|---|---|".to_owned(),
+            ]);
+            lines
+                .extend(gates(calibration).map(|cells| format!("| {} |", cells.map(|cell| escape(&cell)).join(" | "))));
+            lines.push(String::new());
+        }
     }
     lines.extend([series(), String::new()]);
     lines.push("| series | grows at | failed | passed | undecided | promised |".to_owned());
@@ -57,6 +69,16 @@ pub fn plain(calibration: &Calibration) -> Vec<String> {
             lines.push(format!("{:28} {caught:30} {alarms}", judge.name));
         }
         lines.push(String::new());
+        if calibration.has_gates() {
+            let row = |[name, metric, change, smallest, found, promised]: [String; 6]| {
+                format!("{name:22} {metric:24} {change:>12} {smallest:>12}  {found:28} {promised}")
+            };
+            lines.push(row(
+                ["gate", "metric", "changed by", "could see", "called worse", "promised"].map(str::to_owned)
+            ));
+            lines.extend(gates(calibration).map(row));
+            lines.push(String::new());
+        }
     }
     lines.push(format!("{:20} {:14} {:34} {:34} promised", "series", "grows at", "failed", "passed"));
     for row in &calibration.synthetic {
@@ -65,6 +87,42 @@ pub fn plain(calibration: &Calibration) -> Vec<String> {
     }
     lines.extend([String::new(), format!("{}: {}", calibration.verdict().to_uppercase(), calibration.reason())]);
     lines
+}
+
+/// What the table of gates is.
+const GATES: &str = "Gates, each two builds side by side, against what their certificates promised (medians): the smallest change that a gate would \
+     have called worse four times in five, and for identical builds how often all of them together said they would cry wolf.";
+
+/// The rows of gates: plant, metric, what was measured, what could be seen, how often it was called worse, what was promised.
+fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
+    calibration.rows.iter().filter(|row| row.is_gated()).filter_map(|row| {
+        if let Some(found) = row.found() {
+            let rule = found.judge.strip_prefix("gate.").and_then(Metric::of_key).map(Metric::rule)?;
+            let promised = match found.promised {
+                Some(promised) if found.is_broken() => format!("BROKEN: ≥ {}", percent(promised)),
+                Some(promised) => format!("≥ {}", percent(promised)),
+                None => "nothing: smaller than what could be seen".to_owned(),
+            };
+            let smallest = found.smallest.map_or_else(|| NOTHING.to_owned(), |smallest| rule.told(smallest));
+            return Some([
+                row.name().to_owned(),
+                rule.name.to_owned(),
+                rule.told(found.change),
+                smallest,
+                share(found.found),
+                promised,
+            ]);
+        }
+        let alarms = row.alarms()?;
+        let stated = format!("{:.2} of {} by the certificates", alarms.stated, alarms.alarms.of);
+        let promised = if alarms.is_broken() {
+            format!("BROKEN: ≤ 1 of 20; {stated}")
+        } else {
+            format!("≤ 1 of 20; {stated}")
+        };
+        let nothing = || NOTHING.to_owned();
+        Some(["identical builds".to_owned(), "any".to_owned(), nothing(), nothing(), share(alarms.alarms), promised])
+    })
 }
 
 fn introduction(calibration: &Calibration) -> String {
@@ -204,6 +262,8 @@ struct Page<'a> {
     series: String,
     rows: Vec<Shown<'a>>,
     judges: Vec<[String; 4]>,
+    about_gates: &'static str,
+    gates: Vec<[String; 6]>,
     generated: Vec<Generated<'a>>,
 }
 
@@ -218,6 +278,8 @@ pub fn html(calibration: &Calibration) -> Result<String, askama::Error> {
         series: series(),
         rows: calibration.rows.iter().map(Shown::of).collect(),
         judges: calibration.judges().into_iter().map(judge).collect(),
+        about_gates: GATES,
+        gates: gates(calibration).collect(),
         generated: calibration.synthetic.iter().map(Generated::of).collect(),
     };
     page.render()

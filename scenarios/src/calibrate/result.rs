@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::plants::{Expected, Plant};
 
+mod gates;
+
+pub use gates::{Alarms, Found, Gated};
+
 /// The schema of `calibration.json`.
 pub const SCHEMA: &str = "longhaul.calibration/v1";
 /// The confidence of Wilson's intervals.
@@ -100,6 +104,9 @@ pub struct Play {
     pub seconds: f64,
     /// Its record; empty where there is none.
     pub record: String,
+    /// What a gate said of the metric that the row is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gated>,
 }
 
 /// What is known of a row, the worst last.
@@ -186,9 +193,24 @@ impl Row {
 
     /// What is known of it.
     pub fn state(&self) -> State {
+        if self.is_gated() && matches!(self.expected, Expectation::Clean | Expectation::Caught { .. }) {
+            return self.state_of_gates();
+        }
         let judged = self.valid().map(|play| self.state_of(play)).max();
         let alarm = (!self.false_alarms().is_empty()).then_some(State::FalseAlarm);
         judged.max(alarm).unwrap_or(State::Unknown)
+    }
+
+    /// What is known of a row that gates play. Each of them may be wrong now and then, as often as it says: what counts is how many are.
+    fn state_of_gates(&self) -> State {
+        let own = match (self.found(), self.alarms()) {
+            (Some(found), _) if found.is_broken() => State::Missed,
+            (Some(found), _) if found.promised.is_none() && found.found.hits == 0 => State::Undecided,
+            (None, Some(alarms)) if alarms.undecided * 2 > alarms.alarms.of => State::Undecided,
+            (None, None) => State::Unknown,
+            _ => State::Right,
+        };
+        own.max(if self.cries() { State::FalseAlarm } else { State::Right })
     }
 
     fn state_of(&self, play: &Play) -> State {
@@ -246,7 +268,7 @@ impl Calibration {
     /// Whether a judge fired where one surely must. None as long as nothing of that was played.
     pub fn canary(&self) -> Option<bool> {
         let rows = || self.rows.iter().filter(|row| row.canary);
-        if rows().any(|row| row.state() == State::Unknown) {
+        if rows().any(|row| row.valid().next().is_none()) {
             return None;
         }
         let caught = rows().all(|row| row.valid().all(|play| row.state_of(play) == State::Right));

@@ -21,14 +21,21 @@ const REPEATS_MAX: u32 = 1000;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
     /// Only judge generated series, in seconds; no service is started.
-    #[arg(long, conflicts_with_all = ["only", "repeats", "long", "service", "planted"])]
+    #[arg(long, conflicts_with_all = ["only", "repeats", "clean", "gates", "long", "service", "planted"])]
     synthetic: bool,
     /// Generated series for each kind and speed of growth.
     #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     runs: u64,
-    /// How often each plant and each clean twin is played.
+    /// How often each plant is played, and each clean twin unless --clean says else.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     repeats: u32,
+    /// How often each clean twin is played: to see how often judges cry wolf.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    clean: Option<u32>,
+    /// Only gates: builds with a planted change side by side with the same without, and identical builds. With `--clean 20 --repeats 3` it
+    /// takes three quarters of an hour on a machine that does nothing else.
+    #[arg(long)]
+    gates: bool,
     /// Only these plants, such as `leak-1k-per-object,step`, with their clean twins and the canary.
     #[arg(long, value_name = "PLANT", value_delimiter = ',', num_args = 1..)]
     only: Vec<String>,
@@ -78,13 +85,15 @@ async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
         only: arguments.only.clone(),
         long: arguments.long,
         repeats: arguments.repeats,
+        clean: arguments.clean.unwrap_or(arguments.repeats),
+        gates: arguments.gates,
         service: program(arguments.service.as_deref(), SERVICE, "--service")?,
         planted: program(arguments.planted.as_deref(), PLANTED_SERVICE, "--planted")?,
         out: arguments.out.clone().unwrap_or_else(|| "calibration".into()),
     };
     let rows = calibrate::rows(&choice)?;
-    let takes = calibrate::estimate(&rows, choice.repeats)?;
-    let runs = rows.len() as u64 * u64::from(choice.repeats);
+    let takes = calibrate::estimate(&rows, &choice)?;
+    let runs = rows.iter().map(|row| u64::from(choice.times(row))).sum();
     let takes = reports::words::millis(u64::try_from(takes.as_millis()).unwrap_or(u64::MAX));
     crate::out::err!(
         "{} one after the other take about {takes}; Ctrl-C keeps what is done",

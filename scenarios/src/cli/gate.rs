@@ -21,6 +21,9 @@ const QUICK_BLOCKS: u32 = 5;
 const QUICK_SLICE: Span = Span::from_secs(3);
 const QUICK_SETTLE: Span = Span::from_millis(700);
 const QUICK_REST: Span = Span::from_millis(300);
+/// A gate takes so long at most, both sessions together.
+const LIMIT: Span = Span::from_secs(40 * 60);
+const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
 /// Fewer blocks than this have too few pairs to decide; more than that take days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
@@ -40,13 +43,16 @@ pub(super) struct Arguments {
     /// What may be worse.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     b: Option<String>,
-    /// At most five minutes, for a pull request: shorter slices, and fewer; no callgrind.
+    /// At most five minutes, for a pull request: shorter slices, and fewer.
     #[arg(long)]
     quick: bool,
-    /// Blocks of four slices a session. Default: 9, with --quick 5.
+    /// Blocks of four slices a session. Default: 9, with --quick 5, or as many as fit into the time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
-    /// Count no instructions by callgrind, which takes a minute where the processor does not tell them.
+    /// It may take so long, with the second session that confirms. Default: 40m, with --quick 5m.
+    #[arg(long, value_name = "DURATION")]
+    at_most: Option<Span>,
+    /// Count no instructions and allocations by callgrind, which takes a minute or more.
     #[arg(long)]
     no_callgrind: bool,
     /// Another seed than the file's: another order, other payloads.
@@ -62,7 +68,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only judge the record in this folder again, and write its pages anew.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["a", "b", "quick", "blocks", "no_callgrind", "seed", "plant_a", "plant_b", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["a", "b", "quick", "blocks", "at_most", "no_callgrind", "seed", "plant_a", "plant_b", "out"])]
     again: Option<PathBuf>,
     /// Print the verdict as JSON instead of text, as in `gate.json`.
     #[arg(long)]
@@ -159,30 +165,42 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     let a = contestant("a", &arguments.a, &arguments.plant_a)?;
     let b = contestant("b", &arguments.b, &arguments.plant_b)?;
     let blocks = arguments.blocks.unwrap_or(if arguments.quick { QUICK_BLOCKS } else { BLOCKS });
+    let limit = arguments.at_most.unwrap_or(if arguments.quick { QUICK_LIMIT } else { LIMIT }).0;
     let seed = source.scenario.seed;
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let out =
         arguments.out.clone().unwrap_or_else(|| Path::new("gates").join(format!("{}-{stamp}", source.scenario.name)));
     gate::open(&out)?;
     let repeat = repeat(arguments, blocks, seed);
-    let callgrind = !arguments.no_callgrind && !arguments.quick;
-    Ok(Choice { source, a, b, blocks, out, callgrind, quiet: arguments.quiet, repeat })
+    Ok(Choice {
+        source,
+        a,
+        b,
+        blocks: (blocks, arguments.blocks.is_some()),
+        limit,
+        quick: arguments.quick,
+        out,
+        callgrind: !arguments.no_callgrind,
+        quiet: arguments.quiet,
+        repeat,
+    })
 }
 
 /// The command that plays it again.
 fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
-    let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };
     let given = |option: &str, value: &Option<String>| {
-        value.as_ref().map(|value| format!(" --{option} {}", quoted(value))).unwrap_or_default()
+        value.as_ref().map(|value| format!(" --{option} {}", crate::quoted(value))).unwrap_or_default()
     };
     let quick = if arguments.quick { " --quick" } else { "" };
+    let at_most = arguments.at_most.map(|limit| format!(" --at-most {limit}")).unwrap_or_default();
+    let callgrind = if arguments.no_callgrind { " --no-callgrind" } else { "" };
     format!(
-        "longhaul gate{}{}{}{} {}{quick} --blocks {blocks} --seed {seed}",
+        "longhaul gate{}{}{}{} {}{quick}{at_most}{callgrind} --blocks {blocks} --seed {seed}",
         given("a", &arguments.a),
         given("plant-a", &arguments.plant_a),
         given("b", &arguments.b),
         given("plant-b", &arguments.plant_b),
-        arguments.scenario
+        crate::quoted(&arguments.scenario)
     )
 }
 

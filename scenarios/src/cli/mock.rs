@@ -154,8 +154,9 @@ async fn kube(arguments: Kube) -> Result<()> {
         let port = if arguments.port == 0 { 0 } else { arguments.port.saturating_add(number) };
         replicas.push(server.replica(loopback(port)).await.context(PORT_REMEDY)?);
     }
+    let wanted = Endpoint::is_needed(&faults);
     let endpoint =
-        Endpoint::open(&faults, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
+        Endpoint::open(wanted, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.direct(&text)?)?;
     if let Some(address) = endpoint.address() {

@@ -136,6 +136,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         keep_events: arguments.keep_events,
         quiet: arguments.quiet,
         left_out,
+        counts_bytes: false,
         repeat,
         window: run::Addresses { metrics: arguments.metrics, page: arguments.serve },
     };

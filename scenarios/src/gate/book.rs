@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use reports::gate::record::{FILE, Line};
-use reports::gate::{Header, Judgement, Record, judge, render};
+use reports::gate::{Header, Judgement, Record, judge, junit, render};
 
 /// A record is for the eyes of who made it, as that of a run.
 const MODE: u32 = 0o700;
 /// What is written when it is judged.
-const PAGES: [&str; 3] = ["gate.json", "gate.md", "gate.html"];
+const PAGES: [&str; 4] = ["gate.json", "gate.md", "gate.html", junit::FILE];
 /// A record of two long sessions has some hundred kilobytes.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
@@ -77,8 +77,8 @@ pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     let record = read(folder)?;
     let markdown = render::markdown(judgement);
     let json = serde_json::to_string_pretty(judgement).context("failed to write the verdict as JSON")? + "\n";
-    for (name, text) in PAGES.into_iter().zip([json, markdown.clone(), reports::render::gate_html(&record, judgement)?])
-    {
+    let texts = [json, markdown.clone(), reports::render::gate_html(&record, judgement)?, junit::junit(judgement)?];
+    for (name, text) in PAGES.into_iter().zip(texts) {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
     }

@@ -1,8 +1,7 @@
-//! Instructions a request by callgrind, where the processor's own counters cannot be reached: each build once more, alone and some
-//! fifty times slower, in a world of its own.
+//! Instructions and allocations by callgrind: each build once more, alone and some fifty times slower, in a world of its own.
 //!
-//! The count is that between two dumps, one after the first reviews and one after so many more, so that neither the start nor the end of the
-//! program is in it.
+//! The count is that between two dumps, one after the first reviews (or changes) and one after so many more, so that neither the start nor
+//! the end of the program is in it. What stands in a dump is read by [`profile`].
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,18 +9,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use loadgen::admission::{Config, Load};
+use reports::gate::Metric;
 use tokio::process::Command;
-use units::Rate;
+use units::{Rate, Span};
 
-use crate::run::{Options, Stand};
-use crate::scenario::SubjectKind;
+use self::profile::Profile;
+use super::work::Work;
+use crate::run::{Options, Stand, While};
+use crate::scenario::{Source, SubjectKind};
 
+mod profile;
+
+/// How long both builds may take under callgrind in a session, and with `--quick`.
+pub(super) const THOROUGH: Duration = Duration::from_mins(3);
+pub(super) const QUICK: Duration = Duration::from_secs(50);
+/// Who may take so long counts thoroughly.
+const IS_THOROUGH: Duration = Duration::from_mins(1);
 /// Reviews before the count: caches are filled and code is read.
-const WARM: u64 = 200;
+const WARM: [u64; 2] = [50, 200];
 /// Reviews of the count: what happens once in a while is spread evenly.
-const COUNTED: u64 = 500;
-/// How long they may take. Callgrind is fifty times slower than the processor.
-const PATIENCE: Duration = Duration::from_mins(2);
+const COUNTED: [u64; 2] = [150, 500];
+/// Objects of the churn that is counted, and its changes: a few hundred events.
+const POPULATION_MAX: u32 = 50;
+const CHANGES: f64 = 100.0;
+const CHURN: Duration = Duration::from_secs(1);
 /// How often it is looked whether all have come.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -34,13 +45,91 @@ pub(super) async fn works() -> Result<()> {
     Ok(())
 }
 
-/// Instructions a request of the build that these options start.
-pub(super) async fn instructions(options: &Options, config: &Config, seed: u64, folder: &Path) -> Result<f64> {
-    let slowed = Slowed::write(options, folder)?;
-    let stand = Box::pin(Stand::up(&slowed.options)).await.context("it does not start under callgrind")?;
-    let counted = count(&stand, &slowed.output, config, seed).await;
-    stand.down().await;
-    counted
+/// A build that is counted.
+pub(super) struct Counting<'a> {
+    pub(super) work: &'a Work,
+    pub(super) seed: u64,
+    pub(super) folder: &'a Path,
+    /// It may take until then.
+    pub(super) until: Instant,
+}
+
+impl Counting<'_> {
+    /// What was counted of the build that these options start, a request and an event.
+    pub(super) async fn count(&self, options: &Options) -> Result<Vec<(Metric, f64)>> {
+        let thorough = usize::from(self.left() > IS_THOROUGH);
+        let slowed = Slowed::write(options, self.folder, self.left())?;
+        let stand = Box::pin(Stand::up(&slowed.options)).await.context("it does not start under callgrind")?;
+        let mut dumps = Dumps { pid: stand.pid(), output: &slowed.output, number: 0, until: self.until };
+        let mut found = Vec::new();
+        let counted = async {
+            if let Some(config) = &self.work.reviews {
+                self.fill(&stand, config, self.seed, WARM[thorough]).await?;
+                dumps.next().await?;
+                let answered = self.fill(&stand, config, self.seed + 1, COUNTED[thorough]).await?;
+                let profile = dumps.next().await?;
+                add(&mut found, [Metric::Instructions, Metric::Allocations], &profile, answered);
+            }
+            if self.work.churn.is_some() {
+                self.churn(&stand, self.seed).await?;
+                dumps.next().await?;
+                let changes = self.churn(&stand, self.seed + 1).await?;
+                let profile = dumps.next().await?;
+                add(&mut found, [Metric::InstructionsPerEvent, Metric::AllocationsPerEvent], &profile, changes);
+            }
+            ensure!(!found.is_empty(), "callgrind counted nothing");
+            anyhow::Ok(())
+        };
+        let counted = counted.await;
+        stand.down().await;
+        counted.map(|()| found)
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Sends so many reviews, one after the other, and returns how many were answered.
+    async fn fill(&self, stand: &Stand<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
+        let mut config = config.clone();
+        // The plan's times do not count: only how many there are.
+        config.rate = Rate::per_second(reviews as f64);
+        let plan = stand.plan(&config, seed, Duration::from_secs(1))?;
+        let planned = plan.planned();
+        let load = Load::saturate(plan, stand.target()?, 1).context("failed to start the load")?;
+        let mut total = loadgen::admission::Interval::default();
+        while total.counts.allowed + total.counts.denied + total.errors() < planned {
+            if self.left().is_zero() {
+                let answered = total.counts.allowed + total.counts.denied;
+                bail!("the time was up when {answered} of {planned} reviews were answered under callgrind");
+            }
+            tokio::time::sleep(POLL).await;
+            total.add(&load.take());
+        }
+        total.add(&load.stop(super::slice::DRAIN).await);
+        let answered = total.counts.allowed + total.counts.denied;
+        ensure!(answered * 10 >= planned * 9, "only {answered} of {planned} reviews were answered under callgrind");
+        Ok(answered)
+    }
+
+    /// Churns for a moment, and returns how many changes that made.
+    async fn churn(&self, stand: &Stand<'_>, seed: u64) -> Result<u64> {
+        let how = While { seed, settle: Duration::ZERO, length: CHURN, patience: self.left() };
+        let events = tokio::time::timeout(self.left(), stand.events(how));
+        let events = events.await.context("the time was up while it watched under callgrind")??;
+        Ok(events.map_or(0, |events| events.changes))
+    }
+}
+
+/// What a profile says of so many requests or events.
+fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2], profile: &Profile, of: u64) {
+    if of == 0 || profile.instructions == 0 {
+        return;
+    }
+    found.push((instructions, profile.instructions as f64 / of as f64));
+    if profile.allocations > 0 {
+        found.push((allocations, profile.allocations as f64 / of as f64));
+    }
 }
 
 /// The same options with callgrind before the program.
@@ -50,20 +139,23 @@ struct Slowed {
 }
 
 impl Slowed {
-    fn write(options: &Options, folder: &Path) -> Result<Self> {
+    fn write(options: &Options, folder: &Path, patience: Duration) -> Result<Self> {
         let folder = std::path::absolute(folder)?;
         let name =
             options.run_dir.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         let (script, output) =
             (folder.join(format!("callgrind-{name}.sh")), folder.join(format!("callgrind-{name}.out")));
-        let mut source = options.source.clone();
+        let mut source = slow(&options.source, patience);
         let program = match (source.scenario.subject.kind, &options.service) {
-            (SubjectKind::Service, Some(program)) => quoted(&std::path::absolute(program)?.display().to_string()),
+            (SubjectKind::Service, Some(program)) => {
+                crate::quoted(&std::path::absolute(program)?.display().to_string())
+            }
             _ => String::new(),
         };
+        // A program may be a script that becomes another program; whatever it is then, it has the same number.
         let text = format!(
-            "#!/bin/sh\nexec valgrind --tool=callgrind --callgrind-out-file={} {program} \"$@\"\n",
-            quoted(&output.display().to_string())
+            "#!/bin/sh\nexec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={}.%p {program} \"$@\"\n",
+            crate::quoted(&output.display().to_string())
         );
         std::fs::write(&script, text).with_context(|| format!("failed to write {}", script.display()))?;
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700))?;
@@ -82,6 +174,7 @@ impl Slowed {
             keep_events: false,
             quiet: true,
             left_out: None,
+            counts_bytes: false,
             repeat: options.repeat.clone(),
             window: crate::run::Addresses::default(),
         };
@@ -89,75 +182,42 @@ impl Slowed {
     }
 }
 
-/// A word for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-async fn count(stand: &Stand<'_>, output: &Path, config: &Config, seed: u64) -> Result<f64> {
-    fill(stand, config, seed, WARM).await?;
-    let before = dump(stand, output, 1).await?;
-    let answered = fill(stand, config, seed + 1, COUNTED).await?;
-    let after = dump(stand, output, 2).await?;
-    ensure!(before > 0 && after > 0, "callgrind counted nothing");
-    Ok(after as f64 / answered as f64)
-}
-
-/// Sends so many reviews, one after the other, and returns how many were answered.
-async fn fill(stand: &Stand<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
-    let mut config = config.clone();
-    // The plan's times do not count: only how many there are.
-    config.rate = Rate::per_second(reviews as f64);
-    let plan = stand.plan(&config, seed, Duration::from_secs(1))?;
-    let planned = plan.planned();
-    let load = Load::saturate(plan, stand.target(), 1).context("failed to start the load")?;
-    let began = Instant::now();
-    let mut total = loadgen::admission::Interval::default();
-    while total.counts.allowed + total.counts.denied + total.errors() < planned {
-        if began.elapsed() > PATIENCE {
-            bail!(
-                "only {} of {planned} reviews were answered under callgrind",
-                total.counts.allowed + total.counts.denied
-            );
-        }
-        tokio::time::sleep(POLL).await;
-        total.add(&load.take());
+/// The same scenario for somebody slow: few objects, and time to start.
+fn slow(source: &Source, patience: Duration) -> Source {
+    let mut source = source.clone();
+    source.scenario.subject.start_timeout = Span(patience);
+    let sections = source.scenario.churn.len() as f64;
+    for churn in source.scenario.churn.iter_mut() {
+        churn.population = churn.population.min(POPULATION_MAX);
+        churn.rate = Rate::per_second(churn.rate.as_per_second().min(CHANGES / sections));
     }
-    total.add(&load.stop(super::slice::DRAIN).await);
-    let answered = total.counts.allowed + total.counts.denied;
-    ensure!(answered * 10 >= planned * 9, "only {answered} of {planned} reviews were answered under callgrind");
-    Ok(answered)
+    source
 }
 
-/// Has callgrind write what it has counted since the last dump, the `number`-th, and reads that.
-async fn dump(stand: &Stand<'_>, output: &Path, number: u32) -> Result<u64> {
-    let asked = Command::new("callgrind_control").args(["--dump", &stand.pid().to_string()]).output().await?;
-    let path = PathBuf::from(format!("{}.{number}", output.display()));
-    let began = Instant::now();
-    loop {
-        if let Some(total) = std::fs::read_to_string(&path).ok().as_deref().and_then(total) {
-            return Ok(total);
+/// The dumps of a process, one after the other.
+struct Dumps<'a> {
+    pid: u32,
+    output: &'a Path,
+    number: u32,
+    until: Instant,
+}
+
+impl Dumps<'_> {
+    /// Has callgrind write what it has counted since the last dump, and reads that.
+    async fn next(&mut self) -> Result<Profile> {
+        self.number += 1;
+        let asked = Command::new("callgrind_control").args(["--dump", &self.pid.to_string()]).output().await?;
+        let path = PathBuf::from(format!("{}.{}.{}", self.output.display(), self.pid, self.number));
+        loop {
+            if let Some(profile) = std::fs::read_to_string(&path).ok().as_deref().and_then(Profile::read) {
+                // The gate's folder keeps what was counted, and not what it was counted from: hundreds of kilobytes a dump.
+                let _ = std::fs::remove_file(&path);
+                return Ok(profile);
+            }
+            if Instant::now() >= self.until {
+                bail!("callgrind wrote no {}: {}", path.display(), String::from_utf8_lossy(&asked.stdout).trim());
+            }
+            tokio::time::sleep(POLL).await;
         }
-        if began.elapsed() > PATIENCE {
-            bail!("callgrind wrote no {}: {}", path.display(), String::from_utf8_lossy(&asked.stdout).trim());
-        }
-        tokio::time::sleep(POLL).await;
-    }
-}
-
-/// The instructions in a dump, whose last line they are.
-fn total(text: &str) -> Option<u64> {
-    text.lines().rev().find_map(|line| line.strip_prefix("totals: ")).and_then(|total| total.trim().parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn totals_are_read_and_words_are_quoted() {
-        assert_eq!(total("events: Ir\nsummary: 12\n1 2\n\ntotals: 4837992\n"), Some(4_837_992));
-        assert_eq!(total("events: Ir\nsummary: 12\n"), None, "not written to its end");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

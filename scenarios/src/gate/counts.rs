@@ -11,14 +11,14 @@ use reports::gate::{Counted, Metric, Side};
 use super::book::Book;
 use super::callgrind;
 use super::perf::{self, Perf};
+use super::plan::Besides;
 use super::slice::DRAIN;
+use super::work::Work;
 use crate::observer::tree;
 use crate::run::{Options, Stand};
 
 /// The order of the passes: three of each build, so that chance puts all of one above all of the other in one session of twenty.
 const ORDER: [Side; 6] = [Side::A, Side::B, Side::B, Side::A, Side::A, Side::B];
-/// How long each is.
-const PASS: Duration = Duration::from_millis(1500);
 
 /// What a session counts, and how.
 pub(super) struct Pass<'a> {
@@ -26,29 +26,36 @@ pub(super) struct Pass<'a> {
     pub(super) seed: u64,
     /// Where callgrind writes.
     pub(super) folder: &'a Path,
-    pub(super) config: &'a Config,
-    /// Whether callgrind may be asked for instructions.
-    pub(super) callgrind: bool,
+    pub(super) work: &'a Work,
+    /// How long each is, and whether callgrind may be asked.
+    pub(super) besides: Besides,
 }
 
 impl Pass<'_> {
-    /// Counts system calls and instructions, and writes them into the record; or a note that says what is missing.
+    /// Counts system calls, instructions and allocations, and writes them into the record; or a note that says what is missing.
     pub(super) async fn count(&self, options: &[Options; 2], stands: &[Stand<'_>; 2], book: &mut Book) -> Result<()> {
         let folder = tempfile::tempdir().context("failed to make a folder for the pipes of `perf`")?;
         let by_perf = match perf::works(folder.path()).await {
             Ok(counts) => self.by_perf(folder.path(), stands, book).await.map(|()| counts.instructions.is_some()),
             Err(why) => Err(why),
         };
-        match by_perf {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(why) => self.skipped(book, "system calls", &format!("{why:#}"))?,
-        }
-        if !self.callgrind {
-            return self.skipped(book, "instructions", "callgrind was not wanted, and the processor does not tell");
-        }
-        if let Err(why) = self.by_callgrind(options, book).await {
-            self.skipped(book, "instructions", &format!("{why:#}"))?;
+        let has_instructions = match by_perf {
+            Ok(counted) => counted,
+            Err(why) => {
+                self.skipped(book, "system calls", &format!("{why:#}"))?;
+                false
+            }
+        };
+        let open = if has_instructions { "allocations" } else { "instructions and allocations" };
+        let Some(patience) = self.besides.callgrind else {
+            return self.skipped(
+                book,
+                open,
+                "callgrind was not wanted (--no-callgrind), and the processor does not tell",
+            );
+        };
+        if let Err(why) = self.by_callgrind(options, has_instructions, patience, book).await {
+            self.skipped(book, open, &format!("{why:#}"))?;
         }
         Ok(())
     }
@@ -56,33 +63,69 @@ impl Pass<'_> {
     async fn by_perf(&self, folder: &Path, stands: &[Stand<'_>; 2], book: &mut Book) -> Result<()> {
         for side in ORDER {
             let stand = &stands[usize::from(side == Side::B)];
-            let plan = stand.plan(self.config, self.seed, PASS)?;
-            let perf = Perf::start(&tree(stand.pid()), folder).await?;
-            let load = Load::start(plan, stand.target(), Instant::now()).context("failed to start the load")?;
-            tokio::time::sleep(PASS).await;
-            let interval = load.stop(DRAIN).await;
-            let counts = perf.stop().await?;
-            let answered = interval.counts.allowed + interval.counts.denied;
-            for (metric, total) in [(Metric::Syscalls, counts.syscalls), (Metric::Instructions, counts.instructions)] {
-                if let (Some(total), true) = (total, answered > 0) {
-                    let (session, value) = (self.session, total as f64 / answered as f64);
-                    book.write(&Line::Counted(Counted { session, side, metric, value }))?;
-                }
+            if let Some(config) = &self.work.reviews {
+                let (counts, answered) = self.reviews(stand, config, folder).await?;
+                self.counted(book, side, Metric::Syscalls, counts.syscalls, answered)?;
+                self.counted(book, side, Metric::Instructions, counts.instructions, answered)?;
+            }
+            if self.work.churn.is_some() {
+                let perf = Perf::start(&tree(stand.pid()), folder).await?;
+                let events = stand.events(self.work.events_for(self.seed, self.besides.pass)).await?;
+                let (counts, changes) = (perf.stop().await?, events.map_or(0, |events| events.changes));
+                self.counted(book, side, Metric::SyscallsPerEvent, counts.syscalls, changes)?;
+                self.counted(book, side, Metric::InstructionsPerEvent, counts.instructions, changes)?;
             }
         }
         Ok(())
     }
 
-    async fn by_callgrind(&self, options: &[Options; 2], book: &mut Book) -> Result<()> {
+    async fn reviews(&self, stand: &Stand<'_>, config: &Config, folder: &Path) -> Result<(perf::Counts, u64)> {
+        let pass = self.besides.pass;
+        let plan = stand.plan(config, self.seed, pass)?;
+        let perf = Perf::start(&tree(stand.pid()), folder).await?;
+        let load = Load::start(plan, stand.target()?, Instant::now()).context("failed to start the load")?;
+        tokio::time::sleep(pass).await;
+        let interval = load.stop(DRAIN).await;
+        let counts = perf.stop().await?;
+        Ok((counts, interval.counts.allowed + interval.counts.denied))
+    }
+
+    fn counted(&self, book: &mut Book, side: Side, metric: Metric, total: Option<u64>, of: u64) -> Result<()> {
+        let (Some(total), true) = (total, of > 0) else { return Ok(()) };
+        let (session, value) = (self.session, total as f64 / of as f64);
+        book.write(&Line::Counted(Counted { session, side, metric, value }))
+    }
+
+    async fn by_callgrind(
+        &self,
+        options: &[Options; 2],
+        has_instructions: bool,
+        patience: Duration,
+        book: &mut Book,
+    ) -> Result<()> {
         callgrind::works().await?;
-        let mut found = [0.0; 2];
-        for (options, found) in options.iter().zip(&mut found) {
-            *found = Box::pin(callgrind::instructions(options, self.config, self.seed, self.folder)).await?;
+        let mut found = Vec::new();
+        for options in options {
+            let until = Instant::now() + patience / 2;
+            let counting = callgrind::Counting { work: self.work, seed: self.seed, folder: self.folder, until };
+            found.push(Box::pin(counting.count(options)).await?);
         }
-        // Both or neither: half a comparison is none.
-        for (side, value) in Side::BOTH.into_iter().zip(found) {
-            let (session, metric) = (self.session, Metric::Instructions);
-            book.write(&Line::Counted(Counted { session, side, metric, value }))?;
+        let [a, b] = found.as_slice() else { return Ok(()) };
+        let is_told = |metric: Metric| matches!(metric, Metric::Instructions | Metric::InstructionsPerEvent);
+        for (metric, value) in a.iter().filter(|(metric, _)| !has_instructions || !is_told(*metric)) {
+            // Both or neither: half a comparison is none.
+            let Some((_, other)) = b.iter().find(|(one, _)| one == metric) else { continue };
+            for (side, value) in Side::BOTH.into_iter().zip([*value, *other]) {
+                book.write(&Line::Counted(Counted { session: self.session, side, metric: *metric, value }))?;
+            }
+        }
+        let allocates = |found: &[(Metric, f64)]| {
+            found.iter().any(|(one, _)| matches!(one, Metric::Allocations | Metric::AllocationsPerEvent))
+        };
+        if !allocates(a) || !allocates(b) {
+            let why =
+                "callgrind saw no call of an allocator that is known; needs a program whose `malloc` has a symbol";
+            self.skipped(book, "allocations", why)?;
         }
         Ok(())
     }
@@ -92,6 +135,6 @@ impl Pass<'_> {
         if self.session > 1 {
             return Ok(());
         }
-        book.write(&Line::Note(format!("{what}: skipped: {why}")))
+        book.write(&Line::Note(format!("{what}: not counted: {why}")))
     }
 }

@@ -1,16 +1,33 @@
 //! `longhaul gate init`: workflows for a user's repository.
 //!
-//! Owns two templates, one for GitHub Actions and one for GitLab CI. Nothing that exists is written over.
+//! Owns two templates, one for GitHub Actions and one for GitLab CI. Nothing that exists is written over. The commands that are compared are
+//! that of the scenario, with the program taken from one checkout or the other.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-/// Where each lies in a repository, and its text.
-const FILES: [(&str, &str); 2] = [
-    (".github/workflows/longhaul.yml", include_str!("../../templates/gate/github.yml")),
-    ("longhaul.gitlab-ci.yml", include_str!("../../templates/gate/gitlab.yml")),
+use crate::scenario::{Source, SubjectKind};
+
+/// A workflow: where it lies in a repository, its text, and where the other checkout is in its pipeline.
+struct Workflow {
+    name: &'static str,
+    template: &'static str,
+    base: &'static str,
+}
+
+const WORKFLOWS: [Workflow; 2] = [
+    Workflow {
+        name: ".github/workflows/longhaul.yml",
+        template: include_str!("../../templates/gate/github.yml"),
+        base: "$RUNNER_TEMP/base",
+    },
+    Workflow {
+        name: "longhaul.gitlab-ci.yml",
+        template: include_str!("../../templates/gate/gitlab.yml"),
+        base: "./.longhaul/base",
+    },
 ];
 
 /// What of a project goes into its workflows.
@@ -26,7 +43,8 @@ pub(crate) struct Project {
 /// Writes the workflows below a folder, and returns which.
 pub(crate) fn write(folder: &Path, project: &Project) -> Result<Vec<PathBuf>> {
     project.check()?;
-    for (name, _) in FILES {
+    let command = project.command(folder)?;
+    for Workflow { name, .. } in WORKFLOWS {
         let path = folder.join(name);
         ensure!(
             !path.exists(),
@@ -34,17 +52,23 @@ pub(crate) fn write(folder: &Path, project: &Project) -> Result<Vec<PathBuf>> {
             path.display()
         );
     }
-    let write = |(name, template): (&str, &str)| {
-        let path = folder.join(name);
+    let write = |workflow: Workflow| {
+        let path = folder.join(workflow.name);
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
         let mut file =
             std::fs::File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;
-        file.write_all(project.fill(template).as_bytes())
+        file.write_all(project.fill(&workflow, &command).as_bytes())
             .with_context(|| format!("failed to write {}", path.display()))?;
         Ok(path)
     };
-    FILES.into_iter().map(write).collect()
+    WORKFLOWS.into_iter().map(write).collect()
+}
+
+/// The words of a command, and which of them is the program.
+struct Command {
+    words: Vec<String>,
+    program: usize,
 }
 
 impl Project {
@@ -63,12 +87,70 @@ impl Project {
         Ok(())
     }
 
-    fn fill(&self, template: &str) -> String {
-        template
+    fn program(&self) -> &str {
+        self.program.trim_start_matches("./")
+    }
+
+    /// The command of the scenario, with its arguments; the program alone where the scenario is not written yet.
+    fn command(&self, folder: &Path) -> Result<Command> {
+        let path = folder.join(&self.scenario);
+        if !path.exists() {
+            return Ok(Command { words: vec![self.program.clone()], program: 0 });
+        }
+        let source = Source::read(&path.display().to_string()).map_err(anyhow::Error::new)?;
+        let subject = &source.scenario.subject;
+        ensure!(
+            subject.kind == SubjectKind::Command && !subject.command.is_empty(),
+            "{}: a gate compares two commands: write `subject: {{kind: command, command: […]}}`",
+            path.display()
+        );
+        let words = subject.command.clone();
+        ensure!(
+            !words.iter().any(|word| word.contains(['\n', '\r'])),
+            "{}: an argument of `subject.command` has a line end, which no workflow can hold: put it into a file",
+            path.display()
+        );
+        let names = |word: &String| word.trim_start_matches("./") == self.program();
+        let program = words.iter().position(names).with_context(|| {
+            format!(
+                "{}: its command `{}` does not name {}: write with --program the word of it that is built",
+                path.display(),
+                words.join(" "),
+                self.program
+            )
+        })?;
+        Ok(Command { words, program })
+    }
+
+    fn fill(&self, workflow: &Workflow, command: &Command) -> String {
+        let base = format!("'{}/{}'", workflow.base, self.program());
+        workflow
+            .template
             .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
             .replace("@BUILD@", self.build.trim())
-            .replace("@PROGRAM@", self.program.trim_start_matches("./"))
             .replace("@SCENARIO@", &self.scenario)
+            .replace("@A@", &command.within(&base))
+            .replace("@B@", &command.within(&format!("./{}", self.program())))
+    }
+}
+
+impl Command {
+    /// The command with another program, for a place between the double quotation marks of a shell. The gate splits it into words again.
+    fn within(&self, program: &str) -> String {
+        let word = |(at, word): (usize, &String)| {
+            if at == self.program {
+                return program.to_owned();
+            }
+            let mut out = String::new();
+            for letter in crate::quoted(word).chars() {
+                if "\\$`\"".contains(letter) {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+            out
+        };
+        self.words.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -91,7 +173,7 @@ mod tests {
             let yaml: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
             assert!(!text.contains('@') || path.ends_with("longhaul.yml"), "{text}");
             assert!(
-                !["@VERSION@", "@BUILD@", "@PROGRAM@", "@SCENARIO@"].iter().any(|open| text.contains(open)),
+                !["@VERSION@", "@BUILD@", "@A@", "@B@", "@SCENARIO@"].iter().any(|open| text.contains(open)),
                 "{text}"
             );
             let jobs = if path.ends_with("longhaul.yml") { yaml["jobs"].clone() } else { yaml };
@@ -101,6 +183,25 @@ mod tests {
         }
         let error = write(folder.path(), &project).unwrap_err().to_string();
         assert!(error.contains("exists"), "{error}");
+    }
+
+    /// What the scenario gives to the program, both builds get, as a shell reads it.
+    #[test]
+    fn the_arguments_of_the_scenario_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {kind: command, command: [python3, controller.py, --name, \"it's $5\"], witness: \
+            {kind: http}}\nchurn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 5/s}\n";
+        std::fs::write(folder.path().join("longhaul.yaml"), scenario).unwrap();
+        let error = write(folder.path(), &project("make", "other.py")).unwrap_err().to_string();
+        assert!(error.contains("does not name other.py"), "{error}");
+        let written = write(folder.path(), &project("make", "./controller.py")).unwrap();
+        let text = std::fs::read_to_string(&written[0]).unwrap();
+        let line = text.lines().find(|line| line.trim().starts_with("--a ")).unwrap();
+        let script = format!("printf '%s' {}", line.trim().trim_end_matches('\\').trim_start_matches("--a "));
+        let output =
+            std::process::Command::new("sh").args(["-c", &script]).env("RUNNER_TEMP", "/my temp").output().unwrap();
+        let words = shlex::split(&String::from_utf8(output.stdout).unwrap()).unwrap();
+        assert_eq!(words, ["python3", "/my temp/base/controller.py", "--name", "it's $5"]);
     }
 
     #[test]

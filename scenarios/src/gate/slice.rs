@@ -1,14 +1,13 @@
-//! One slice: load on one build, and what it cost.
+//! One slice: load on one build, and what it cost. Reviews first, where some are sent, and then changes of objects, where some are made.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use loadgen::admission::{Config, Counts, Interval, Load};
 use reports::gate::{Metric, Pressure, Side, Slice};
 use reports::record::quantile_us;
 
-use super::Times;
+use super::work::{EVENTS_LEAST, Work};
 use crate::observer::{Strain, Usage};
 use crate::run::{Events, Stand};
 
@@ -16,9 +15,8 @@ use crate::run::{Events, Stand};
 pub(super) const DRAIN: Duration = Duration::from_secs(11);
 /// Threads need a moment before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);
-
-/// A median of fewer says little.
-const LAGS_LEAST: usize = 100;
+/// Of the changes of a slice the control plane takes all but this share, or nobody knows what was compared.
+const REFUSED_MOST: f64 = 0.01;
 
 /// Where a slice stands in the gate.
 #[derive(Debug, Clone, Copy)]
@@ -31,33 +29,62 @@ pub(super) struct Place {
     pub(super) seed: u64,
 }
 
-/// Sends the load of one slice and measures from the end of its settling on.
-pub(super) async fn play(stand: &Stand<'_>, config: &Config, times: Times, place: Place) -> Result<Slice> {
+/// Plays one slice.
+pub(super) async fn play(stand: &Stand<'_>, work: &Work, place: Place) -> Result<Slice> {
+    let mut slice = Slice {
+        session: place.session,
+        block: place.block,
+        place: place.number,
+        side: place.side,
+        fingerprint: String::new(),
+        lasted_ms: 0,
+        planned: 0,
+        answered: 0,
+        changes: 0,
+        pressure: Pressure::default(),
+        values: std::collections::BTreeMap::new(),
+    };
+    if let Some(config) = &work.reviews {
+        reviews(stand, config, work, place, &mut slice).await?;
+    }
+    if work.churn.is_some() {
+        events(stand, work, place, &mut slice).await?;
+    }
+    Ok(slice)
+}
+
+fn usage(stand: &Stand<'_>, place: Place) -> Result<Usage> {
+    Usage::read(stand.pid()).with_context(|| format!("{} has no process any more", place.side.letter()))
+}
+
+fn each(total: f64, of: u64) -> Option<f64> {
+    (of > 0).then(|| total / of as f64)
+}
+
+/// Sends the reviews of a slice, measured from the end of their settling on.
+async fn reviews(stand: &Stand<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
+    let times = work.times;
     let length = times.settle + times.slice;
     let plan = stand.plan(config, place.seed, length)?;
-    let fingerprint = stand.fingerprint(config, place.seed, length)?;
-    let usage = || Usage::read(stand.pid()).with_context(|| format!("{} has no process any more", place.side.letter()));
-    let idle = usage()?;
+    slice.fingerprint = stand.fingerprint(config, place.seed, length)?;
+    let idle = usage(stand, place)?;
     let begin = Instant::now() + LEAD;
-    let load = Load::start(plan, stand.target(), begin).context("failed to start the load")?;
+    let load = Load::start(plan, stand.target()?, begin).context("failed to start the load")?;
     tokio::time::sleep_until((begin + times.settle).into()).await;
     let (strain, from) = (Strain::read(), Instant::now());
     let settled = load.take();
-    let before = usage()?;
+    let before = usage(stand, place)?;
     tokio::time::sleep_until((begin + length).into()).await;
-    let after = usage()?;
+    let after = usage(stand, place)?;
     let within = load.take();
-    let [cpu, io, steal] = Strain::read().since(&strain);
-    let lasted = from.elapsed();
+    slice.pressure = pressure(&strain);
+    slice.lasted_ms = crate::clock::millis(from.elapsed());
     let rest = load.stop(DRAIN).await;
     tokio::time::sleep(times.rest).await;
-    let at_rest = usage()?;
-    let events = stand.events(place.seed, times.settle).await?;
+    let at_rest = usage(stand, place)?;
 
-    let mut values = events.map(|events| of_events(&events)).unwrap_or_default();
     let ended = ended(&within.counts);
-    let mut set = |metric: Metric, value: Option<f64>| values.extend(value.map(|value| (metric, value)));
-    let each = |total: f64, of: u64| (of > 0).then(|| total / of as f64);
+    let mut set = |metric: Metric, value: Option<f64>| slice.values.extend(value.map(|value| (metric, value)));
     set(Metric::CpuPerRequest, each(after.cpu_ns_since(&before) as f64 / 1000.0, ended));
     set(Metric::FileCalls, each(after.file_calls_since(&before) as f64, ended));
     let answered = within.counts.allowed + within.counts.denied;
@@ -71,30 +98,63 @@ pub(super) async fn play(stand: &Stand<'_>, config: &Config, times: Times, place
     set(Metric::Memory, Some(at_rest.anon_bytes as f64));
     let sent = settled.counts.sent + all.counts.sent;
     set(Metric::GrowthPerRequest, each(at_rest.anon_bytes as f64 - idle.anon_bytes as f64, sent));
-    Ok(Slice {
-        session: place.session,
-        block: place.block,
-        place: place.number,
-        side: place.side,
-        fingerprint,
-        lasted_ms: crate::clock::millis(lasted),
-        planned: all.counts.planned,
-        answered: all.counts.allowed + all.counts.denied,
-        pressure: Pressure { cpu, io, steal, lateness_us: lateness(&all) },
-        values,
-    })
+    slice.planned = all.counts.planned;
+    slice.answered = all.counts.allowed + all.counts.denied;
+    slice.pressure.lateness_us = lateness(&all);
+    Ok(())
 }
 
-/// What a while of churn cost, and how soon it was seen.
-fn of_events(events: &Events) -> BTreeMap<Metric, f64> {
-    let mut lags = events.seen.lags.clone();
-    lags.sort_unstable();
-    let cpu = events.cpu_ns as f64 / 1000.0 / events.seen.events as f64;
-    let mut values = BTreeMap::from([(Metric::CpuPerEvent, cpu)]);
-    if lags.len() >= LAGS_LEAST {
-        values.insert(Metric::Lag, lags[lags.len() / 2].as_nanos() as f64 / 1000.0);
+/// Makes the changes of a slice.
+async fn events(stand: &Stand<'_>, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
+    let how = work.events(place.seed);
+    let idle = usage(stand, place)?;
+    let (strain, from) = (Strain::read(), Instant::now());
+    let Some(events) = stand.events(how).await? else { return Ok(()) };
+    let (strain, lasted) = (pressure(&strain), from.elapsed());
+    tokio::time::sleep(work.times.rest).await;
+    let at_rest = usage(stand, place)?;
+
+    let Events { changes, objects, failed, lags, lateness_us, bytes, refused, cpu_ns } = events;
+    ensure!(
+        refused.0 as f64 <= changes as f64 * REFUSED_MOST,
+        "the control plane did not take {} of {changes} changes, such as: {}",
+        refused.0,
+        refused.1.as_deref().unwrap_or("nobody knows which")
+    );
+    let mut set = |metric: Metric, value: Option<f64>| slice.values.extend(value.map(|value| (metric, value)));
+    set(Metric::EventFailures, failed);
+    set(Metric::CpuPerEvent, each(cpu_ns as f64 / 1000.0, changes));
+    set(Metric::BytesPerEvent, bytes.and_then(|bytes| each(bytes as f64, changes)));
+    set(Metric::Lag, median(lags));
+    set(Metric::GrowthPerObject, each(at_rest.anon_bytes as f64 - idle.anon_bytes as f64, objects));
+    slice.changes = changes;
+    if let Some(print) = stand.fingerprint_of_events(how)? {
+        let both = [std::mem::take(&mut slice.fingerprint), print];
+        slice.fingerprint = both.into_iter().filter(|print| !print.is_empty()).collect::<Vec<_>>().join("-");
     }
-    values
+    if work.reviews.is_none() {
+        set_alone(slice, &at_rest, Pressure { lateness_us, ..strain }, lasted);
+    }
+    Ok(())
+}
+
+/// What a slice has of its events where there are no reviews.
+fn set_alone(slice: &mut Slice, at_rest: &Usage, pressure: Pressure, lasted: Duration) {
+    slice.values.insert(Metric::Memory, at_rest.anon_bytes as f64);
+    slice.pressure = pressure;
+    slice.lasted_ms = crate::clock::millis(lasted);
+}
+
+/// What the machine did since a look at it.
+fn pressure(since: &Strain) -> Pressure {
+    let [cpu, io, steal] = Strain::read().since(since);
+    Pressure { cpu, io, steal, lateness_us: 0 }
+}
+
+/// The median in microseconds; none of too few.
+fn median(mut lags: Vec<Duration>) -> Option<f64> {
+    lags.sort_unstable();
+    (lags.len() >= EVENTS_LEAST).then(|| lags[lags.len() / 2].as_nanos() as f64 / 1000.0)
 }
 
 /// Calls that came to an end.
@@ -116,12 +176,22 @@ fn lateness(all: &Interval) -> u64 {
 pub(super) fn told(slice: &Slice, number: usize, of: usize) -> String {
     let shown =
         |metric: Metric| slice.values.get(&metric).map_or_else(|| "-".to_owned(), |value| metric.rule().value(*value));
-    format!(
-        "[{number}/{of}] {}: {} answers, CPU {} a request, p50 {}, waiting {}",
-        slice.side.letter(),
+    let reviews = format!(
+        "{} answers, CPU {} a request, p50 {}",
         reports::words::count(slice.answered),
         shown(Metric::CpuPerRequest),
-        shown(Metric::P50),
+        shown(Metric::P50)
+    );
+    let events = format!(
+        "{} events, CPU {} an event, lag {}",
+        reports::words::count(slice.changes),
+        shown(Metric::CpuPerEvent),
+        shown(Metric::Lag)
+    );
+    format!(
+        "[{number}/{of}] {}: {}, waiting {}",
+        slice.side.letter(),
+        if slice.planned > 0 { reviews } else { events },
         slice.pressure.cpu.map_or_else(|| "-".to_owned(), reports::words::percent),
     )
 }

@@ -34,16 +34,16 @@ impl Endpoint {
         faults.iter().any(|fault| fault.name.row().family == Family::Network)
     }
 
-    /// Opens the way to `upstream`, at `port` or, for 0, at a free one.
+    /// Opens the way to `upstream`, at `port` or, for 0, at a free one; through a proxy if one is wanted.
     pub(crate) async fn open(
-        faults: &[Fault],
+        wanted: bool,
         namespace: Option<Namespace>,
         upstream: SocketAddr,
         port: u16,
         epoch: Instant,
         seed: u64,
     ) -> Result<Self> {
-        if !Self::is_needed(faults) {
+        if !wanted {
             return Ok(Self { proxy: None, server_name: None });
         }
         let server_name = namespace.as_ref().map(|_| SERVER_NAME);
@@ -68,6 +68,12 @@ impl Endpoint {
             }
         }
         serde_saphyr::to_string(&config).context("failed to write the kubeconfig")
+    }
+
+    /// The bytes that went through the proxy so far, both ways; none without one.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let counts = self.proxy.as_ref().map(Proxy::counts)?;
+        Some(counts.bytes_to_subject + counts.bytes_to_server)
     }
 
     /// The faults of the network.

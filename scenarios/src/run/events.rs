@@ -1,7 +1,5 @@
 //! Commits and observations on their way into the ledger, and the ledger's findings on their way into the record.
 
-use std::collections::VecDeque;
-
 use anyhow::{Result, bail};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use loadgen::churn::Writes;
@@ -9,11 +7,12 @@ use mock_faults::Fault;
 use reports::ledger::{self, Ledger};
 use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
 
+use super::claims::Claims;
 use super::evidence::{Dossiers, Follows, Sources};
 use super::feed::{Entry, Feed};
 use super::plane::Plane;
 use crate::clock::Clock;
-use crate::witness::{Claim, Commits, Counts, Reading, Resolved, Said};
+use crate::witness::{Commits, Counts, Said};
 
 /// Commits that are taken from the control plane at a time.
 const BATCH_MAX: usize = 1024;
@@ -21,10 +20,6 @@ const BATCH_MAX: usize = 1024;
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
 /// D is so many times the unfaulted p99 of the warm-up.
 const DEADLINE_FACTOR: u64 = 3;
-/// How long a claim may come before what it is about is known: two watches of a real control plane are not so far apart.
-const CLAIM_WAITS_MS: u64 = 2000;
-/// Claims that may wait. They are mostly about objects of others, which nothing will ever be known of.
-const CLAIMS_MAX: usize = 16_384;
 
 /// A drain that went to its end: what was written before it and is not proven by now will not be.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +36,7 @@ pub(super) struct Events<'a> {
     feed: Feed,
     ledger: Ledger,
     clock: Clock,
-    witness: Option<Box<dyn Commits>>,
-    /// Claims about what is not known yet.
-    claims: VecDeque<Claim>,
+    claims: Claims,
     faults: &'a [Fault],
     deadline_fixed: bool,
     deadline_ms: u64,
@@ -75,8 +68,7 @@ impl<'a> Events<'a> {
             feed,
             ledger,
             clock,
-            witness,
-            claims: VecDeque::new(),
+            claims: Claims::of(witness),
             faults,
             deadline_fixed: deadline_ms.is_some(),
             deadline_ms: first_ms,
@@ -102,13 +94,9 @@ impl<'a> Events<'a> {
     fn enter(&mut self, batch: &[Entry], writer: &mut Writer) -> Result<()> {
         for entry in batch {
             let t_ms = self.clock.at_ms(entry.at);
-            let all = || Reading { counts: Counts::Version, proves: None };
-            let reading = self.witness.as_mut().map(|witness| witness.read(&entry.commit, entry.progress));
-            let Reading { counts, proves } = reading.unwrap_or_else(all);
+            let (counts, proves) = self.claims.read(entry, t_ms);
             self.commit(t_ms, entry, counts, writer)?;
-            if let Some(proof) = proves {
-                let (uid, revision, change) = (entry.commit.uid.clone(), proof.revision, proof.change);
-                let observation = Observation { t_ms, uid, revision, change };
+            if let Some(observation) = proves {
                 self.dossiers.reported(&observation);
                 self.ledger.observe(&observation);
             }
@@ -150,7 +138,11 @@ impl<'a> Events<'a> {
         for said in said.drain(..) {
             match said {
                 Said::Saw(observation) => self.observe(&observation, writer)?,
-                Said::Claims(claim) => self.claimed(claim, writer)?,
+                Said::Claims(claim) => {
+                    if let Some(observation) = self.claims.claimed(claim, self.feed.is_at_hand()) {
+                        self.observe(&observation, writer)?;
+                    }
+                }
                 Said::Deaf(why) => bail!("{why}"),
             }
         }
@@ -164,44 +156,6 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Resolves a claim, now or later.
-    fn claimed(&mut self, claim: Claim, writer: &mut Writer) -> Result<()> {
-        let Some(witness) = &mut self.witness else { return Ok(()) };
-        match witness.resolve(&claim, self.feed.is_at_hand()) {
-            Resolved::Proves(observation) => self.observe(&observation, writer)?,
-            Resolved::Nothing => {}
-            Resolved::NotYet => {
-                if self.claims.len() == CLAIMS_MAX
-                    && let Some(oldest) = self.claims.pop_front()
-                {
-                    self.last_chance(&oldest, writer)?;
-                }
-                self.claims.push_back(claim);
-            }
-        }
-        Ok(())
-    }
-
-    fn last_chance(&mut self, claim: &Claim, writer: &mut Writer) -> Result<()> {
-        match self.witness.as_mut().map(|witness| witness.resolve(claim, true)) {
-            Some(Resolved::Proves(observation)) => self.observe(&observation, writer),
-            _ => Ok(()),
-        }
-    }
-
-    /// Looks again at what waited for its commit, in its order; with `end` for the last time.
-    fn look_again(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
-        let now_ms = self.clock.now_ms();
-        for claim in std::mem::take(&mut self.claims) {
-            if end || claim.t_ms.saturating_add(CLAIM_WAITS_MS) < now_ms {
-                self.last_chance(&claim, writer)?;
-            } else {
-                self.claimed(claim, writer)?;
-            }
-        }
-        Ok(())
-    }
-
     /// What the subject believes in, as far as its witness told, of everything that was committed until now.
     pub(super) fn told(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Told>> {
         self.catch_up(writer)?;
@@ -211,7 +165,9 @@ impl<'a> Events<'a> {
     /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come. `follows` is what the subject asked.
     pub(super) fn settle(&mut self, end: Option<Drained>, follows: &Follows, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
-        self.look_again(end.is_some(), writer)?;
+        for observation in self.claims.look_again(end.is_some(), self.clock.now_ms(), self.feed.is_at_hand()) {
+            self.observe(&observation, writer)?;
+        }
         if let Some(mock) = self.plane.mock() {
             let gaps = mock.server.gaps(self.plane.subject());
             // Gaps are told in revisions, which are no order where they are handed out twice: then they excuse nothing.

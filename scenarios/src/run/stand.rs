@@ -4,14 +4,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use loadgen::admission::{Config, Image, Plan, Target};
-use loadgen::churn::Churn;
+use loadgen::churn::{self, Churn};
+use reports::ledger;
+use reports::record::Sees;
 use tokio_util::task::AbortOnDropHandle;
 
-mod lags;
+mod account;
 
-use self::lags::{Lags, Seen};
+use self::account::{Account, Hole, Seen, Shared};
 use super::Options;
 use super::attach::Who;
+use super::claims::Claims;
 use super::payloads::{self, Planned};
 use super::ready::wait_until_ready;
 use super::start::{self, Prepared};
@@ -26,18 +29,45 @@ pub(crate) struct Stand<'a> {
     scenario: &'a Scenario,
     world: World,
     subject: Running,
-    target: Target,
+    /// Where it answers reviews; none where it is sent none.
+    target: Option<Target>,
     /// The SHA-256 of its program.
     pub(crate) digest: Option<String>,
     /// What of the commits it has seen.
-    lags: Lags,
+    account: Shared,
     /// Keeps the witness listening, and its channel from filling up.
     _witness: (Ear, Open, AbortOnDropHandle<()>),
 }
 
-/// What a while of events cost.
+/// How a while of churn is played.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct While {
+    /// The same seed makes the same changes.
+    pub(crate) seed: u64,
+    /// Lags are measured after so long.
+    pub(crate) settle: Duration,
+    /// How long the churn takes, without its fill and its end.
+    pub(crate) length: Duration,
+    /// How long its end, and the subject after it, may take.
+    pub(crate) patience: Duration,
+}
+
+/// What a while of churn was, what it cost, and what was seen of it.
 pub(crate) struct Events {
-    pub(crate) seen: Seen,
+    /// Changes that the harness made: each is an event for whoever watches.
+    pub(crate) changes: u64,
+    /// Distinct objects among them.
+    pub(crate) objects: u64,
+    /// The share of the versions to be seen that was missed, or seen late or in a wrong order; none where nobody could tell.
+    pub(crate) failed: Option<f64>,
+    /// From commit to observation.
+    pub(crate) lags: Vec<Duration>,
+    /// How late the harness itself was, at the 99th percentile.
+    pub(crate) lateness_us: u64,
+    /// Bytes between the subject and the control plane, both ways; none where nobody counts them.
+    pub(crate) bytes: Option<u64>,
+    /// Changes that the control plane did not take, with an example.
+    pub(crate) refused: (u64, Option<String>),
     pub(crate) cpu_ns: u64,
 }
 
@@ -46,12 +76,16 @@ impl<'a> Stand<'a> {
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;
         let Prepared { directory, manifest, world, subject: plan, load } = start::prepare(options).await?;
-        let (Some((Planned::Direct(_), target)), None) = (load.admission, load.registration) else {
-            world.stop().await;
-            bail!(
-                "{}: a gate sends reviews to the webhook itself: write `admission` without `through: apiserver`, and no `install`",
-                options.source.origin
-            );
+        let target = match (load.admission, load.registration) {
+            (Some((Planned::Direct(_), target)), None) => Some(target),
+            (None, None) => None,
+            _ => {
+                world.stop().await;
+                bail!(
+                    "{}: a gate sends reviews to the webhook itself: write `admission` without `through: apiserver`, and no `install`",
+                    options.source.origin
+                );
+            }
         };
         let Who::Started(launches) = plan.who else {
             world.stop().await;
@@ -66,8 +100,10 @@ impl<'a> Stand<'a> {
         };
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.ear.clone()));
-        let lags = Lags::default();
-        let listens = AbortOnDropHandle::new(tokio::spawn(lags::follow(plan.feed, plan.heard, lags.clone())));
+        plan.clock.start(Instant::now());
+        let account = account_of(scenario, &plan.feed, witness.commits.take(), plan.clock.clone());
+        let follow = account::follow(plan.feed, plan.heard, Shared::clone(&account));
+        let listens = AbortOnDropHandle::new(tokio::spawn(follow));
         let started = Log::create(&directory, lines).map_err(anyhow::Error::from);
         let subject = match started.and_then(|log| Ok(launch.start(log)?)) {
             Ok(subject) => subject,
@@ -82,7 +118,7 @@ impl<'a> Stand<'a> {
             subject,
             target,
             digest: manifest.subject.digest,
-            lags,
+            account,
             _witness: (plan.ear, witness, listens),
         };
         match stand.ready(plan.ready).await {
@@ -114,7 +150,7 @@ impl<'a> Stand<'a> {
 
     /// Reviews for it: this load with this seed, over the images of its registry.
     pub(crate) fn plan(&self, config: &Config, seed: u64, length: Duration) -> Result<Plan> {
-        if self.scenario.subject.is_webhook_only() {
+        if self.scenario.subject.has_own_policy() {
             return Plan::for_any_webhook(config, seed, length).context("failed to plan the load");
         }
         let image =
@@ -125,7 +161,7 @@ impl<'a> Stand<'a> {
 
     /// The fingerprint of these reviews. Where the registry listens is another place for each subject, and is left out of it.
     pub(crate) fn fingerprint(&self, config: &Config, seed: u64, length: Duration) -> Result<String> {
-        if self.scenario.subject.is_webhook_only() {
+        if self.scenario.subject.has_own_policy() {
             return Ok(self.plan(config, seed, length)?.fingerprint());
         }
         let host = self.world.registry.host();
@@ -137,51 +173,91 @@ impl<'a> Stand<'a> {
         Ok(Plan::build(config, seed, length, &images).context("failed to plan the load")?.fingerprint())
     }
 
-    /// Churns objects for so long, removes them, and tells what the subject saw of it; none where the scenario has no churn, or nothing is seen.
-    pub(crate) async fn events(&self, seed: u64, length: Duration) -> Result<Option<Events>> {
+    /// Churns objects, removes them, and tells what that was and what the subject saw of it; none where the scenario has no churn.
+    pub(crate) async fn events(&self, how: While) -> Result<Option<Events>> {
         if self.scenario.churn.is_empty() {
             return Ok(None);
         }
-        let plans =
-            loadgen::churn::Plan::all(&self.scenario.churn, seed, length).context("failed to plan the churn")?;
+        let plans = churns(self.scenario, how)?;
         let usage = || Usage::read(self.pid()).context("the subject has no process any more");
-        self.lags.lock().forget();
-        self.lags.lock().take();
-        let before = usage()?;
+        self.account.lock().begin();
+        let (before, bytes) = (usage()?, self.world.bytes());
         let mut all = Vec::new();
         for plan in plans {
             all.push(Churn::fill(plan, &self.world.api()).await.context("failed to start the churn")?);
         }
+        let filled: u64 = all.iter().map(|churn| churn.take().objects_total).sum();
         let begin = Instant::now();
         for churn in &mut all {
             churn.go(begin).context("failed to start the churn")?;
         }
-        tokio::time::sleep_until((begin + length).into()).await;
+        tokio::time::sleep_until((begin + how.settle).into()).await;
+        self.account.lock().measure(true);
+        tokio::time::sleep_until((begin + how.length).into()).await;
+        let mut emptied = 0;
         for churn in &mut all {
-            churn.stop(SETTLE_MAX).await.context("failed to stop the churn")?;
-            churn.empty().await.context("failed to delete what the churn made")?;
+            churn.stop(how.patience).await.context("failed to stop the churn")?;
         }
-        let until = Instant::now() + SETTLE_MAX;
-        let mut seen = self.lags.lock().take();
-        while seen.waiting > 0 && Instant::now() < until {
-            tokio::time::sleep(EXIT_POLL).await;
-            let mut more = self.lags.lock().take();
-            let idle = more.events == 0;
-            seen.events += more.events;
-            seen.lags.append(&mut more.lags);
-            seen.waiting = more.waiting;
-            if idle && seen.waiting > 0 && seen.events > 0 {
-                // Versions that it skipped are no events, and never come.
-                break;
-            }
+        self.account.lock().measure(false);
+        let intervals: Vec<churn::Interval> = all.iter().map(Churn::take).collect();
+        let made = churn::Interval::of_all(&intervals).unwrap_or_default();
+        for churn in &mut all {
+            emptied += churn.empty().await.context("failed to delete what the churn made")?;
         }
+        self.settled(how.patience).await;
         let cpu_ns = usage()?.cpu_ns_since(&before);
-        Ok((seen.events > 0).then_some(Events { seen, cpu_ns }))
+        let Seen { counts, lags, broken } = self.account.lock().finish(self.holes());
+        if let Some(why) = broken {
+            bail!("what the subject saw cannot be told any more: {why}");
+        }
+        let lateness_us = if made.lateness.is_empty() { 0 } else { made.lateness.value_at_quantile(0.99) };
+        Ok(Some(Events {
+            changes: filled + made.created + made.updated + made.deleted + emptied,
+            objects: made.objects_total,
+            failed: failed(&counts, self.scenario.sees()),
+            lags,
+            lateness_us,
+            bytes: self.world.bytes().zip(bytes).map(|(now, before)| now - before),
+            refused: (made.failed, made.examples.first().cloned()),
+            cpu_ns,
+        }))
     }
 
-    /// Where it answers them.
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
+    /// The fingerprint of what is churned; none where nothing is.
+    pub(crate) fn fingerprint_of_events(&self, how: While) -> Result<Option<String>> {
+        let plans = churns(self.scenario, how)?;
+        let prints: Vec<String> = plans.iter().map(churn::Plan::fingerprint).collect();
+        Ok((!prints.is_empty()).then(|| prints.join("-")))
+    }
+
+    /// Waits until all was seen, or nothing more comes.
+    async fn settled(&self, patience: Duration) {
+        let (until, mut last) = (Instant::now() + patience, (0, Instant::now()));
+        loop {
+            let (pending, heard) = self.account.lock().look();
+            if heard != last.0 {
+                last = (heard, Instant::now());
+            }
+            if pending == 0 || Instant::now() >= until || last.1.elapsed() > SILENCE_MAX {
+                return;
+            }
+            tokio::time::sleep(EXIT_POLL).await;
+        }
+    }
+
+    /// The holes in its stream that lists closed since the last look.
+    fn holes(&self) -> Vec<Hole> {
+        let Some(mock) = self.world.plane.mock() else { return Vec::new() };
+        let hole = |gap: mock_kube::Gap| {
+            let [after, through] = [gap.after, gap.through].map(facts::Order::of_numbered);
+            Hole { resource: gap.resource.to_string(), after, through }
+        };
+        mock.server.gaps(self.world.plane.subject()).into_iter().map(hole).collect()
+    }
+
+    /// Where it answers reviews.
+    pub(crate) fn target(&self) -> Result<&Target> {
+        self.target.as_ref().context("it is sent no reviews")
     }
 
     /// The root of its processes.
@@ -202,7 +278,35 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// How long the end of the churn, and the subject after it, may take.
-const SETTLE_MAX: Duration = Duration::from_secs(3);
-/// How often a subject that is starting is looked at.
+/// How often a subject that is starting, or that has something to see, is looked at.
 const EXIT_POLL: Duration = Duration::from_millis(50);
+/// Who has said nothing for so long after the last change has nothing more to say.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// What is churned in a while.
+fn churns(scenario: &Scenario, how: While) -> Result<Vec<churn::Plan>> {
+    churn::Plan::all(&scenario.churn, how.seed, how.length).context("failed to plan the churn")
+}
+
+fn account_of(
+    scenario: &Scenario,
+    feed: &super::feed::Feed,
+    commits: Option<Box<dyn crate::witness::Commits>>,
+    clock: crate::clock::Clock,
+) -> Shared {
+    let deadline = scenario.budgets.events.as_ref().and_then(|events| events.deadline);
+    let config = ledger::Config {
+        deadline_ms: deadline.map_or(ledger::DEADLINE_MS, units::Span::as_millis),
+        numeric_revisions: feed.is_numeric(),
+        deletions_observable: scenario.sees().deleted,
+        ..ledger::Config::default()
+    };
+    Account::new(config, Claims::of(commits), clock, feed.is_at_hand())
+}
+
+/// The share of the versions that something went wrong with. What was never committed is left out: it may be a late word of the while before.
+fn failed(counts: &reports::record::EventCounts, sees: Sees) -> Option<f64> {
+    let told = sees != Sees::NOTHING && counts.commits > 0;
+    let lost = counts.missed + counts.ghost + counts.identity_swap + counts.late + counts.late_ghost;
+    told.then(|| (lost + counts.regressed + counts.resurrected) as f64 / counts.commits as f64)
+}

@@ -76,7 +76,7 @@ pub(super) struct LoadPlan {
 /// Prepares a run.
 pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
-    let world = World::start(scenario).await?;
+    let world = World::start(scenario, options.counts_bytes).await?;
     let clock = Clock::default();
     let (ear, heard) = witness::channel(clock.clone());
     let metrics_at = metrics_port(scenario)?;

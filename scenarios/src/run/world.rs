@@ -72,15 +72,15 @@ pub(super) struct Certificate {
 
 impl World {
     /// Brings the world up on free loopback ports.
-    pub(super) async fn start(scenario: &Scenario) -> Result<Self> {
+    pub(super) async fn start(scenario: &Scenario, counts_bytes: bool) -> Result<Self> {
         let directory = Folder::make()?;
         let authority = mock_pki::Authority::generate("longhaul")?;
         let namespace = Endpoint::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
-        let endpoint =
-            Endpoint::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
+        let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
+        let endpoint = Endpoint::open(wanted, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
         let mut config = mock_registry::Config::new();
         config.listen = loopback();
@@ -187,6 +187,11 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// The bytes between the subject and the control plane so far, both ways; none where nobody counts them.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        self.endpoint.bytes()
     }
 
     /// Who plays a fault, if somebody does here.

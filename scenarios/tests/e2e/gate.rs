@@ -36,10 +36,15 @@ fn word<'a>(judgement: &'a Value, metric: &str) -> &'a Value {
 
 /// A gate of the planted service against itself, with this bug in B.
 fn gate(folder: &Path, planted: &Path, bug: Option<&str>) -> (Output, Value) {
-    let scenario = folder.join("short.yaml");
-    std::fs::write(&scenario, SHORT).unwrap();
+    gate_in(folder, planted, bug, SHORT, &["--quiet", "--no-callgrind", "--blocks", "5"])
+}
+
+/// The same in another scenario, with further arguments.
+fn gate_in(folder: &Path, planted: &Path, bug: Option<&str>, scenario: &str, more: &[&str]) -> (Output, Value) {
+    let file = folder.join("short.yaml");
+    std::fs::write(&file, scenario).unwrap();
     let out = folder.join(bug.unwrap_or("clean"));
-    let mut command = longhaul(&["gate", scenario.to_str().unwrap(), "--quiet", "--no-callgrind", "--blocks", "5"]);
+    let mut command = longhaul(&[&["gate", file.to_str().unwrap()], more].concat());
     command.arg("--a").arg(planted).arg("--b").arg(planted).arg("--out").arg(&out);
     command.args(bug.iter().flat_map(|bug| ["--plant-b", bug]));
     let output = command.output().unwrap();
@@ -138,4 +143,177 @@ fn two_more_calls_are_found() {
     }
     assert_eq!(word(&judgement, "fileCalls"), "worse", "{}", said(&output));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+/// A controller that only watches: changes of objects instead of reviews.
+const WATCHES: &str = "\
+apiVersion: longhaul/v1
+name: watches
+description: Is one watcher worse?
+seed: 9
+phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
+subject: {kind: command, command: [python3, watcher.py], witness: {kind: http}}
+churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
+";
+/// A webhook that watches nothing.
+const ANSWERS: &str = "\
+apiVersion: longhaul/v1
+name: answers
+description: Is one webhook worse?
+seed: 9
+phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
+subject: {kind: command, role: webhook, command: [python3, hook.py], webhook: {path: /validate}, startTimeout: 10s}
+admission: {rate: 250/s}
+";
+const WATCHER: &str = include_str!("../../subjects/watcher.py");
+const HOOK: &str = include_str!("../files/stranger/hook.py");
+
+fn has_python() -> bool {
+    let found = std::process::Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: needs python3");
+    }
+    found
+}
+
+/// A gate of two Python programs, in folders with a blank in their names.
+fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output, Value) {
+    let file = folder.join("scenario.yaml");
+    std::fs::write(&file, scenario).unwrap();
+    let command = |name: &str, text: &str| {
+        let program = folder.join(name).join("it.py");
+        std::fs::create_dir(program.parent().unwrap()).unwrap();
+        std::fs::write(&program, text).unwrap();
+        format!("python3 '{}'", program.display())
+    };
+    let out = folder.join("out");
+    let mut gate = longhaul(&["gate", file.to_str().unwrap(), "--quiet", "--no-callgrind", "--blocks", "4"]);
+    gate.args(["--a", &command("the old", a), "--b", &command("the new", b), "--out", out.to_str().unwrap()]);
+    let output = gate.output().unwrap();
+    assert!(out.join("gate.json").is_file(), "{}", said(&output));
+    (output, judgement(&out))
+}
+
+/// A watcher that takes a millisecond of the processor for each event is worse than one that does not, with no review anywhere.
+#[test]
+fn a_watcher_that_works_more_for_each_event_is_worse() {
+    if !has_python() {
+        return;
+    }
+    let before = "        kind, item = event[\"type\"], event[\"object\"]\n";
+    assert!(WATCHER.contains(before));
+    let slower = WATCHER.replacen(before, &format!("{before}        sum(range(40_000))\n"), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let (output, judgement) = gate_of_commands(folder.path(), WATCHES, [WATCHER, &slower]);
+    if !is_valid(&output, &judgement) {
+        return;
+    }
+    assert_eq!(word(&judgement, "cpuPerEvent"), "worse", "{}", said(&output));
+    assert_eq!(word(&judgement, "eventFailures"), "same", "{}", said(&output));
+    assert_eq!(word(&judgement, "bytesPerEvent"), "same", "{}", said(&output));
+    assert_eq!((output.status.code(), &judgement["sessions"]), (Some(1), &2.into()), "{}", said(&output));
+    let rows = judgement["rows"].as_array().unwrap();
+    let leads = |row: &&Value| row["leads"] == true;
+    let leading: Vec<&str> = rows.iter().filter(leads).map(|row| row["metric"].as_str().unwrap()).collect();
+    assert_eq!(leading, ["eventFailures", "cpuPerEvent", "lag"]);
+    assert!(rows.iter().all(|row| row["metric"] != "failures" && row["metric"] != "cpuPerRequest"));
+}
+
+/// A watcher that forgets deletions is worse, however cheap that is.
+#[test]
+fn a_watcher_that_misses_events_is_worse() {
+    if !has_python() {
+        return;
+    }
+    let hears = "            self.deleted(metadata)\n";
+    let forgetful = WATCHER.replacen(hears, "            pass\n", 1);
+    assert_ne!(WATCHER, forgetful);
+    let folder = tempfile::tempdir().unwrap();
+    let (output, judgement) = gate_of_commands(folder.path(), WATCHES, [WATCHER, &forgetful]);
+    if !is_valid(&output, &judgement) {
+        return;
+    }
+    assert_eq!(word(&judgement, "eventFailures"), "worse", "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let junit = std::fs::read_to_string(folder.path().join("out/junit.xml")).unwrap();
+    assert!(junit.contains("name=\"events missed or late\"") && junit.contains("<failure type=\"worse\""), "{junit}");
+}
+
+/// Somebody else's webhook whose answers are a kibibyte longer.
+#[test]
+fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
+    if !has_python() {
+        return;
+    }
+    let answer = "\"allowed\": True}";
+    assert!(HOOK.contains(answer));
+    let longer = HOOK.replacen(answer, "\"allowed\": True, \"warnings\": [\"x\" * 1024]}", 1);
+    let folder = tempfile::tempdir().unwrap();
+    let (output, judgement) = gate_of_commands(folder.path(), ANSWERS, [HOOK, &longer]);
+    if !is_valid(&output, &judgement) {
+        return;
+    }
+    assert_eq!(word(&judgement, "answerBytes"), "worse", "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(judgement["header"]["events"] == 0.0 && judgement["header"]["rate"].as_f64() > Some(0.0));
+}
+
+/// What one build keeps of each object is found without a review being about it.
+#[test]
+fn a_kibibyte_kept_of_each_object_is_found() {
+    let Some(planted) = program("longhaul-service-planted") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let churn = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 600, rate: 300/s}\n";
+    let (output, judgement) = gate_in(
+        folder.path(),
+        &planted,
+        Some("leak-1k-per-object"),
+        &format!("{SHORT}{churn}"),
+        &["--quiet", "--no-callgrind", "--blocks", "5"],
+    );
+    if !is_valid(&output, &judgement) {
+        return;
+    }
+    assert_eq!(word(&judgement, "growthPerObject"), "worse", "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}
+
+/// Where valgrind is, instructions and allocations are counted, a request and an event; also with `--quick`, which says how long it takes.
+#[test]
+fn callgrind_counts_what_is_the_same() {
+    let Some(planted) = program("longhaul-service-planted") else { return };
+    if std::process::Command::new("callgrind_control").arg("--version").output().is_err() {
+        println!("skipped: needs valgrind");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let churn = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 100/s}\n";
+    let scenario = format!("{SHORT}{churn}");
+    let more = ["--quick", "--blocks", "3"];
+    let (output, judgement) = gate_in(folder.path(), &planted, None, &scenario, &more);
+    assert!(said(&output).contains("never more than 5 min"), "{}", said(&output));
+    if !is_valid(&output, &judgement) {
+        return;
+    }
+    let notes = judgement["notes"].to_string();
+    for metric in ["instructions", "allocations", "instructionsPerEvent", "allocationsPerEvent"] {
+        assert_ne!(word(&judgement, metric), "worse", "{}", said(&output));
+    }
+    assert_eq!(word(&judgement, "instructions"), "same", "{}", said(&output));
+    assert!(!notes.contains("instructions: not counted"), "{notes}");
+}
+
+/// A time that does not fit is refused before anything starts, with what would.
+#[test]
+fn a_gate_that_takes_too_long_is_refused() {
+    let refused = |arguments: &[&str], told: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let fixed = ["gate", "--a", "/bin/true", "--b", "/bin/true", "--out", out.to_str().unwrap()];
+        let output = longhaul(&[&fixed, arguments].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{}", said(&output));
+        assert!(said(&output).contains(told), "{}", said(&output));
+    };
+    refused(&["--blocks", "200"], "--blocks 200: two sessions would take ");
+    refused(&["--at-most", "1m"], "or allow more with --at-most");
 }

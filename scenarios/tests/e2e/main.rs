@@ -14,6 +14,7 @@ mod drawn;
 mod end_state;
 mod faults_page;
 mod gate;
+mod history;
 mod inject;
 mod interrupt;
 mod kubectl_run;

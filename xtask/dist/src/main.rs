@@ -12,6 +12,7 @@ mod licences;
 mod page;
 mod sbom;
 mod target;
+mod workflows;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -37,10 +38,10 @@ struct Arguments {
     /// Where the files go; what is there of an earlier time is replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// Afterwards run the commands of docs/ci.md against what was built.
+    /// Afterwards run the commands of docs/ci.md, and the workflows that `longhaul gate init` writes, against what was built.
     #[arg(long)]
     check: bool,
-    /// Build nothing, only run the commands of docs/ci.md against what is in the folder.
+    /// Build nothing, only run those against what is in the folder.
     #[arg(long, conflicts_with_all = ["check", "target"])]
     check_only: bool,
 }
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
 fn dist(arguments: &Arguments) -> Result<()> {
     let out = root().join(&arguments.out);
     if arguments.check_only {
-        return page::check(&out);
+        return play(&out);
     }
     let toolchains = target::usable(&arguments.target)?;
     sbom::tool()?;
@@ -115,7 +116,13 @@ fn dist(arguments: &Arguments) -> Result<()> {
     sums.write(fresh.path())?;
     replace(&out, fresh)?;
     sums.show(&out);
-    if arguments.check { page::check(&out) } else { Ok(()) }
+    if arguments.check { play(&out) } else { Ok(()) }
+}
+
+/// Runs what other projects' pipelines do against the files in a folder.
+fn play(out: &Path) -> Result<()> {
+    page::check(out)?;
+    workflows::check(out)
 }
 
 /// Writes tarballs and images of one target.

@@ -14,15 +14,15 @@ use serde_json::Value;
 use crate::root;
 use crate::target::Target;
 
-const PAGE: &str = include_str!("../../../docs/ci.md");
+pub(crate) const PAGE: &str = include_str!("../../../docs/ci.md");
 /// What the commands of the page and the made-up project need.
 const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
 /// The expression of the workflow that stands for the place of the files.
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
 /// Their program, and the line of it that one project lacks.
-const WATCHER: &str = "scenarios/subjects/watcher.py";
-const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
-const HEARS_OF_NOTHING: &str = "            pass\n";
+pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
+pub(crate) const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
+pub(crate) const HEARS_OF_NOTHING: &str = "            pass\n";
 
 /// Runs the page's commands against the files in a folder.
 pub(crate) fn check(out: &Path) -> Result<()> {
@@ -51,7 +51,7 @@ pub(crate) fn check(out: &Path) -> Result<()> {
 }
 
 /// What is missing to run the commands.
-fn missing(out: &Path) -> Option<String> {
+pub(crate) fn missing(out: &Path) -> Option<String> {
     let tarball = tarball(PAGE)?;
     if !out.join(format!("{tarball}.tar.gz")).is_file() {
         return Some(format!("{tarball}.tar.gz in {} (cargo xtask dist)", out.display()));
@@ -62,14 +62,14 @@ fn missing(out: &Path) -> Option<String> {
     PROGRAMS.iter().find(|program| !there(program)).map(|program| (*program).to_owned())
 }
 
-fn there(program: &str) -> bool {
+pub(crate) fn there(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
 /// The tarball that the page downloads, without its ending.
-fn tarball(page: &str) -> Option<&str> {
+pub(crate) fn tarball(page: &str) -> Option<&str> {
     page.lines().find_map(|line| line.trim().strip_prefix("LONGHAUL: "))
 }
 
@@ -102,11 +102,11 @@ struct Project {
 }
 
 /// How a pipeline ended.
-struct Ran {
-    code: i32,
-    printed: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) printed: String,
     /// What the pipeline shows of the verdict.
-    summary: String,
+    pub(crate) summary: String,
 }
 
 impl Project {
@@ -130,10 +130,7 @@ impl Project {
 
     /// Runs a script in the checkout.
     fn bash(&self, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
-        let mut command = Command::new("bash");
-        // As GitHub's runner starts it.
-        command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(self.folder.path());
-        command.envs(variables).stdin(Stdio::null()).output().context("failed to start bash")
+        bash(self.folder.path(), script, variables)
     }
 
     /// What must be there in the end.
@@ -156,15 +153,39 @@ impl Project {
     }
 }
 
-/// Runs the steps of the workflow as GitHub's runner would. Of actions only the cache does something, and it holds nothing yet.
+/// Runs a script in a folder.
+pub(crate) fn bash(folder: &Path, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
+    let mut command = Command::new("bash");
+    // As GitHub's runner starts it.
+    command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(folder);
+    command.envs(variables).stdin(Stdio::null()).output().context("failed to start bash")
+}
+
+/// Runs the job of the page's workflow.
 fn workflow(page: &Page, project: &Project) -> Result<Ran> {
     let job = &page.workflow["jobs"]["soak"];
-    let mut variables = BTreeMap::new();
-    for (name, value) in job["env"].as_object().context("the job has no env")? {
+    let bash = |script: &str, variables: &BTreeMap<String, String>| project.bash(script, variables);
+    github(&job["env"], job, &project.releases, BTreeMap::new(), &bash)
+}
+
+/// Runs a script with variables, in a checkout.
+pub(crate) type Bash<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<Output> + 'a;
+
+/// Runs the steps of a job as GitHub's runner would. Of actions only the cache does something, and it holds nothing yet.
+pub(crate) fn github(
+    env: &Value,
+    job: &Value,
+    releases: &str,
+    more: BTreeMap<String, String>,
+    bash: &Bash<'_>,
+) -> Result<Ran> {
+    let mut variables = more;
+    for (name, value) in env.as_object().context("the workflow has no env")? {
         let value = value.as_str().with_context(|| format!("{name} is no text"))?;
-        variables.insert(name.clone(), value.replace(RELEASES, &project.releases));
+        variables.insert(name.clone(), value.replace(RELEASES, releases));
     }
     let runner = tempfile::tempdir()?;
+    variables.insert("RUNNER_TEMP".to_owned(), runner.path().display().to_string());
     for name in ["GITHUB_PATH", "GITHUB_STEP_SUMMARY"] {
         let path = runner.path().join(name);
         fs::write(&path, "")?;
@@ -183,7 +204,7 @@ fn workflow(page: &Page, project: &Project) -> Result<Ran> {
         let added = fs::read_to_string(&variables["GITHUB_PATH"])?;
         let path = added.lines().rev().chain([own.as_str()]).collect::<Vec<_>>().join(":");
         variables.insert("PATH".to_owned(), path);
-        let output = project.bash(script, &variables)?;
+        let output = bash(script, &variables)?;
         ran.printed += &printed(&output);
         if !output.status.success() {
             ran.code = output.status.code().unwrap_or(-1);
@@ -207,12 +228,12 @@ fn script(page: &Page, project: &Project) -> Result<Ran> {
     Ok(Ran { code: output.status.code().unwrap_or(-1), printed: printed(&output), summary })
 }
 
-fn printed(output: &Output) -> String {
+pub(crate) fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use flate2::Compression;
 
     use super::*;
@@ -225,10 +246,14 @@ mod tests {
         assert!(Page::read(PAGE).unwrap().script.contains(&format!("LONGHAUL={name}\n")));
     }
 
-    /// What is shipped, where it was built: in `$LONGHAUL_DIST` or `target/dist`. Else a tarball of the same shape with the
-    /// programs that were built for the tests, so that the page never goes untested.
     #[test]
     fn the_commands_of_the_page_do_what_it_says() {
+        with_shipped(check);
+    }
+
+    /// Hands on what is shipped, where it was built: in `$LONGHAUL_DIST` or `target/dist`. Else a tarball of the same shape with the
+    /// programs that were built for the tests, so that no page and no workflow ever goes untested.
+    pub(crate) fn with_shipped(check: impl Fn(&Path) -> Result<()>) {
         let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
         let stand_in = tempfile::tempdir().unwrap();
         let out = if missing(&out).is_some_and(|what| what.contains(".tar.gz")) {

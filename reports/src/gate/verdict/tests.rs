@@ -77,6 +77,48 @@ fn failures_are_worse() {
     assert!(judgement.reason.contains("requests that failed +1 %"), "{}", judgement.reason);
 }
 
+/// Where a controller only watches, what events cost, how soon they are seen and whether they are decides.
+#[test]
+fn events_lead_where_there_are_no_reviews() {
+    let watches = |times: f64, fails: [f64; 2]| {
+        let mut record = record(times, 2);
+        (record.header.rate, record.header.events, record.header.saturation) = (0.0, 200.0, None);
+        for slice in &mut record.slices {
+            let failed = fails[usize::from(slice.side == Side::B)];
+            let [cpu, lag] = [Metric::CpuPerRequest, Metric::P50].map(|metric| slice.values[&metric]);
+            let values = [(Metric::EventFailures, failed), (Metric::CpuPerEvent, cpu), (Metric::Lag, lag)];
+            slice.values = values.into_iter().collect();
+        }
+        judge(&record)
+    };
+    let same = watches(1.0, [0.0, 0.0]);
+    assert_eq!(same.outcome, Outcome::Same, "{}", same.reason);
+    assert!(same.rows.iter().all(|row| row.leads) && same.rows.len() == 3);
+    let slower = watches(1.2, [0.0, 0.0]);
+    assert!(slower.outcome == Outcome::Worse && slower.reason.contains("CPU time an event +"), "{}", slower.reason);
+    let misses = watches(1.0, [0.0, 0.01]);
+    assert!(
+        misses.outcome == Outcome::Worse && misses.reason.contains("events missed or late +1 %"),
+        "{}",
+        misses.reason
+    );
+    let nothing = watches(1.0, [0.05, 0.05]);
+    assert_eq!(nothing.outcome, Outcome::Invalid);
+    assert!(nothing.reason.starts_with("A missed or was late with 5 % of its events"), "{}", nothing.reason);
+}
+
+/// A session whose time was up has fewer blocks and is none the less one; that it had is told.
+#[test]
+fn a_shortened_session_is_no_interrupted_one() {
+    let mut record = record(1.0, 1);
+    record.slices.truncate(24);
+    assert_eq!(judge(&record).outcome, Outcome::Invalid);
+    record.shortened.push(Shortened { session: 1, blocks: 6 });
+    let judgement = judge(&record);
+    assert_eq!(judgement.outcome, Outcome::Same, "{}", judgement.reason);
+    assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8: its time was up"]);
+}
+
 /// Exact counts decide without pairs, and need a second session too.
 #[test]
 fn counts_are_compared_by_their_ends() {
@@ -109,6 +151,8 @@ fn a_record_that_is_read_again_has_the_same_verdict() {
     let lines = [Line::Header(Box::new(record.header.clone()))].into_iter();
     let lines = lines.chain(record.slices.iter().cloned().map(|slice| Line::Slice(Box::new(slice))));
     let lines = lines.chain(record.notes.iter().cloned().map(Line::Note));
+    record.shortened.push(Shortened { session: 2, blocks: 8 });
+    let lines = lines.chain(record.shortened.iter().copied().map(Line::Shortened));
     let text: String = lines.map(|line| written.add(&line).unwrap()).collect();
     let again = Record::read(&text).unwrap();
     assert_eq!(judge(&again), judge(&written));

@@ -23,6 +23,7 @@ fn example() -> Calibration {
         says: "a | b <b>".to_owned(),
         seconds: 39.0,
         record: "runs/x".to_owned(),
+        gate: None,
     };
     rows[0].plays = vec![play("invalid", &[]), play("fail", &["events.ghost"])];
     rows[1].plays = vec![play("pass", &[]), play("fail", &["admission.p50"])];

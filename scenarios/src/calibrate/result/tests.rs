@@ -17,6 +17,7 @@ fn play(verdict: &str, fired: &[&str], undecided: &[&str]) -> Play {
         says: String::new(),
         seconds: 1.0,
         record: String::new(),
+        gate: None,
     }
 }
 

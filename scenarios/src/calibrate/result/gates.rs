@@ -1,0 +1,198 @@
+//! What gates found, against what they promised: identical builds that were called worse, and planted changes that were.
+//!
+//! Owns the counting. A gate promises in its certificate which change it would call worse four times in five; a plant of that size or more is
+//! found as often, or the promise is broken. Pure.
+
+use reports::gate::certificate::POWER;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Calibration, Expectation, Play, Row, Share};
+use crate::calibrate::plants::GATE;
+
+/// Of identical builds one gate in so many may call one worse.
+const ALARMS_ONE_IN: u64 = 20;
+/// Of fewer gates one more or less is chance: there a promise is broken only when Wilson's interval says so.
+const STRICT: u64 = 20;
+
+/// What a gate said of the metric that its row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Gated {
+    /// B against A, as the gate tells it: a share, or a difference in the metric's unit.
+    pub change: f64,
+    /// The smallest change that it would have called worse four times in five; none where too few pairs were left.
+    pub smallest: Option<f64>,
+    /// How often it would have called identical builds worse by any metric, by its own account.
+    pub false_alarm: Option<f64>,
+}
+
+/// A planted change in several gates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The metric that must show it.
+    pub judge: String,
+    /// The median of what was measured.
+    pub change: f64,
+    /// The median of the smallest changes that could be seen.
+    pub smallest: Option<f64>,
+    /// How often it was called worse.
+    pub found: Share,
+    /// How often it had to be; none where it was smaller than what the gates said they could see.
+    pub promised: Option<f64>,
+}
+
+/// Gates of identical builds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alarms {
+    /// How often anything was called worse.
+    pub alarms: Share,
+    /// How often the gates themselves said that would happen, all together.
+    pub stated: f64,
+    /// How often the gate could not say.
+    pub undecided: u64,
+}
+
+impl Found {
+    /// Whether it was found less often than promised.
+    pub fn is_broken(&self) -> bool {
+        let Some(promised) = self.promised else { return false };
+        let Share { hits, of } = self.found;
+        if of >= STRICT {
+            return (hits as f64) < promised * of as f64;
+        }
+        self.found.interval().is_some_and(|interval| interval.upper < promised)
+    }
+}
+
+impl Alarms {
+    /// Whether it cried more often than it may.
+    pub fn is_broken(&self) -> bool {
+        too_many(self.alarms)
+    }
+}
+
+/// Whether so many of so many are more than chance and method allow.
+fn too_many(alarms: Share) -> bool {
+    alarms.hits * ALARMS_ONE_IN > alarms.of
+}
+
+impl Row {
+    /// Whether gates play it.
+    pub fn is_gated(&self) -> bool {
+        self.stage == GATE
+    }
+
+    /// What became of a planted change; none of other rows, and of what was not played.
+    pub fn found(&self) -> Option<Found> {
+        let Expectation::Caught { judge, .. } = &self.expected else { return None };
+        let gated: Vec<(&Play, Gated)> = self.gated().collect();
+        let change = median(gated.iter().map(|(_, gated)| gated.change))?;
+        let smallest = median(gated.iter().filter_map(|(_, gated)| gated.smallest));
+        let hits = gated.iter().filter(|(play, _)| play.fired.contains(judge)).count() as u64;
+        let promised = smallest.filter(|smallest| change >= *smallest).map(|_| POWER);
+        let found = Share { hits, of: gated.len() as u64 };
+        Some(Found { judge: judge.clone(), change, smallest, found, promised })
+    }
+
+    /// What became of identical builds; none of other rows, and of what was not played.
+    pub fn alarms(&self) -> Option<Alarms> {
+        if self.expected != Expectation::Clean {
+            return None;
+        }
+        let gated: Vec<(&Play, Gated)> = self.gated().collect();
+        if gated.is_empty() {
+            return None;
+        }
+        let hits = gated.iter().filter(|(play, _)| !play.fired.is_empty()).count() as u64;
+        Some(Alarms {
+            alarms: Share { hits, of: gated.len() as u64 },
+            stated: gated.iter().filter_map(|(_, gated)| gated.false_alarm).sum(),
+            undecided: gated.iter().filter(|(play, _)| !play.undecided.is_empty()).count() as u64,
+        })
+    }
+
+    /// Whether metrics fired that must not, more often than a gate may cry.
+    pub(super) fn cries(&self) -> bool {
+        let gates = self.gated().count() as u64;
+        let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;
+        too_many(Share { hits, of: gates })
+    }
+
+    fn gated(&self) -> impl Iterator<Item = (&Play, Gated)> {
+        self.valid().filter_map(|play| Some((play, play.gate?)))
+    }
+}
+
+impl Calibration {
+    /// Whether gates were played.
+    pub fn has_gates(&self) -> bool {
+        self.rows.iter().any(|row| row.is_gated() && row.gated().next().is_some())
+    }
+}
+
+/// The median; none of nothing.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some(f64::midpoint(values[last / 2], values[last.div_ceil(2)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    fn row(expected: Expectation, plays: &[(bool, f64, f64)]) -> Row {
+        let play = |(fires, change, smallest): &(bool, f64, f64)| Play {
+            seed: 1,
+            verdict: if *fires { "fail" } else { "pass" }.to_owned(),
+            fired: fires.then(|| "gate.cpuPerRequest".to_owned()).into_iter().collect(),
+            undecided: Vec::new(),
+            judged: vec!["gate.cpuPerRequest".to_owned()],
+            says: String::new(),
+            seconds: 40.0,
+            record: String::new(),
+            gate: Some(Gated { change: *change, smallest: Some(*smallest), false_alarm: Some(0.002) }),
+        };
+        Row { expected, plays: plays.iter().map(play).collect(), ..Row::twin(GATE) }
+    }
+
+    fn caught() -> Expectation {
+        Expectation::Caught { judge: "gate.cpuPerRequest".to_owned(), also: Vec::new() }
+    }
+
+    /// Found is what was called worse, and promised what was larger than what could be seen.
+    #[test]
+    fn what_is_found_is_held_against_the_promise() {
+        let found = |plays: &[(bool, f64, f64)]| row(caught(), plays).found().unwrap();
+        let seen = (true, 0.052, 0.045);
+        let missed = (false, 0.048, 0.045);
+        let two = found(&[seen, missed, seen]);
+        assert_eq!((two.found, two.promised, two.is_broken()), (Share { hits: 2, of: 3 }, Some(POWER), false));
+        assert!((two.change - 0.052).abs() < 1e-9);
+        let one = found(&[seen, missed, missed]);
+        assert!(one.is_broken(), "one of three is not four of five: {one:?}");
+        let small = found(&[(false, 0.05, 0.09), (false, 0.05, 0.08)]);
+        assert_eq!((small.promised, small.is_broken()), (None, false), "nothing was promised");
+        assert_eq!(row(caught(), &[(false, 0.05, 0.09)]).state(), State::Undecided);
+        assert_eq!(row(caught(), &[seen, missed, seen]).state(), State::Right);
+        assert_eq!(row(caught(), &[seen, missed, missed]).state(), State::Missed);
+    }
+
+    /// One of twenty may cry, two may not, and of three none.
+    #[test]
+    fn one_alarm_of_twenty_is_allowed() {
+        let clean = |alarms: usize, of: usize| {
+            let plays: Vec<_> = (0..of).map(|at| (at < alarms, 0.0, 0.05)).collect();
+            row(Expectation::Clean, &plays)
+        };
+        for (alarms, of, broken) in [(0, 3, false), (1, 3, true), (1, 20, false), (2, 20, true)] {
+            let row = clean(alarms, of);
+            assert_eq!(row.alarms().unwrap().is_broken(), broken, "{alarms} of {of}");
+            assert_eq!(row.state(), if broken { State::FalseAlarm } else { State::Right });
+        }
+        assert!((clean(0, 20).alarms().unwrap().stated - 0.04).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,148 @@
+//! How long a gate takes, and how many blocks fit into the time that it may take. Pure.
+//!
+//! The estimate is what a slow two-core machine needs; the clock itself is looked at between two blocks ([`Plan::has_room`]).
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use reports::gate::order::BLOCK;
+
+use super::work::Work;
+
+/// Blocks of fewer have too few pairs to decide.
+pub(super) const BLOCKS_LEAST: u32 = 3;
+/// Both builds started.
+const START: Duration = Duration::from_secs(5);
+/// Plans, threads and the last answers of a slice.
+const ASIDE: Duration = Duration::from_millis(400);
+/// Objects that are made or deleted in a second, at the least, and what the subject needs to see the last of them.
+const FILLED_PER_SECOND: f64 = 1000.0;
+const SEEN: Duration = Duration::from_millis(200);
+/// Passes that count are six.
+const PASSES: u32 = 6;
+/// A gate has two sessions at most.
+const SESSIONS: u32 = 2;
+
+/// What a session does besides its slices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Besides {
+    /// How long a build is filled, and watches, until it is warm.
+    pub(super) warm: [Duration; 2],
+    /// How long a pass that counts is.
+    pub(super) pass: Duration,
+    /// How long callgrind may take; none where it is not asked.
+    pub(super) callgrind: Option<Duration>,
+}
+
+/// A gate that fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Blocks of a session.
+    pub(super) blocks: u32,
+    /// What a session takes.
+    pub(super) session: Duration,
+    /// What a session may take at most.
+    pub(super) share: Duration,
+}
+
+impl Plan {
+    /// As many blocks as wanted, or as many as fit. Those that a person named are refused where they do not.
+    pub(super) fn fit(work: &Work, besides: Besides, wanted: u32, named: bool, limit: Duration) -> Result<Self> {
+        let share = limit / SESSIONS;
+        let (once, block) = (once(work, besides), slice(work) * BLOCK);
+        let room = share.saturating_sub(once).as_secs_f64() / block.as_secs_f64();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
+        let fits = room as u32;
+        let told = |length: Duration| reports::words::millis(crate::clock::millis(length));
+        ensure!(
+            fits >= BLOCKS_LEAST,
+            "two sessions of {BLOCKS_LEAST} blocks take {}, more than {}: make `phases` of the scenario shorter, or allow more with --at-most",
+            told((once + block * BLOCKS_LEAST) * SESSIONS),
+            told(limit)
+        );
+        ensure!(
+            !named || wanted <= fits,
+            "--blocks {wanted}: two sessions would take {}, more than {}: at most {fits} fit, or allow more with --at-most",
+            told((once + block * wanted) * SESSIONS),
+            told(limit)
+        );
+        let blocks = wanted.min(fits);
+        Ok(Self { blocks, session: once + block * blocks, share })
+    }
+
+    /// Whether one more block ends in the time of its session, by how long those before it took.
+    pub(super) fn has_room(&self, blocks: u32, elapsed: Duration) -> bool {
+        elapsed + elapsed / blocks.max(1) <= self.share
+    }
+
+    /// How long it takes, in a sentence.
+    pub(super) fn told(&self, wanted: u32) -> String {
+        let told = |length: Duration| reports::words::millis(crate::clock::millis(length));
+        let fewer = if self.blocks < wanted {
+            format!("{} blocks instead of {wanted}, so that it ends in time; ", self.blocks)
+        } else {
+            String::new()
+        };
+        format!(
+            "{fewer}about {}, and as long again if something looks worse; never more than {}",
+            told(self.session),
+            told(self.share * SESSIONS)
+        )
+    }
+}
+
+/// What a session does once.
+fn once(work: &Work, besides: Besides) -> Duration {
+    let [filled, watches] = besides.warm;
+    let reviews = work.reviews.as_ref().map_or(Duration::ZERO, |_| filled * 2 + besides.pass * PASSES);
+    let events = work.churn.map_or(Duration::ZERO, |_| churn(work, watches) * 2 + churn(work, besides.pass) * PASSES);
+    START + reviews + events + besides.callgrind.unwrap_or_default()
+}
+
+/// A slice.
+fn slice(work: &Work) -> Duration {
+    let reviews =
+        work.reviews.as_ref().map_or(Duration::ZERO, |_| work.times.settle + work.times.slice + work.times.rest);
+    let events = work.churn.map_or(Duration::ZERO, |_| churn(work, work.events(0).length) + work.times.rest);
+    reviews + events + ASIDE
+}
+
+/// A while of churn with its fill and its end.
+fn churn(work: &Work, length: Duration) -> Duration {
+    let population = work.churn.map_or(0, |(population, _)| population);
+    length + Duration::from_secs_f64(2.0 * population as f64 / FILLED_PER_SECOND) + SEEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::work::Times;
+    use super::*;
+
+    fn work(slice: u64, churn: Option<(u64, f64)>) -> Work {
+        let seconds = Duration::from_secs;
+        let reviews = serde_json::from_value(serde_json::json!({"rate": "600/s"})).unwrap();
+        Work {
+            reviews: Some(reviews),
+            churn,
+            times: Times { settle: seconds(3), slice: seconds(slice), rest: seconds(1) },
+        }
+    }
+
+    const BESIDES: Besides =
+        Besides { warm: [Duration::from_millis(1500); 2], pass: Duration::from_millis(1500), callgrind: None };
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn what_does_not_fit_is_shortened_or_refused() {
+        let long = work(20, Some((50, 200.0)));
+        let plan = Plan::fit(&long, BESIDES, 9, false, 40 * MINUTE).unwrap();
+        assert!(plan.blocks == 9 && plan.session * 2 <= 40 * MINUTE, "{plan:?}");
+        let plan = Plan::fit(&long, BESIDES, 40, false, 40 * MINUTE).unwrap();
+        assert!(plan.blocks < 40 && plan.session * 2 <= 40 * MINUTE, "{plan:?}");
+        assert!(plan.told(40).starts_with(&format!("{} blocks instead of 40", plan.blocks)), "{}", plan.told(40));
+        let error = Plan::fit(&long, BESIDES, 40, true, 40 * MINUTE).unwrap_err().to_string();
+        assert!(error.starts_with("--blocks 40: two sessions would take ") && error.contains("--at-most"), "{error}");
+        let error = Plan::fit(&long, BESIDES, 9, false, 5 * MINUTE).unwrap_err().to_string();
+        assert!(error.starts_with("two sessions of 3 blocks take "), "{error}");
+    }
+}

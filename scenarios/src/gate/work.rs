@@ -1,0 +1,124 @@
+//! What a gate plays: how long the parts of a slice are, and which load it is. Pure.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use loadgen::admission::Config;
+use units::Rate;
+
+use crate::run::While;
+use crate::scenario::Source;
+
+/// How long the end of the churn of a slice, and the subject after it, may take.
+const SETTLE_MAX: Duration = Duration::from_secs(3);
+/// A slice of fewer requests has no median worth comparing.
+const REQUESTS_LEAST: f64 = 200.0;
+/// A slice of fewer events has none of its lag either.
+pub(super) const EVENTS_LEAST: usize = 100;
+
+/// How long the parts of a slice take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) settle: Duration,
+    pub(super) slice: Duration,
+    pub(super) rest: Duration,
+}
+
+/// What every slice of a gate plays.
+#[derive(Debug, Clone)]
+pub(super) struct Work {
+    /// Reviews; none where a controller only watches.
+    pub(super) reviews: Option<Config>,
+    /// Objects that exist at a time, and changes a second; none where nothing is churned.
+    pub(super) churn: Option<(u64, f64)>,
+    pub(super) times: Times,
+}
+
+impl Work {
+    /// That of a scenario, whose phases are those of a slice.
+    pub(super) fn of(source: &Source) -> Result<Self> {
+        let (scenario, origin) = (&source.scenario, &source.origin);
+        let reviews = scenario.admission.clone();
+        ensure!(
+            reviews.as_ref().is_none_or(|config| config.rate.as_per_second() > 0.0),
+            "{origin}: a gate needs `admission` with a `rate`, without `shape` and `replay`"
+        );
+        let population = scenario.churn.iter().map(|churn| u64::from(churn.population)).sum();
+        let rate: f64 = scenario.churn.iter().map(|churn| churn.rate.as_per_second()).sum();
+        let churn = (!scenario.churn.is_empty()).then_some((population, rate));
+        ensure!(
+            reviews.is_some() || churn.is_some(),
+            "{origin}: a gate needs something to do for both builds: `admission` with a `rate` for a webhook, `churn` for a watch controller"
+        );
+        let phases = scenario.phases;
+        let times = Times { settle: phases.warm_up.0, slice: phases.steady.0, rest: phases.drain.0 };
+        let work = Self { reviews, churn, times };
+        if work.reviews.is_none() {
+            ensure!(
+                work.changes_measured() >= EVENTS_LEAST as f64,
+                "{origin}: a slice would have {:.0} events, and the lag of fewer than {EVENTS_LEAST} says nothing: raise `churn.rate`, or make \
+                 `phases.steady` longer",
+                work.changes_measured()
+            );
+        }
+        Ok(work)
+    }
+
+    /// Changes of a slice whose lag is measured.
+    fn changes_measured(&self) -> f64 {
+        self.churn.map_or(0.0, |(_, rate)| rate * self.times.slice.as_secs_f64())
+    }
+
+    /// The same with so many reviews a second; refused where those are too few to compare.
+    pub(super) fn at(mut self, rate: f64, saturation: f64) -> Result<Self> {
+        if let Some(reviews) = &mut self.reviews {
+            ensure!(
+                rate * self.times.slice.as_secs_f64() >= REQUESTS_LEAST,
+                "a slice would have fewer than {REQUESTS_LEAST} requests: the slower build can take {saturation:.0}/s, and half of that is the \
+                 most; make `phases.steady` of the scenario longer, or play it on a quieter machine"
+            );
+            reviews.rate = Rate::per_second(rate);
+        }
+        Ok(self)
+    }
+
+    /// The churn of a slice: beside reviews as long as they settle, else as long as it is measured.
+    pub(super) fn events(&self, seed: u64) -> While {
+        let Times { settle, slice, .. } = self.times;
+        let (settle, length) = if self.reviews.is_some() { (Duration::ZERO, settle) } else { (settle, settle + slice) };
+        While { seed, settle, length, patience: SETTLE_MAX }
+    }
+
+    /// A shorter while of churn, to warm up or to count.
+    pub(super) fn events_for(&self, seed: u64, length: Duration) -> While {
+        While { seed, settle: Duration::ZERO, length, patience: SETTLE_MAX }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(more: &str) -> Result<Work> {
+        let text = format!(
+            "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 2s, drain: 1s}}\nsubject: {{kind: command, command: \
+             [x], witness: {{kind: http}}}}\n{more}"
+        );
+        let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Work::of(&Source::read(file.path().to_str().unwrap()).unwrap())
+    }
+
+    const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 50, rate: RATE/s}\n";
+
+    /// Who only watches is churned for as long as a slice is measured, and too few events are refused.
+    #[test]
+    fn a_controller_that_only_watches_can_be_compared() {
+        let watches = work(&CHURN.replace("RATE", "100")).unwrap();
+        assert!(watches.reviews.is_none());
+        let how = watches.events(7);
+        assert_eq!((how.settle, how.length), (Duration::from_secs(1), Duration::from_secs(3)));
+        let error = work(&CHURN.replace("RATE", "20")).unwrap_err().to_string();
+        assert!(error.contains("a slice would have 40 events") && error.contains("raise `churn.rate`"), "{error}");
+    }
+}

@@ -1,0 +1,234 @@
+//! What a subject saw of what was committed: how soon, to the microsecond, and by the rules of the ledger whether all of it.
+//!
+//! For a comparison, not for a verdict: nothing of it goes into a run record. Each while of churn has a ledger of its own, because nothing
+//! of it is left when it ends.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use facts::{Change, Commit, Observation, Order, Revision, Uid};
+use parking_lot::Mutex;
+use reports::ledger::{self, Ledger};
+use reports::record::EventCounts;
+
+use crate::clock::Clock;
+use crate::run::claims::Claims;
+use crate::run::feed::{Entry, Feed};
+use crate::witness::{Counts, Heard, Said};
+
+/// Commits that may wait for their observation; of a subject that is so far behind nothing more is measured.
+const WAITING_MAX: usize = 65_536;
+/// Lags that are kept of one while.
+const KEPT_MAX: usize = 65_536;
+/// Commits that are taken at a time.
+const BATCH_MAX: usize = 1024;
+
+/// Shared between the task that follows and whoever looks.
+pub(super) type Shared = Arc<Mutex<Account>>;
+
+/// A hole in the subject's stream that a list closed, as the control plane tells of it.
+pub(super) struct Hole {
+    pub(super) resource: String,
+    pub(super) after: Order,
+    pub(super) through: Order,
+}
+
+/// What was seen of one while.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// By the ledger.
+    pub(crate) counts: EventCounts,
+    /// From the commit to the observation, up to a bound, of what was committed while it was measured.
+    pub(crate) lags: Vec<Duration>,
+    /// Why nothing can be believed any more, if so.
+    pub(crate) broken: Option<String>,
+}
+
+/// What waits, and what was seen.
+pub(super) struct Account {
+    config: ledger::Config,
+    ledger: Ledger,
+    claims: Claims,
+    clock: Clock,
+    /// Whatever is committed is known at once.
+    at_hand: bool,
+    /// From when on lags are measured; none while they are not.
+    measures: Option<Instant>,
+    waiting: HashMap<(Uid, Revision), Instant>,
+    seen: Seen,
+}
+
+impl Account {
+    pub(super) fn new(config: ledger::Config, claims: Claims, clock: Clock, at_hand: bool) -> Shared {
+        let ledger = Ledger::new(config.clone());
+        let (waiting, seen) = (HashMap::new(), Seen::default());
+        Arc::new(Mutex::new(Self { config, ledger, claims, clock, at_hand, measures: None, waiting, seen }))
+    }
+
+    /// A while begins: what was before is forgotten. Whoever skipped a version will not tell of it any more.
+    pub(super) fn begin(&mut self) {
+        self.ledger = Ledger::new(self.config.clone());
+        self.waiting.clear();
+        self.measures = None;
+        self.seen = Seen { broken: self.seen.broken.take(), ..Seen::default() };
+    }
+
+    /// Measures the lag of what is committed from now on, or of nothing more.
+    pub(super) fn measure(&mut self, on: bool) {
+        self.measures = on.then(Instant::now);
+    }
+
+    /// Versions that wait for an observation, and observations that came; lets time pass for the ledger.
+    pub(super) fn look(&mut self) -> (u64, u64) {
+        let now_ms = self.clock.now_ms();
+        for observation in self.claims.look_again(false, now_ms, self.at_hand) {
+            self.saw(&observation, Instant::now());
+        }
+        // What is decided is in the counts; a gate names no single object.
+        drop(self.ledger.advance(now_ms));
+        (self.ledger.pending(), self.ledger.counts().observations)
+    }
+
+    /// The while is over: what became of all that was committed in it.
+    pub(super) fn finish(&mut self, holes: Vec<Hole>) -> Seen {
+        let now_ms = self.clock.now_ms();
+        for observation in self.claims.look_again(true, now_ms, self.at_hand) {
+            self.saw(&observation, Instant::now());
+        }
+        for Hole { resource, after, through } in holes {
+            self.ledger.gap(&resource, after, through);
+        }
+        drop(self.ledger.finish(now_ms));
+        self.seen.counts = self.ledger.counts();
+        if self.ledger.contradictions() > 0 {
+            self.seen.broken = Some("the control plane's commits contradict each other".to_owned());
+        }
+        let next = Seen { broken: self.seen.broken.clone(), ..Seen::default() };
+        std::mem::replace(&mut self.seen, next)
+    }
+
+    fn committed(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            let t_ms = self.clock.at_ms(entry.at);
+            let (counts, proves) = self.claims.read(&entry, t_ms);
+            let Entry { at, commit, .. } = entry;
+            match counts {
+                Counts::No => {}
+                Counts::Version => self.wrote(t_ms, at, &commit),
+                Counts::Leaving => self.wrote(t_ms, at, &Commit { change: Change::Deleted, ..commit }),
+                Counts::Untold => self.ledger.commit_untold(t_ms, &commit),
+            }
+            if let Some(observation) = proves {
+                self.saw(&observation, at);
+            }
+        }
+    }
+
+    fn wrote(&mut self, t_ms: u64, at: Instant, commit: &Commit) {
+        self.ledger.commit(t_ms, commit);
+        if self.measures.is_some_and(|from| from <= at) && self.waiting.len() < WAITING_MAX {
+            self.waiting.insert((commit.uid.clone(), commit.revision.clone()), at);
+        }
+    }
+
+    fn saw(&mut self, observation: &Observation, now: Instant) {
+        self.ledger.observe(observation);
+        let key = (observation.uid.clone(), observation.revision.clone());
+        let Some(at) = self.waiting.remove(&key) else { return };
+        if self.seen.lags.len() < KEPT_MAX {
+            self.seen.lags.push(now.saturating_duration_since(at));
+        }
+    }
+
+    fn heard(&mut self, said: Said, now: Instant) {
+        let observation = match said {
+            Said::Saw(observation) => Some(observation),
+            Said::Claims(claim) => self.claims.claimed(claim, self.at_hand),
+            Said::Deaf(why) => {
+                self.seen.broken = Some(why);
+                None
+            }
+        };
+        if let Some(observation) = observation {
+            self.saw(&observation, now);
+        }
+    }
+}
+
+/// Follows commits and observations until it is dropped, or the harness falls behind: then nothing more is measured.
+pub(super) async fn follow(mut feed: Feed, mut heard: Heard, account: Shared) {
+    loop {
+        tokio::select! {
+            biased;
+            batch = feed.next(BATCH_MAX) => match batch {
+                Ok(batch) => account.lock().committed(batch),
+                Err(error) => {
+                    account.lock().seen.broken = Some(format!("{error:#}"));
+                    break;
+                }
+            },
+            said = heard.said.recv() => {
+                let (Some(said), now) = (said, Instant::now()) else { break };
+                let mut account = account.lock();
+                // No observation is looked at before its commit.
+                while let Ok(Some(batch)) = feed.ready(BATCH_MAX) {
+                    account.committed(batch);
+                }
+                account.heard(said, now);
+            }
+        }
+    }
+    // Whoever posts must not wait for us.
+    while heard.said.recv().await.is_some() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::Progress;
+
+    use super::*;
+
+    fn entry(at: Instant, order: u64, change: Change) -> Entry {
+        let commit = Commit {
+            resource: "packages.longhaul.dev".into(),
+            namespace: "lh".into(),
+            name: "a".into(),
+            uid: Uid::from("a"),
+            revision: Revision::from(order.to_string().as_str()),
+            order: Order::of_numbered(order),
+            change,
+        };
+        Entry { at, commit, progress: Progress::default(), restored: false }
+    }
+
+    fn saw(t_ms: u64, revision: &str, change: Change) -> Said {
+        Said::Saw(Observation { t_ms, uid: Uid::from("a"), revision: Revision::from(revision), change })
+    }
+
+    /// Each commit is measured once, only while it is measured, and the ledger says what was missed.
+    #[test]
+    fn what_was_seen_and_what_was_not() {
+        let clock = Clock::default();
+        let now = Instant::now();
+        clock.start(now);
+        let config = ledger::Config { numeric_revisions: true, ..ledger::Config::default() };
+        let account = Account::new(config, Claims::of(None), clock, true);
+        let mut account = account.lock();
+        account.begin();
+        account.committed(vec![entry(now, 1, Change::Added)]);
+        account.heard(saw(1, "1", Change::Added), now + Duration::from_millis(1));
+        account.measure(true);
+        let at = Instant::now();
+        account.committed(vec![entry(at, 2, Change::Modified)]);
+        account.heard(saw(3, "2", Change::Modified), at + Duration::from_millis(3));
+        account.heard(saw(9, "2", Change::Modified), at + Duration::from_millis(9));
+        account.committed(vec![entry(at, 3, Change::Deleted)]);
+        assert_eq!(account.look(), (1, 3));
+        let seen = account.finish(Vec::new());
+        assert_eq!(seen.lags, [Duration::from_millis(3)]);
+        assert_eq!((seen.counts.commits, seen.counts.ghost, seen.counts.duplicate), (3, 1, 1));
+        account.begin();
+        assert_eq!(account.finish(Vec::new()).counts.commits, 0);
+    }
+}

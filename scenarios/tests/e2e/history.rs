@@ -1,0 +1,103 @@
+//! What is done with finished runs: a history of them, and the summary on a terminal with and without colours.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::{longhaul, program};
+
+/// A few seconds of the example watcher.
+const SHORT: &str = "\
+apiVersion: longhaul/v1
+name: short
+description: Does a small watcher see a few seconds of churn?
+seed: 11
+phases: {warmUp: 1s, steady: 3s, drain: 2s}
+subject: {kind: command, command: [example-watcher], witness: {kind: http}}
+churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, mix: {create: 2, update: 5, delete: 2}}
+budgets: {events: {missed: 0, ghost: 0}}
+";
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Records of so many runs; none where the watcher is missing.
+fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
+    program("example-watcher")?;
+    let scenario = folder.join("short.yaml");
+    std::fs::write(&scenario, SHORT).unwrap();
+    let record = |number: usize| {
+        let record = folder.join(format!("run-{number}"));
+        let mut soak = longhaul(&["soak", scenario.to_str().unwrap(), "--quiet", "--run-dir"]);
+        let output = soak.arg(&record).output().unwrap();
+        assert!(record.join("verdict.json").is_file(), "{}", said(&output));
+        record
+    };
+    Some((0..runs).map(record).collect())
+}
+
+/// A run is added once, whoever adds it again; the table has every run, and the picture one point for each.
+#[test]
+fn runs_are_added_once_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(records) = records(folder.path(), 2) else { return };
+    let (file, svg) = (folder.path().join("history.jsonl"), folder.path().join("level.svg"));
+    let history = |arguments: &[&str]| {
+        let mut command = longhaul(&[&["history"], arguments].concat());
+        let output = command.arg("--file").arg(&file).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    let paths: Vec<&str> = records.iter().map(|record| record.to_str().unwrap()).collect();
+    let (code, text) = history(&["add", paths[0], "--build", "v1"]);
+    assert!(code == Some(0) && text.contains("added     "), "{text}");
+    let (code, text) = history(&["add", paths[0], paths[1], "--build", "v2"]);
+    assert!(code == Some(0) && text.contains("there     ") && text.contains("added     "), "{text}");
+    let lines = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(lines.contains("\"build\":\"v1\"") && lines.contains("\"build\":\"v2\""), "{lines}");
+
+    let (code, text) = history(&["show"]);
+    assert!(code == Some(0) && text.contains("short: 2 runs") && text.contains("lag p50"), "{text}");
+    let (code, text) = history(&["show", "--figure", "lag p50", "--svg", svg.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.matches("<circle").count() == 2, "{picture}");
+    let (code, text) = history(&["show", "--figure", "lag p51"]);
+    assert!(code == Some(64) && text.contains("there is no figure `lag p51`") && text.contains("lag p50"), "{text}");
+    // A wrong name adds nothing, not even what is right beside it.
+    let (code, text) = history(&["add", paths[1], "/nowhere"]);
+    assert!(code == Some(64), "{text}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
+}
+
+/// Colours are for terminals: not for a pipe, not where `NO_COLOR` is set, and as `--color` says wherever that is said.
+#[test]
+fn colours_are_where_they_are_wanted() {
+    const COLOUR: &str = "\u{1b}[1;";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(records) = records(folder.path(), 1) else { return };
+    let record = records[0].to_str().unwrap();
+    let piped = |arguments: &[&str]| said(&longhaul(&[&["report", record], arguments].concat()).output().unwrap());
+    assert!(!piped(&[]).contains(COLOUR) && !piped(&["--color", "never"]).contains(COLOUR));
+    assert!(piped(&["--color", "always"]).contains(COLOUR));
+    let refused = longhaul(&["report", record, "--color", "sometimes"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(64));
+
+    if Command::new("script").arg("--version").output().is_err() {
+        println!("skipped: needs script, for a terminal");
+        return;
+    }
+    let on_a_terminal = |arguments: &str, no_color: Option<&str>| {
+        let line = format!("'{}' report '{record}' {arguments}", env!("CARGO_BIN_EXE_longhaul"));
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_remove("NO_COLOR");
+        script.envs(no_color.map(|value| ("NO_COLOR", value))).env("TERM", "xterm");
+        said(&script.stdin(std::process::Stdio::null()).output().unwrap())
+    };
+    assert!(on_a_terminal("", None).contains(COLOUR), "{}", on_a_terminal("", None));
+    assert!(!on_a_terminal("", Some("1")).contains(COLOUR));
+    assert!(!on_a_terminal("--color never", None).contains(COLOUR));
+    // Who says it on the command line means it.
+    assert!(on_a_terminal("--color always", Some("1")).contains(COLOUR));
+}

@@ -1,0 +1,189 @@
+//! Runs the workflows that `longhaul gate init` writes, as GitHub's and GitLab's runners would, in a repository with a change.
+//!
+//! The project is that of docs/ci.md, in git: the example watcher in Python. One change touches nothing of it, in the other the program forgets
+//! deletions, because a gate that lets everything through would pass all other checks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::page::{self, HEARS_OF_DELETIONS, HEARS_OF_NOTHING, PAGE, Ran, WATCHER, bash, printed};
+use crate::root;
+
+/// Slices of a second, which `--quick` leaves as they are.
+const SCENARIO: &str = "\
+apiVersion: longhaul/v1
+name: mine
+description: Does my controller see every change?
+seed: 9
+phases: {warmUp: 300ms, steady: 1s, drain: 2s}
+subject: {kind: command, command: [./my-controller, --flag, \"two words\"], witness: {kind: http}}
+churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
+budgets: {events: {missed: 0, ghost: 0}}
+";
+/// What both pipelines leave of a gate.
+const LEFT: [(&str, &str); 4] = [("gate.html", "<!"), ("junit.xml", "<?xml"), ("gate.json", "{"), ("gate.md", "#")];
+
+/// Runs both workflows against the files in a folder.
+pub(crate) fn check(out: &Path) -> Result<()> {
+    if let Some(what) = page::missing(out) {
+        bail!("needs {what}");
+    }
+    ensure!(page::there("git"), "needs git");
+    // One after the other: a gate wants the machine for itself.
+    for forgetful in [false, true] {
+        let about = if forgetful { "a change that forgets deletions" } else { "a change of nothing" };
+        let repository = Repository::new(out, forgetful)?;
+        repository.github().with_context(|| format!("longhaul gate init: GitHub, {about}"))?;
+        repository.gitlab().with_context(|| format!("longhaul gate init: GitLab, {about}"))?;
+        println!("longhaul gate init: both workflows, {about}: as it should be");
+    }
+    Ok(())
+}
+
+/// A clone with a change on a branch, and the workflows in it.
+struct Repository {
+    folder: tempfile::TempDir,
+    releases: String,
+    /// The program of the tarball.
+    longhaul: PathBuf,
+    forgetful: bool,
+    base: String,
+}
+
+impl Repository {
+    fn new(out: &Path, forgetful: bool) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let out = out.canonicalize().with_context(|| format!("failed to find {}", out.display()))?;
+        let tarball = page::tarball(PAGE).context("docs/ci.md names no tarball")?;
+        let mut repository = Self {
+            longhaul: folder.path().join(tarball).join("longhaul"),
+            releases: format!("file://{}", out.display()),
+            folder,
+            forgetful,
+            base: String::new(),
+        };
+        let (here, origin) = (repository.folder.path().to_owned(), repository.folder.path().join("origin"));
+        repository.run(&here, &format!("tar -xzf '{}/{tarball}.tar.gz'", out.display()))?;
+        fs::create_dir(&origin)?;
+        repository.run(&origin, "git init --quiet --initial-branch=main .")?;
+        let path = root().join(WATCHER);
+        let program = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        ensure!(program.contains(HEARS_OF_DELETIONS), "{WATCHER} has changed: what is to be forgotten is not in it");
+        fs::write(origin.join("controller.py"), &program)?;
+        fs::write(origin.join("Makefile"), "my-controller: controller.py\n\tinstall -m 755 $< $@\n")?;
+        fs::write(origin.join("longhaul.yaml"), SCENARIO)?;
+        let init = "init --build 'make my-controller' --program ./my-controller";
+        repository.run(&origin, &format!("'{}' gate {init}", repository.longhaul.display()))?;
+        let commit =
+            "git -c user.name=x -c user.email=x@localhost -c commit.gpgsign=false commit --quiet --all --message";
+        repository.run(&origin, &format!("git add . && {commit} base"))?;
+        repository.base = repository.run(&origin, "git rev-parse HEAD")?.trim().to_owned();
+        repository.run(&origin, "git checkout --quiet -b change")?;
+        let changed =
+            if forgetful { program.replacen(HEARS_OF_DELETIONS, HEARS_OF_NOTHING, 1) } else { program + "# nothing\n" };
+        fs::write(origin.join("controller.py"), changed)?;
+        repository.run(&origin, &format!("{commit} change"))?;
+        Ok(repository)
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    fn run(&self, folder: &Path, script: &str) -> Result<String> {
+        let output = bash(folder, script, &BTreeMap::new())?;
+        ensure!(output.status.success(), "{script}: {}", printed(&output));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// A fresh clone of the change, as a runner checks it out.
+    fn checkout(&self, name: &str) -> Result<PathBuf> {
+        let checkout = self.folder.path().join(name);
+        self.run(self.folder.path(), &format!("git clone --quiet --branch change origin '{name}'"))?;
+        Ok(checkout)
+    }
+
+    fn github(&self) -> Result<()> {
+        let text = fs::read_to_string(self.folder.path().join("origin/.github/workflows/longhaul.yml"))?;
+        let workflow: Value = serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("no YAML: {error}"))?;
+        for name in ["soak", "gate"] {
+            let checkout = self.checkout(&format!("github {name}"))?;
+            let more = BTreeMap::from([("GITHUB_BASE_REF".to_owned(), "main".to_owned())]);
+            let in_checkout = |script: &str, variables: &BTreeMap<String, String>| bash(&checkout, script, variables);
+            let job = &workflow["jobs"][name];
+            let ran = page::github(&workflow["env"], job, &self.releases, more, &in_checkout)?;
+            self.judge(name, &ran, &checkout).with_context(|| format!("{name}: {}", ran.printed))?;
+            ensure!(!ran.summary.is_empty(), "{name}: the page of the job says nothing");
+        }
+        Ok(())
+    }
+
+    fn gitlab(&self) -> Result<()> {
+        let text = fs::read_to_string(self.folder.path().join("origin/longhaul.gitlab-ci.yml"))?;
+        let pipeline: Value = serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("no YAML: {error}"))?;
+        for name in ["soak", "gate"] {
+            let (checkout, job) = (self.checkout(&format!("gitlab {name}"))?, &pipeline[format!("longhaul-{name}")]);
+            let template = &pipeline[job["extends"].as_str().context("the job extends nothing")?];
+            let mut variables = BTreeMap::from([
+                ("LONGHAUL_RELEASES".to_owned(), self.releases.clone()),
+                ("CI_MERGE_REQUEST_DIFF_BASE_SHA".to_owned(), self.base.clone()),
+            ]);
+            for (name, value) in template["variables"].as_object().context("the template has no variables")? {
+                variables.insert(name.clone(), value.as_str().context("a variable is no text")?.to_owned());
+            }
+            let lines = [&template["before_script"], &job["script"]].into_iter().flat_map(|lines| lines.as_array());
+            let lines: Option<Vec<&str>> = lines.flatten().map(Value::as_str).collect();
+            // One shell for all of them, which ends at the first that fails.
+            let output = bash(&checkout, &lines.context("a line of a script is no text")?.join("\n"), &variables)?;
+            let ran =
+                Ran { code: output.status.code().unwrap_or(-1), printed: printed(&output), summary: String::new() };
+            self.judge(name, &ran, &checkout).with_context(|| format!("{name}: {}", ran.printed))?;
+            let report = job["artifacts"]["reports"]["junit"].as_str().context("no JUnit is named")?;
+            ensure!(checkout.join(report).is_file(), "{name}: there is no {report}");
+            let in_requests = job["rules"].to_string();
+            ensure!(
+                in_requests.contains("merge_request_event") || in_requests.contains("CI_MERGE_REQUEST"),
+                "{name} does not run for merge requests"
+            );
+        }
+        Ok(())
+    }
+
+    /// What must be there in the end.
+    fn judge(&self, job: &str, ran: &Ran, checkout: &Path) -> Result<()> {
+        let folder = checkout.join(format!("longhaul-{job}"));
+        match (job, self.forgetful) {
+            (_, true) => ensure!(ran.code == 1, "exit code {} instead of 1", ran.code),
+            ("soak", false) => ensure!(ran.code == 0, "exit code {} instead of 0", ran.code),
+            // A gate may say that this machine is too busy to tell; never that the same program is worse.
+            (_, false) => ensure!(matches!(ran.code, 0 | 2), "exit code {} instead of 0, or of 2", ran.code),
+        }
+        if job == "soak" {
+            return Ok(());
+        }
+        for (name, begins) in LEFT {
+            let text = fs::read_to_string(folder.join(name)).with_context(|| format!("failed to read {name}"))?;
+            ensure!(text.trim_start().starts_with(begins), "{name} does not begin with {begins}");
+        }
+        let judgement: Value = serde_json::from_slice(&fs::read(folder.join("gate.json"))?)?;
+        for (side, base) in [("a", true), ("b", false)] {
+            let command = judgement["header"][side]["command"].as_str().unwrap_or_default();
+            ensure!(
+                command.ends_with("my-controller --flag 'two words'")
+                    || command.ends_with("my-controller' --flag 'two words'"),
+                "{side} is {command}"
+            );
+            ensure!(command.contains("/base/") == base, "{side} is {command}");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_commands_of_the_page_and_of_written_workflows_do_what_they_say() {
+        crate::page::tests::with_shipped(super::check);
+    }
+}
