@@ -6,6 +6,7 @@ mod followed;
 mod owners;
 mod reload;
 mod verify;
+mod webhook;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,8 +26,9 @@ use crate::edge::{
     ServerTls, heartbeat, register_process,
 };
 use crate::{validator, watch};
-use reload::{Metrics as ConfigMetrics, Reloader, Trouble, Webhook};
+use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 pub use verify::{Report, verify, with_key};
+use webhook::Webhook;
 
 /// After the drain, connections that were just made get so long to bring their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ const OFFICIAL: &str = "library/";
 pub fn full(written: &str) -> String {
     let written = written.strip_prefix("docker.io/").map_or_else(|| written.to_owned(), |rest| format!("{HUB}{rest}"));
     match written.split_once('/') {
-        None if written.contains('*') => written,
+        None if written.starts_with(['*', '?']) => written,
         None => format!("{HUB}{OFFICIAL}{written}"),
         Some((host, _)) if host.contains(['.', ':', '*', '?']) || host == "localhost" => written,
         Some(_) => format!("{HUB}{written}"),
