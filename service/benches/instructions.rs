@@ -14,10 +14,12 @@ use service::admission::bench::{Webhook, patch, pod, review, walk};
 const TIMES: u64 = 2_000;
 /// Images of the Pods.
 const SIZES: [usize; 2] = [1, 8];
-const STEPS: [(&str, &str); 3] = [
+const STEPS: &[(&str, &str)] = &[
     ("walk", "the images of the object and where they are"),
     ("patch", "the patch that pins them"),
     ("review", "the body of a request into the body of its answer, all steps, the cache warm"),
+    #[cfg(feature = "verify")]
+    ("verified", "the same, with images that must be signed, their verdicts remembered"),
 ];
 
 /// The allocator that the service has.
@@ -38,7 +40,7 @@ fn main() -> Result<ExitCode> {
     }
     for images in SIZES {
         println!("instructions, Pod with {images} image(s), a review of {} bytes:", review(&pod(images)).len());
-        for (name, what) in STEPS {
+        for &(name, what) in STEPS {
             let (once, twice) = (counted(name, images, TIMES)?, counted(name, images, 2 * TIMES)?);
             println!("{:>10}  {name:<8} {what}", twice.saturating_sub(once) / TIMES);
         }
@@ -55,9 +57,13 @@ fn repeat(name: &str, images: usize, times: u64) -> Result<()> {
             let sites = walk(&text);
             (0..times).for_each(|_| drop(black_box(patch(black_box(&sites)))));
         }
-        "review" => {
+        "review" | "verified" => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let (webhook, body) = (Webhook::new(), review(&object));
+            #[cfg(feature = "verify")]
+            let webhook = if name == "verified" { Webhook::verifying() } else { Webhook::new() };
+            #[cfg(not(feature = "verify"))]
+            let webhook = Webhook::new();
+            let body = review(&object);
             runtime.block_on(async {
                 for _ in 0..times {
                     black_box(webhook.answer(body.clone()).await);

@@ -13,11 +13,15 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+#[cfg(feature = "verify")]
+use super::Validation;
 use super::patch::{self, Site};
 use super::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk};
 use crate::config::Config;
 use crate::edge::{Accounts, Peer};
 use crate::registry::{Keyring, Reference};
+#[cfg(feature = "verify")]
+use crate::validator::{Answer, Approval, Approvals, Question, Signer, Validator, Validators};
 use crate::verdicts::Failure;
 
 const DIGEST: &str = "sha256:3f1c8e2b9a7d5c4e6f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2d3e4f506";
@@ -28,6 +32,26 @@ struct Everything;
 impl Source for Everything {
     fn digest(self: Arc<Self>, _: Reference, _: Keyring, _: Instant) -> BoxFuture<'static, Result<String, Failure>> {
         async { Ok(DIGEST.to_owned()) }.boxed()
+    }
+}
+
+/// A validator to whom every image is signed.
+#[cfg(feature = "verify")]
+struct Everybody;
+
+#[cfg(feature = "verify")]
+impl Validator for Everybody {
+    fn validate(self: Arc<Self>, _: Question) -> BoxFuture<'static, Answer> {
+        let signer = Signer { name: "default: key sha256:00".to_owned(), evidence: "bundle sha256:00".to_owned() };
+        std::future::ready(Ok(Arc::new(Approval { signers: vec![signer] }))).boxed()
+    }
+
+    fn generation(&self) -> &'static str {
+        "0123456789abcdef0123456789abcdef"
+    }
+
+    fn relevant(&self, _: &str, _: &str, _: &Keyring) -> Keyring {
+        Keyring::default()
     }
 }
 
@@ -45,6 +69,29 @@ impl Webhook {
         let settings = config.admission.as_ref().expect("the text has the section");
         let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
         Self(Arc::new(Endpoint::new(settings, Current::new(Pipeline::new(policy, resolver, metrics)))), peer)
+    }
+
+    /// The same, with a rule under which every image must be signed, and is.
+    #[cfg(feature = "verify")]
+    pub fn verifying() -> Self {
+        let text = "{admission: {listen: 127.0.0.1:0, certificate: none, key: none}, validators: [{name: default, type: cosign, \
+                    trustRoots: [{name: default, keyFile: none}]}], policy: {rules: [{pattern: '*', with: \
+                    {verifyInTransparencyLog: false}}]}}";
+        let config = Config::parse(text, Path::new("bench.yaml")).expect("the text is a configuration");
+        let mut registry = MetricsRegistry::default();
+        let metrics = Metrics::register(&mut registry);
+        let counts = crate::validator::Metrics::register(&mut registry);
+        let approvals = Arc::new(Approvals::new(&config.policy.verdicts, &config.resolve, counts));
+        let validators = Validators::scripted(vec![Some(Arc::new(Everybody) as _)]);
+        let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Everything), Arc::clone(&metrics)));
+        let pipeline = Pipeline::new(Arc::new(Policy::new(&config)), resolver, metrics).with_validation(Validation {
+            validators,
+            approvals,
+            owners: None,
+        });
+        let settings = config.admission.as_ref().expect("the text has the section");
+        let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
+        Self(Arc::new(Endpoint::new(settings, Current::new(pipeline))), peer)
     }
 
     /// Answers one review, as from a connection that has read it.

@@ -2,6 +2,8 @@
 //!
 //! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
 
+mod signed;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -18,18 +20,16 @@ use tokio::time::Instant;
 use super::decide::{Course, Found, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
 use super::memo::Memo;
-use super::owners::Owners;
 use super::patch::{self, Site};
-use super::policy::{Policy, RuleName, Target, Treatment};
+use super::policy::{Policy, Treatment};
 use super::resolver::{DEFECT, Resolver};
 use super::review::{Ask, Decision, Notes};
 use super::text::printable;
 use super::unchanged::Stored;
 use super::walk::{self, Pullers};
 use crate::config::Action;
-use crate::registry::Brought;
-use crate::validator::{Approvals, Question, Validator, Validators};
 use crate::verdicts::{Class, Failure};
+pub use signed::Validation;
 
 /// kube-apiserver's own edges for webhooks (5 ms to 25 s), with finer ones below and between, in seconds.
 const DURATION_EDGES_S: [f64; 15] =
@@ -119,21 +119,6 @@ impl Metrics {
     fn review(&self, outcome: &'static str) {
         self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
     }
-}
-
-/// Why an image that a rule wants verified cannot be.
-const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
-/// Why an image was not asked about.
-const CHILD: &str = "child";
-
-/// What verifies signatures.
-pub struct Validation {
-    /// Who is asked, by rule.
-    pub validators: Validators,
-    /// What they have said.
-    pub approvals: Arc<Approvals>,
-    /// Who made an object, when that is looked at.
-    pub owners: Option<Arc<Owners>>,
 }
 
 /// Images of an object, and whose credentials they are pulled with.
@@ -295,27 +280,6 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
-    /// Images that would have to be verified and that the owner of the object has already.
-    async fn inherited<'s>(&self, ask: &Ask<'_>, sites: &'s [Site], deadline: Instant) -> Vec<&'s str> {
-        let owners = self.validation.as_ref().and_then(|validation| validation.owners.as_ref());
-        let Some(owners) = owners.filter(|_| self.policy().approves_children()) else { return Vec::new() };
-        let mut images: Vec<&str> = Vec::new();
-        for image in sites.iter().map(|site| site.image.as_str()) {
-            if !images.contains(&image) && matches!(&*self.memo.treatment(image), Treatment::Verify { .. }) {
-                images.push(image);
-            }
-        }
-        if images.is_empty() {
-            return images;
-        }
-        let known = owners.images(ask, deadline).await;
-        images.retain(|image| known.iter().any(|of_owner| of_owner.iter().any(|other| other == image)));
-        for _ in &images {
-            self.told_of(|validation| validation.approvals.metrics().skip(CHILD));
-        }
-        images
-    }
-
     /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
     async fn outcomes<'s>(
         &self,
@@ -383,89 +347,6 @@ impl Pipeline {
         });
         outcomes.extend(join_all(answered).await.into_iter().flatten());
         outcomes
-    }
-
-    /// What is known of the signatures of an image without asking anybody.
-    fn verdict(
-        &self,
-        target: &Target,
-        rule: RuleName,
-        pin: bool,
-        digest: impl FnOnce() -> Option<Result<Arc<str>, Failure>>,
-    ) -> Option<Result<Found, Failure>> {
-        if self.resolver.reads_pull_secrets() {
-            return None;
-        }
-        let (validation, validator) = self.validator(rule)?;
-        let (host, repository, digest) = match target {
-            Target::Digest { host, repository, digest } => (host, repository, Ok(Arc::clone(digest))),
-            Target::Tag(reference) => (&reference.host, &reference.repository, digest()?),
-        };
-        let result = match digest {
-            Ok(digest) => {
-                let answer = validation.approvals.known(&**validator, host, repository, &digest)?;
-                validation.approvals.metrics().told(&answer);
-                answer.map(|approval| Found { digest, pin, approval: Some(approval) })
-            }
-            Err(failure) => {
-                self.told_failure(&failure);
-                Err(failure)
-            }
-        };
-        Some(result)
-    }
-
-    /// The digest of an image and who signed it, or why that cannot be said.
-    async fn verified(
-        &self,
-        target: &Target,
-        name: &str,
-        rule: RuleName,
-        pin: bool,
-        brought: Option<&Brought>,
-        deadline: Instant,
-    ) -> Result<Found, Failure> {
-        let Some((validation, validator)) = self.validator(rule) else {
-            return Err(Failure::new(Class::Misconfigured, NO_VALIDATOR));
-        };
-        let (host, repository, digest) = match target {
-            Target::Digest { host, repository, digest } => (host, repository, Arc::clone(digest)),
-            Target::Tag(reference) => {
-                let digest = self.resolver.resolve(reference, name, brought, deadline).await;
-                let digest = digest.inspect_err(|failure| self.told_failure(failure))?;
-                (&reference.host, &reference.repository, digest)
-            }
-        };
-        let keyring = brought.map(|brought| validator.relevant(host, repository, &brought.keyring)).unwrap_or_default();
-        let question = Question {
-            host: host.clone(),
-            repository: repository.clone(),
-            digest: Arc::clone(&digest),
-            keyring: keyring.clone(),
-            deadline,
-        };
-        let answer = validation.approvals.ask(validator, question).await;
-        validation.approvals.metrics().told(&answer);
-        match (answer, brought) {
-            (Ok(approval), _) => Ok(Found { digest, pin, approval: Some(approval) }),
-            (Err(failure), Some(brought)) => Err(brought.explain(failure, &keyring)),
-            (Err(failure), None) => Err(failure),
-        }
-    }
-
-    fn validator(&self, rule: RuleName) -> Option<(&Validation, &Arc<dyn Validator>)> {
-        let validation = self.validation.as_ref()?;
-        Some((validation, validation.validators.of_rule(self.policy().index(rule)?)?))
-    }
-
-    fn told_of(&self, tell: impl FnOnce(&Validation)) {
-        if let Some(validation) = &self.validation {
-            tell(validation);
-        }
-    }
-
-    fn told_failure(&self, failure: &Failure) {
-        self.told_of(|validation| validation.approvals.metrics().told(&Err(failure.clone())));
     }
 
     /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.

@@ -6,6 +6,8 @@ mod admission;
 mod binary;
 mod breaker;
 mod edge;
+#[cfg(feature = "verify")]
+mod golden;
 mod hostile;
 mod keychain;
 mod lease;

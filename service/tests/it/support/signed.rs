@@ -169,6 +169,33 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
+    /// Takes over what `service/verify/fixtures/registry` has of a repository. Its referrers are what the index at the fallback tag
+    /// names.
+    pub fn load(&self, repository: &str, content: &Value) {
+        let texts = |key: &str| -> Vec<(String, String)> {
+            let map = content[key].as_object().unwrap().iter();
+            map.map(|(name, text)| (name.clone(), text.as_str().unwrap().to_owned())).collect()
+        };
+        let mut world = self.world.lock();
+        for (digest, text) in texts("manifests") {
+            let manifest: Value = serde_json::from_str(&text).unwrap();
+            let media_type = manifest["mediaType"].as_str().unwrap_or(IMAGE).to_owned();
+            world.manifests.insert(format!("{repository}/{digest}"), (media_type, text.into_bytes()));
+        }
+        for (tag, digest) in texts("tags") {
+            let manifest = world.manifests[&format!("{repository}/{digest}")].clone();
+            if let Some(image) = tag.strip_prefix("sha256-").filter(|hex| hex.len() == 64) {
+                let index: Value = serde_json::from_slice(&manifest.1).unwrap();
+                let referrers = index["manifests"].as_array().unwrap().clone();
+                world.referrers.insert(format!("{repository}/sha256:{image}"), referrers);
+            }
+            world.manifests.insert(format!("{repository}/{tag}"), manifest);
+        }
+        for (digest, text) in texts("blobs") {
+            world.blobs.insert(digest, text.into_bytes());
+        }
+    }
+
     /// Replaces the manifest at the `.sig` tag of `image` with `bytes`.
     pub fn spoil_tag(&self, repository: &str, image: &str, bytes: &[u8]) {
         self.put(repository, Some(&signature_tag(image)), IMAGE, bytes);
