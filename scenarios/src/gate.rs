@@ -197,7 +197,7 @@ async fn begin<'a>(
 /// Warms both up. What each can take of reviews is found by that; none where they are sent none.
 async fn warm(stands: &[Stand<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
     for stand in stands {
-        stand.events(work.events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
+        stand.events(Work::events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
     }
     match &work.reviews {
         Some(config) => saturation(stands, config).await.map(Some),

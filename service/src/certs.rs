@@ -50,13 +50,16 @@ struct Pair {
     key: String,
 }
 
-/// Writes a whole set into `folder`, valid for `days` from now; answers what was written, for a person.
-pub fn dev(folder: &Path, days: u32) -> Result<String, Error> {
+/// What the authority is called where nothing else is said.
+pub const AUTHORITY: &str = "longhaul development CA";
+
+/// Writes a whole set into `folder`, of an authority called `name`, valid for `days` from now; answers what was written, for a person.
+pub fn dev(folder: &Path, days: u32, name: &str) -> Result<String, Error> {
     let now = OffsetDateTime::now_utc();
     let ends = now + Duration::days(days.into());
     let valid = (now - BACKDATED, ends);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed(folder))?;
-    let ours = Authority::new("longhaul development CA", valid)?;
+    let ours = Authority::new(name, valid)?;
     let other = Authority::new("another CA", valid)?;
     put(folder, "ca.crt", &ours.pem, 0o644)?;
     put(folder, "ca.key", &ours.key_pem, 0o400)?;

@@ -24,8 +24,8 @@ pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> 
     let mut found = Vec::new();
     for choice in 0..CHOICES {
         // The shortest of each choice: with more rounds the same only becomes longer.
-        let guesses = (0..=ROUNDS).filter_map(|rounds| guess(&hir, choice, rounds));
-        let fitting = guesses.filter_map(|text| fit(text, &regex, least, most)).next();
+        let mut guesses = (0..=ROUNDS).filter_map(|rounds| guess(&hir, choice, rounds));
+        let fitting = guesses.find_map(|text| fit(text, &regex, least, most));
         if let Some(text) = fitting.filter(|text| !found.contains(text)) {
             found.push(text);
         }
@@ -106,7 +106,7 @@ fn character(class: &Class, choice: usize) -> Option<char> {
     }
     let printed = (' '..='~').find(|char| has(*char));
     printed.or_else(|| match class {
-        Class::Unicode(class) => class.ranges().first().map(|range| range.start()),
+        Class::Unicode(class) => class.ranges().first().map(regex_syntax::hir::ClassUnicodeRange::start),
         Class::Bytes(_) => None,
     })
 }

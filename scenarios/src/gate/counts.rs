@@ -70,7 +70,7 @@ impl Pass<'_> {
             }
             if self.work.churn.is_some() {
                 let perf = Perf::start(&tree(stand.pid()), folder).await?;
-                let events = stand.events(self.work.events_for(self.seed, self.besides.pass)).await?;
+                let events = stand.events(Work::events_for(self.seed, self.besides.pass)).await?;
                 let (counts, changes) = (perf.stop().await?, events.map_or(0, |events| events.changes));
                 self.counted(book, side, Metric::SyscallsPerEvent, counts.syscalls, changes)?;
                 self.counted(book, side, Metric::InstructionsPerEvent, counts.instructions, changes)?;

@@ -90,7 +90,7 @@ impl Work {
     }
 
     /// A shorter while of churn, to warm up or to count.
-    pub(super) fn events_for(&self, seed: u64, length: Duration) -> While {
+    pub(super) fn events_for(seed: u64, length: Duration) -> While {
         While { seed, settle: Duration::ZERO, length, patience: SETTLE_MAX }
     }
 }

@@ -82,7 +82,7 @@ fn octal(field: &[u8]) -> Option<u64> {
 }
 
 /// The header of a file or, with `kind` `b'2'`, of a link to `target`.
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(test)]
 pub fn header(name: &str, bytes: u64, kind: u8, target: &str) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];

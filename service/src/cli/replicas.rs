@@ -100,6 +100,9 @@ pub(super) enum Certs {
         /// How long they are valid.
         #[arg(long, default_value_t = 365)]
         days: u32,
+        /// What the authority is called. Two that are trusted at one time need names of their own: a list of revoked certificates is known by it.
+        #[arg(long, default_value = crate::certs::AUTHORITY)]
+        name: String,
     },
 }
 
@@ -137,8 +140,8 @@ impl Call {
 impl Certs {
     /// Makes the files.
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        let Self::Dev { folder, days } = self;
-        print!("{}", crate::certs::dev(folder, *days)?);
+        let Self::Dev { folder, days, name } = self;
+        print!("{}", crate::certs::dev(folder, *days, name)?);
         Ok(())
     }
 }

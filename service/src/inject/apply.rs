@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::Value;
-use service_seed::digest::Digest;
 use service_seed::index::{CHUNK_BYTES_MAX, Index};
 use tokio::time::{Instant, sleep};
 
@@ -25,7 +24,7 @@ use super::status::{events, is_ready, node_port};
 /// How often a Pod that starts is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a namespace's service account may take to be made.
-const ACCOUNT: Duration = Duration::from_secs(60);
+const ACCOUNT: Duration = Duration::from_mins(1);
 /// How often a port is asked for anew when the one that was given is not wanted.
 const PORTS_MAX: u32 = 10;
 /// Wait between two ports.
@@ -236,9 +235,4 @@ async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(),
         }
         sleep(LOOK).await;
     }
-}
-
-/// The digest that the Pod is told.
-pub fn index_digest(index: &Index) -> Digest {
-    Digest::of(index.to_text().as_bytes())
 }

@@ -1,5 +1,6 @@
 //! The command line of `inject`: arguments, what is printed, and the steps of each command in order.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -261,12 +262,11 @@ async fn plan(arguments: &PlanArgs) -> Result<()> {
     for (run, count) in &census.others {
         println!("in the way: run {run} with {count} objects (`inject clean`, or `apply --replace`)");
     }
-    match &arguments.placing.node_image {
-        Some(image) => println!("runs in: {image}"),
-        None => {
-            let place = apply::place(&cluster, &arguments.placing.needs(architecture)).await?;
-            println!("runs on: {} in {} (seen in {})", place.node, place.image, place.seen_in);
-        }
+    if let Some(image) = &arguments.placing.node_image {
+        println!("runs in: {image}");
+    } else {
+        let place = apply::place(&cluster, &arguments.placing.needs(architecture)).await?;
+        println!("runs on: {} in {} (seen in {})", place.node, place.image, place.seen_in);
     }
     Ok(())
 }
@@ -298,10 +298,11 @@ fn described(packed: &Packed, binary_bytes: usize) -> String {
     let mut text = format!("run: {}\n", index.run);
     for name in &packed.names {
         let digest = packed.images.catalog.repositories[&name.repository].tags[&name.tag];
-        text += &format!("image: {name} sha256:{digest}\n");
+        let _ = writeln!(text, "image: {name} sha256:{digest}");
     }
-    text += &format!(
-        "payload: {} blobs, {} bytes, packed {} bytes in {} chunks of {chunk}; the seed has {binary_bytes} bytes\n",
+    let _ = writeln!(
+        text,
+        "payload: {} blobs, {} bytes, packed {} bytes in {} chunks of {chunk}; the seed has {binary_bytes} bytes",
         packed.images.blobs.len(),
         packed.payload.unpacked_bytes,
         index.payload_bytes,
@@ -323,9 +324,10 @@ fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     };
     for name in &packed.names {
         let digest = packed.images.catalog.repositories[&name.repository].tags[&name.tag];
-        text += &format!("serves: {host}/{}@sha256:{digest} ({name})\n", name.repository);
+        let _ = writeln!(text, "serves: {host}/{}@sha256:{digest} ({name})", name.repository);
     }
-    text += &format!("remove it with: longhaul-service inject clean --namespace {} --name {}\n", at.namespace, at.name);
+    let _ =
+        writeln!(text, "remove it with: longhaul-service inject clean --namespace {} --name {}", at.namespace, at.name);
     text
 }
 
@@ -336,19 +338,20 @@ fn told(status: &Status, at: &Where) -> String {
     };
     let mut text = format!("run: {}\nchunks: {} of {}\n", index.run, status.chunks, index.chunks.len());
     if let Some(first) = status.missing.first() {
-        text += &format!("missing: from {first:05} on; `inject apply` with the same images sends what is missing\n");
+        let _ =
+            writeln!(text, "missing: from {first:05} on; `inject apply` with the same images sends what is missing");
     }
     if status.others > 0 {
-        text += &format!("in the way: {} objects of other runs; `inject clean` removes all\n", status.others);
+        let _ = writeln!(text, "in the way: {} objects of other runs; `inject clean` removes all", status.others);
     }
     if let Some(port) = status.node_port {
-        text += &format!("port of every node: {port}\n");
+        let _ = writeln!(text, "port of every node: {port}");
     }
     if status.pod.is_none() {
         text += "Pod: none yet\n";
     }
     for finding in &status.findings {
-        text += &format!("Pod: {finding}\n");
+        let _ = writeln!(text, "Pod: {finding}");
     }
     text
 }

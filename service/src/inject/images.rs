@@ -162,7 +162,7 @@ impl Images {
         let of = name.to_string();
         let mut descriptor = descriptor.clone();
         if let Some(platform) = platform {
-            let manifest = self.manifest(shelf, &descriptor, &of)?.0;
+            let manifest = Self::manifest(shelf, &descriptor, &of)?.0;
             if !manifest.manifests.is_empty() {
                 let fitting = manifest.manifests.into_iter().find(|one| one.is_for(platform));
                 let missing = || format!("{of} has no image for {platform}");
@@ -181,7 +181,7 @@ impl Images {
         self.catalog.repositories.entry(name.to_owned()).or_default()
     }
 
-    fn manifest(&self, shelf: &dyn Shelf, descriptor: &Descriptor, of: &str) -> Result<(Manifest, Blob), ImagesError> {
+    fn manifest(shelf: &dyn Shelf, descriptor: &Descriptor, of: &str) -> Result<(Manifest, Blob), ImagesError> {
         let digest = descriptor.digest(shelf.path())?;
         let missing = || ImagesError::Missing { path: shelf.path().into(), digest, of: of.to_owned() };
         let blob = shelf.blob(&digest).ok_or_else(missing)?;
@@ -199,7 +199,7 @@ impl Images {
     ) -> Result<Digest, ImagesError> {
         let (path, of) = (shelf.path(), name.to_string());
         let digest = descriptor.digest(path)?;
-        let (manifest, blob) = self.manifest(shelf, descriptor, &of)?;
+        let (manifest, blob) = Self::manifest(shelf, descriptor, &of)?;
         let shape = |what: String| ImagesError::Shape { path: path.into(), what };
         let media_type = descriptor.media_type.clone().or_else(|| manifest.media_type.clone());
         let media_type = media_type.unwrap_or_else(|| manifest.implied_media_type().to_owned());
@@ -243,7 +243,7 @@ impl Images {
             if known.is_some_and(|known| known.manifests.contains(&digest)) {
                 continue;
             }
-            let Ok((manifest, _)) = self.manifest(shelf, descriptor, &name.to_string()) else { continue };
+            let Ok((manifest, _)) = Self::manifest(shelf, descriptor, &name.to_string()) else { continue };
             let Some(subject) = &manifest.subject else { continue };
             let subject = subject.digest(shelf.path())?;
             if !known.is_some_and(|known| known.manifests.contains(&subject)) {

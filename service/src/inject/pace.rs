@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The first wait after a refusal that names no time; doubled with each further one in a row.
 const BACKOFF: Duration = Duration::from_millis(500);
 /// Longest wait: a server that names an hour is asked again earlier, because it may have been restarted since.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 /// An answer this many times slower than the best one says that the server is busy.
 const SLOW_TIMES: u32 = 4;
 /// Below this no answer is slow.

@@ -111,7 +111,8 @@ impl Payload {
             chunks,
         };
         // Another payload, or the same in other chunks, is another run.
-        index.run = Digest::of(index.to_text().as_bytes()).to_string()[..RUN_DIGITS].to_owned();
+        let digest = Digest::of(index.to_text().as_bytes()).to_string();
+        digest[..RUN_DIGITS].clone_into(&mut index.run);
         if index.to_text().len() > INDEX_BYTES_MAX {
             return Err(PayloadError::Chunks { chunks: index.chunks.len() as u64, chunk_bytes });
         }

@@ -120,6 +120,7 @@ struct PodStatus {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::zero_sized_map_values, reason = "the key is the state, what it says is left out")]
 struct ContainerStatus {
     name: String,
     #[serde(rename = "imageID")]

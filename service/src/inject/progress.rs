@@ -1,5 +1,6 @@
 //! How far a transfer is, with its rate and estimated end: one line that is written over on a terminal, else a line now and then.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
@@ -81,8 +82,9 @@ impl Progress {
         let seconds = elapsed.as_secs_f64();
         if self.sent_bytes > 0 && seconds > 0.0 {
             let rate = self.sent_bytes as f64 / seconds;
-            let left = (self.left_bytes as f64 / rate).round();
-            text.push_str(&format!(", {:.1} MB/s, {}:{:02} left", rate / 1e6, left as u64 / 60, left as u64 % 60));
+            let left_s = self.left_bytes as f64 / rate;
+            let (minutes, seconds) = ((left_s / 60.0).floor(), (left_s % 60.0).floor());
+            let _ = write!(text, ", {:.1} MB/s, {minutes:.0}:{seconds:02.0} left", rate / 1e6);
         }
         if !why.is_empty() {
             text.push_str(": ");

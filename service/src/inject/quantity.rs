@@ -32,13 +32,14 @@ fn parse(text: &str) -> Option<i128> {
         "m" => (1, 1_000),
         "u" => (1, 1_000_000),
         "n" => (1, 1_000_000_000),
-        suffix => match SUFFIXES.iter().find(|(name, _)| *name == suffix) {
-            Some((_, times)) => (*times, 1),
-            None => {
+        suffix => {
+            if let Some((_, times)) = SUFFIXES.iter().find(|(name, _)| *name == suffix) {
+                (*times, 1)
+            } else {
                 let power: u32 = suffix.strip_prefix(['e', 'E'])?.parse().ok().filter(|power| *power <= 18)?;
                 (10_i128.pow(power), 1)
             }
-        },
+        }
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     // More digits than this are below a billionth, which no quantity has.

@@ -28,7 +28,11 @@ enum Pattern {
 impl Access {
     /// What the configuration says.
     pub fn new(allow: &config::Allow) -> Self {
-        Self { read: Names::new(&allow.read), scale: Names::new(&allow.scale), image: Names::new(&allow.image) }
+        Self {
+            read: Names::new(allow.read.as_ref()),
+            scale: Names::new(allow.scale.as_ref()),
+            image: Names::new(allow.image.as_ref()),
+        }
     }
 
     /// Whether whoever has `names` may do `verb`.
@@ -44,8 +48,8 @@ impl Access {
 }
 
 impl Names {
-    fn new(names: &Option<Vec<String>>) -> Self {
-        Self(names.as_ref().map(|names| names.iter().map(|name| Pattern::new(name)).collect()))
+    fn new(names: Option<&Vec<String>>) -> Self {
+        Self(names.map(|names| names.iter().map(|name| Pattern::new(name)).collect()))
     }
 }
 

@@ -207,7 +207,7 @@ impl Api {
             self.refused(&call, "not-allowed");
             let text = format!("{} may not {}", client.identity(), verb);
             let refusal = Refusal::new(StatusCode::FORBIDDEN, text);
-            self.audit_refusal(&call, &asked, &refusal);
+            Self::audit_refusal(&call, &asked, &refusal);
             return Err(refusal);
         }
         match asked {
@@ -319,7 +319,7 @@ impl Api {
             _ => Ok(()),
         };
         let result = outcome.and(written.clone());
-        self.audit(call, (Verb::Scale, target, None), (&written, &count.to_string()), how, result.as_ref().err());
+        Self::audit(call, (Verb::Scale, target, None), (&written, &count.to_string()), how, result.as_ref().err());
         let written = result?;
         let message = if how.dry_run { DRY_RUN } else { SCALED };
         let mut answer = answer::json(StatusCode::OK, &Message { message });
@@ -348,7 +348,7 @@ impl Api {
         let result = outcome.and(set);
         let after = result.as_ref().map_or(image, |set| &set.image);
         let what = (Verb::Image, target, Some(container));
-        self.audit(call, what, (&written, after), how, result.as_ref().err());
+        Self::audit(call, what, (&written, after), how, result.as_ref().err());
         let set = result?;
         let message = if how.dry_run { DRY_RUN } else { IMAGE_SET };
         let body = ImageSet { message, image: &set.image, warnings: &set.warnings };
@@ -371,7 +371,6 @@ impl Api {
 
     /// The line about a call that changes something.
     fn audit(
-        &self,
         call: &Call<'_>,
         (verb, target, container): (Verb, Target<'_>, Option<&str>),
         (written, after): (&Result<Written, Refusal>, &str),
@@ -402,14 +401,14 @@ impl Api {
     }
 
     /// The line about a write that the caller may not do.
-    fn audit_refusal(&self, call: &Call<'_>, asked: &Route<'_>, refusal: &Refusal) {
+    fn audit_refusal(call: &Call<'_>, asked: &Route<'_>, refusal: &Refusal) {
         let (target, container, how) = match asked {
             Route::Scale(target, how) => (*target, None, *how),
             Route::Image(target, container, how) => (*target, Some(*container), *how),
             _ => return,
         };
         let nothing = Err(refusal.clone());
-        self.audit(call, (asked.verb(), target, container), (&nothing, ""), how, Some(refusal));
+        Self::audit(call, (asked.verb(), target, container), (&nothing, ""), how, Some(refusal));
     }
 }
 

@@ -174,10 +174,10 @@ impl Elector {
         match timeout(RELEASE_MAX, self.client.write(Write::Merge, &path, &body)).await {
             Ok(Ok(_)) => tracing::info!(name: crate::logs::names::LEASE_GIVEN_BACK, "the lease was given back"),
             Ok(Err(error)) => {
-                tracing::warn!(name: crate::logs::names::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back")
+                tracing::warn!(name: crate::logs::names::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back");
             }
             Err(_) => {
-                tracing::warn!(name: crate::logs::names::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time")
+                tracing::warn!(name: crate::logs::names::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time");
             }
         }
     }

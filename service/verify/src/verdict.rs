@@ -65,7 +65,7 @@ pub struct Signer {
 /// Who signed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// A key, by the SHA-256 of its SubjectPublicKeyInfo in hex digits.
+    /// A key, by the SHA-256 of its `SubjectPublicKeyInfo` in hex digits.
     Key(String),
     /// A certificate's subject alternative name and the issuer of the identity.
     Certificate {

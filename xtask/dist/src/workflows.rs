@@ -67,9 +67,9 @@ impl Repository {
             base: String::new(),
         };
         let (here, origin) = (repository.folder.path().to_owned(), repository.folder.path().join("origin"));
-        repository.run(&here, &format!("tar -xzf '{}/{tarball}.tar.gz'", out.display()))?;
+        Self::run(&here, &format!("tar -xzf '{}/{tarball}.tar.gz'", out.display()))?;
         fs::create_dir(&origin)?;
-        repository.run(&origin, "git init --quiet --initial-branch=main .")?;
+        Self::run(&origin, "git init --quiet --initial-branch=main .")?;
         let path = root().join(WATCHER);
         let program = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
         ensure!(program.contains(HEARS_OF_DELETIONS), "{WATCHER} has changed: what is to be forgotten is not in it");
@@ -77,21 +77,21 @@ impl Repository {
         fs::write(origin.join("Makefile"), "my-controller: controller.py\n\tinstall -m 755 $< $@\n")?;
         fs::write(origin.join("longhaul.yaml"), SCENARIO)?;
         let init = "init --build 'make my-controller' --program ./my-controller";
-        repository.run(&origin, &format!("'{}' gate {init}", repository.longhaul.display()))?;
+        Self::run(&origin, &format!("'{}' gate {init}", repository.longhaul.display()))?;
         let commit =
             "git -c user.name=x -c user.email=x@localhost -c commit.gpgsign=false commit --quiet --all --message";
-        repository.run(&origin, &format!("git add . && {commit} base"))?;
-        repository.base = repository.run(&origin, "git rev-parse HEAD")?.trim().to_owned();
-        repository.run(&origin, "git checkout --quiet -b change")?;
+        Self::run(&origin, &format!("git add . && {commit} base"))?;
+        Self::run(&origin, "git rev-parse HEAD")?.trim().clone_into(&mut repository.base);
+        Self::run(&origin, "git checkout --quiet -b change")?;
         let changed =
             if forgetful { program.replacen(HEARS_OF_DELETIONS, HEARS_OF_NOTHING, 1) } else { program + "# nothing\n" };
         fs::write(origin.join("controller.py"), changed)?;
-        repository.run(&origin, &format!("{commit} change"))?;
+        Self::run(&origin, &format!("{commit} change"))?;
         Ok(repository)
     }
 
     /// Runs a command that must succeed, and returns what it printed.
-    fn run(&self, folder: &Path, script: &str) -> Result<String> {
+    fn run(folder: &Path, script: &str) -> Result<String> {
         let output = bash(folder, script, &BTreeMap::new())?;
         ensure!(output.status.success(), "{script}: {}", printed(&output));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -100,7 +100,7 @@ impl Repository {
     /// A fresh clone of the change, as a runner checks it out.
     fn checkout(&self, name: &str) -> Result<PathBuf> {
         let checkout = self.folder.path().join(name);
-        self.run(self.folder.path(), &format!("git clone --quiet --branch change origin '{name}'"))?;
+        Self::run(self.folder.path(), &format!("git clone --quiet --branch change origin '{name}'"))?;
         Ok(checkout)
     }
 
@@ -132,7 +132,7 @@ impl Repository {
             for (name, value) in template["variables"].as_object().context("the template has no variables")? {
                 variables.insert(name.clone(), value.as_str().context("a variable is no text")?.to_owned());
             }
-            let lines = [&template["before_script"], &job["script"]].into_iter().flat_map(|lines| lines.as_array());
+            let lines = [&template["before_script"], &job["script"]].into_iter().filter_map(|lines| lines.as_array());
             let lines: Option<Vec<&str>> = lines.flatten().map(Value::as_str).collect();
             // One shell for all of them, which ends at the first that fails.
             let output = bash(&checkout, &lines.context("a line of a script is no text")?.join("\n"), &variables)?;

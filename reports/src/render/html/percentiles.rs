@@ -30,9 +30,12 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
     chart("distribution", "Latency by percentile", wanted.into())
 }
 
+/// A distribution of a run, where it has it.
+type Measured = fn(&Record) -> Option<Histogram<u64>>;
+
 /// A chart for each kind of latency that one of two runs has, with both.
 pub(super) fn pair(a: &Record, b: &Record) -> Vec<Chart> {
-    let kinds: [(&str, &str, fn(&Record) -> Option<Histogram<u64>>); 4] = [
+    let kinds: [(&str, &str, Measured); 4] = [
         ("response-percentiles", "Admission latency, from the planned start", |run| steady(run, tag::RESPONSE)),
         ("service-percentiles", "Admission latency, from the real start", |run| steady(run, tag::SERVICE)),
         ("lag-percentiles", "Event lag", |run| run.latency.whole(tag::LAG)),

@@ -15,7 +15,7 @@ use super::{Refusal, ServerTls};
 use crate::wire::{Facts, facts};
 
 /// Longest time between two looks at a certificate about which nothing is known to change.
-const RECHECK: Duration = Duration::from_secs(60);
+const RECHECK: Duration = Duration::from_mins(1);
 
 /// A client with its certificate.
 #[derive(Debug)]

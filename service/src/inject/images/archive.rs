@@ -56,12 +56,11 @@ impl Archive {
         if let Some(index) = files.blob("index.json") {
             return Self::layout(&files, &index);
         }
-        match files.blob("manifest.json") {
-            Some(manifest) => Self::saved(&files, &manifest),
-            None => {
-                let what = "neither an OCI layout (index.json) nor an archive of Docker (manifest.json)".to_owned();
-                Err(ImagesError::Shape { path: path.into(), what })
-            }
+        if let Some(manifest) = files.blob("manifest.json") {
+            Self::saved(&files, &manifest)
+        } else {
+            let what = "neither an OCI layout (index.json) nor an archive of Docker (manifest.json)".to_owned();
+            Err(ImagesError::Shape { path: path.into(), what })
         }
     }
 

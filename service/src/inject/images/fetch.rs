@@ -16,7 +16,7 @@ use super::{Blob, ImagesError, Name, Shelf};
 use crate::registry::{Image, Registry};
 
 /// How long one piece of a blob, or a manifest, may take.
-const PIECE_TIME: Duration = Duration::from_secs(60);
+const PIECE_TIME: Duration = Duration::from_mins(1);
 
 /// Fetches into a folder.
 pub struct Fetch {

@@ -97,7 +97,7 @@ async fn images_share_their_blobs_and_keep_their_media_types() {
 async fn an_index_brings_its_images_or_the_one_for_a_platform() {
     let folder = tempfile::tempdir().unwrap();
     let mut written = Written::new(folder.path());
-    let mut image = |layer: &[u8], architecture: &str| {
+    let image = |layer: &[u8], architecture: &str| {
         let mut image = written.image(&[layer]);
         image["platform"] = json!({"os": "linux", "architecture": architecture});
         image
@@ -173,7 +173,7 @@ async fn what_is_wrong_with_a_source_is_said() {
 async fn an_archive_of_docker_becomes_an_image() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image.tar");
-    let mut builder = tar::Builder::new(fs::File::create(&path).unwrap());
+    let mut builder = tar::Builder::new(File::create(&path).unwrap());
     let mut put = |name: &str, bytes: &[u8]| {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);

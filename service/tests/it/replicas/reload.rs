@@ -157,7 +157,8 @@ async fn r28_a_rotation_drops_no_connection() {
     let world = world(super::world::UNHURRIED).await;
     // Old and new authority are trusted for a while, as a rotation goes.
     let fresh = tempfile::tempdir().unwrap();
-    let output = Command::new(BINARY).args(["certs", "dev"]).arg(fresh.path()).output().unwrap();
+    let named = ["certs", "dev", "--name", "the next CA"];
+    let output = Command::new(BINARY).args(named).arg(fresh.path()).output().unwrap();
     assert!(output.status.success());
     let read = |folder: &Path, name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let both = read(world.folder.path(), "ca.crt") + &read(fresh.path(), "ca.crt");

@@ -30,7 +30,7 @@ fn chart(record: &Record, length_ms: u64, (id, title, tag): (&'static str, &'sta
     let mut paths = SHADES.map(|_| String::new());
     let cuts = super::cuts(record, length_ms);
     for slice in slices {
-        let from_ms = cuts.from_ms(slice.start_ms, slice.end_ms);
+        let from_ms = cuts.drawn_from_ms(slice.start_ms, slice.end_ms);
         for (band, samples) in slice.bands.iter().enumerate().filter(|(_, samples)| **samples > 0) {
             let share = f64::from(*samples) / f64::from(fullest);
             let shade = SHADE_BELOW.iter().position(|below| share <= *below).unwrap_or(0);

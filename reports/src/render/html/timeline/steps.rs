@@ -37,7 +37,7 @@ impl Cuts {
 
     /// Where what was counted from `start_ms` to `end_ms` may be drawn from: the start, or the last fault that began since. What is cut off must
     /// be wide enough to be seen.
-    pub(super) fn from_ms(&self, start_ms: u64, end_ms: u64) -> u64 {
+    pub(super) fn drawn_from_ms(&self, start_ms: u64, end_ms: u64) -> u64 {
         let next = self.starts_ms.partition_point(|fault_ms| *fault_ms < end_ms);
         let last = next.checked_sub(1).and_then(|last| self.starts_ms.get(last)).copied().unwrap_or(0);
         if last > start_ms.saturating_add(self.length_ms / BAND_PARTS) { last } else { start_ms }
@@ -50,7 +50,7 @@ impl Cuts {
         // With its start, from which the one before may go on.
         let mut thin: Vec<(u64, Step)> = Vec::new();
         for (start_ms, end_ms, value) in each.filter(|(start_ms, end_ms, _)| start_ms < end_ms) {
-            let step = Step { from: self.from_ms(start_ms, end_ms), until: end_ms, value };
+            let step = Step { from: self.drawn_from_ms(start_ms, end_ms), until: end_ms, value };
             match thin.last_mut() {
                 Some((last_ms, last)) if *last_ms / width_ms == start_ms / width_ms => {
                     if value > last.value {

@@ -151,7 +151,7 @@ fn node(value: &mut Value, donor: Option<&Value>, random: &mut ChaCha8Rng, depth
         Value::String(text) => {
             let given = donor.and_then(Value::as_str);
             match random.random_range(0..8) {
-                0 if given.is_some() => *text = given.unwrap_or_default().to_owned(),
+                0 if given.is_some() => given.unwrap_or_default().clone_into(text),
                 1 => *value = Value::Null,
                 _ => {
                     let mut bytes = std::mem::take(text).into_bytes();
@@ -167,7 +167,7 @@ fn node(value: &mut Value, donor: Option<&Value>, random: &mut ChaCha8Rng, depth
         }
         other => {
             *other =
-                [Value::Null, Value::Bool(true), Value::from(1), Value::from("")][random.random_range(0..4)].clone()
+                [Value::Null, Value::Bool(true), Value::from(1), Value::from("")][random.random_range(0..4)].clone();
         }
     }
 }
