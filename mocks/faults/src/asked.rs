@@ -107,6 +107,13 @@ impl Asked<'_> {
             && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
     }
 
+    /// The revision from which a watch wants to go on; none where it begins with what there is.
+    pub(crate) fn resumes_from(&self) -> Option<u64> {
+        let value = |key: &str| self.query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        let begins = self.on != On::Watch || value("sendInitialEvents") == Some("true");
+        value("resourceVersion").filter(|_| !begins)?.parse().ok().filter(|from| *from > 0)
+    }
+
     /// `list of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         let verb = match self.on {

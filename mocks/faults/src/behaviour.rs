@@ -84,6 +84,11 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> bool {
         false
     }
+    /// A request of a target gets as far as the store, whoever answers it then; also after the fault's end. Answers whether it meets what
+    /// this fault did to the server: then older faults of the same name are not asked.
+    fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
+        false
+    }
     /// Somebody came with a token that this fault took away. Also after the fault's end.
     fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
         false

@@ -1,15 +1,15 @@
-//! `compact`: the history is forgotten, all of it or but for the newest revisions; open watches go on. A hit is the
-//! compaction, if it took something away, and each 410 that follows from it.
+//! `compact`: the history is forgotten, all of it or but for the newest revisions; open watches go on. A hit is each watch that wants to
+//! go on from a revision that this took away: 410, or what another fault makes of it. That nobody asks for what is forgotten is none.
 
 use std::sync::Arc;
 
-use super::{Behaviour, Fault, Form, Host, Row, Scene, Stream};
+use super::{Asked, Behaviour, Fault, Form, Host, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::server("compact", "The history is forgotten; open watches go on.")
     .takes(&[("keep", "0", "newest revisions")])
     .instant()
     .sees("history is forgotten, open watches go on")
-    .hit("the compaction, and each 410 after it")
+    .hit("a watch from a forgotten revision")
     .played(|fault| Box::new(Compact::new(fault)));
 
 #[derive(Debug)]
@@ -30,17 +30,20 @@ impl Behaviour for Compact {
         self.floor = (after > before).then_some(after);
     }
 
-    fn begin(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
-        if let Some(floor) = self.floor {
-            scene.hit(format!("history up to revision {floor} forgotten"));
-        }
-    }
+    /// Open watches have what they had.
+    fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
 
-    fn gone(&mut self, stream: &Stream, requested: u64, scene: &mut Scene<'_>) -> Option<Form> {
-        self.floor.filter(|floor| requested < *floor)?;
-        scene.hit(format!("{} resumed from {requested}: 410 in the stream", stream.describe()));
-        Some(Form::Stream)
+    fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
+        let Some((from, floor)) = asked.resumes_from().zip(self.floor).filter(|(from, floor)| from < floor) else {
+            return false;
+        };
+        scene.hit(format!("{} from {from}: history up to revision {floor} is forgotten", asked.describe()));
+        true
+    }
+
+    fn gone(&mut self, _stream: &Stream, requested: u64, _scene: &mut Scene<'_>) -> Option<Form> {
+        self.floor.filter(|floor| requested < *floor).map(|_| Form::Stream)
     }
 }

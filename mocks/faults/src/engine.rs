@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::connection::{Handle, Welcome};
 use super::table::{Entry, Table};
 use super::{
-    ActiveFault, Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Hit, Host, Injection, Item, Scene,
-    Stream,
+    ActiveFault, Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Hit, Host, Injection, Item, Name,
+    Scene, Stream,
 };
 
 /// What was written before a connection is touched gets so long to leave, and at least one flush.
@@ -152,6 +152,9 @@ impl Core {
                 }
             });
         }
+        if injection.instead.is_none() {
+            inner.met(asked, now_us);
+        }
         injection
     }
 
@@ -278,6 +281,23 @@ impl Inner {
 
     pub(crate) fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.table.all()
+    }
+
+    /// Shows a request to what acted on the server itself, the newest fault of each name first.
+    fn met(&mut self, asked: &Asked<'_>, now_us: u64) {
+        let mut met: Vec<Name> = Vec::new();
+        for index in (0..self.table.entries.len()).rev() {
+            let fault = &self.table.entries[index].fault;
+            let name = fault.name;
+            if met.contains(&name) || !fault.matches(asked.resource, asked.user_agent, asked.query, asked.endpoint) {
+                continue;
+            }
+            self.act(index, now_us, |behaviour, scene| {
+                if !scene.spent() && behaviour.met(asked, scene) {
+                    met.push(name);
+                }
+            });
+        }
     }
 
     /// The hand on the newest fault with this id.

@@ -1,13 +1,13 @@
 //! `rewind`: the store goes back to what it was some time ago, as after a restore from an older backup, and its
-//! revisions are handed out again. One hit is the restore itself if it undid something, and one more each time that a
-//! client resumes from a revision that does not exist any more.
+//! revisions are handed out again. If that undid something, a hit is the first list that shows it, and each watch from a revision
+//! that does not exist any more.
 
 use std::sync::Arc;
 
 use units::Span;
 
 use super::settings::{Newer, Watches};
-use super::{Behaviour, Fault, Host, Restore, Row, Scene, Stream};
+use super::{Asked, Behaviour, Fault, Host, On, Restore, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::server(
     "rewind",
@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row::server(
 ])
 .instant()
 .sees("the store is restored from a backup of this age, and its revisions are handed out again")
-.hit("the restore, and each watch from a revision that does not exist any more")
+.hit("the first list after it; a watch from a revision that does not exist any more")
 .played(|fault| Box::new(Rewind::new(fault)));
 
 /// How old the backup is when the fault does not say.
@@ -30,6 +30,7 @@ const AGE_S: u64 = 10;
 #[derive(Debug)]
 pub(super) struct Rewind {
     restore: Restore,
+    /// What nobody has been shown yet.
     undone: Option<String>,
 }
 
@@ -49,10 +50,15 @@ impl Behaviour for Rewind {
         self.undone = host.restore(self.restore);
     }
 
-    fn begin(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
-        if let Some(what) = self.undone.take() {
-            scene.hit(what);
-        }
+    /// Those that were cut tell nothing of the restore: any server may reset them.
+    fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
+
+    fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
+        // A watch that goes on from somewhere is told what `newer` says, and not what there is.
+        let shows = asked.on == On::List || (asked.on == On::Watch && asked.resumes_from().is_none());
+        let Some(what) = self.undone.take_if(|_| shows) else { return false };
+        scene.hit(format!("{what}: {}", asked.describe()));
+        true
     }
 
     fn ahead(&mut self, stream: &Stream, requested: u64, scene: &mut Scene<'_>) -> bool {

@@ -1,5 +1,6 @@
 //! `split` and `slow-drip`: everything goes out in small pieces with pauses, so that each is a flush of its own: a chunk on
-//! HTTP/1.1, a DATA frame on HTTP/2, a TLS record. A hit is one event of `split`, one stream of `slow-drip`.
+//! HTTP/1.1, a DATA frame on HTTP/2, a TLS record. A hit is one event of `split`, one stream of `slow-drip`. What fits
+//! one piece goes out as it would have gone, and is none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +68,11 @@ impl Effect for Slicing {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         let how = if self.drips { "drips" } else { "gets an event in pieces" };
         let detail = || format!("{} {how} of {} bytes", flow.stream.describe(), self.size);
-        let holds_event = matches!(&item, Item::Event(_) | Item::Block(_));
+        let holds_event = match &item {
+            Item::Event(event) => event.line.len() > self.size,
+            Item::Block(block) => block.bytes.len() > self.size,
+            _ => false,
+        };
         let cuts = match (self.drips, self.struck) {
             (true, true) => !self.active.is_over(),
             _ => holds_event && self.active.strike(detail),

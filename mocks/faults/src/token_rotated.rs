@@ -1,35 +1,54 @@
 //! `token-rotated`: the subject's token is refused with 401 from now on, and its token file has a new one. Open streams live
-//! on. A hit is the rotation of one user's token, and each request that still comes with the old one.
+//! on. A hit is each request that still comes with the old one, and the first that comes with the new one: who asks for nothing has
+//! noticed nothing.
 
 use std::sync::Arc;
 
-use super::{Behaviour, Host, Row, Scene, Stream};
+use super::{Asked, Behaviour, Host, Row, Scene, Stream};
 
 pub(super) const ROW: Row =
     Row::server("token-rotated", "The subject's token is refused from now on; its token file has a new one.")
         .instant()
         .sees("the client's token is refused; a new one stands in its token file")
-        .hit("the rotation, and each refusal")
+        .hit("a refusal; the first request with the new token")
         .played(|_| Box::new(TokenRotated::default()));
 
 #[derive(Debug, Default)]
 pub(super) struct TokenRotated {
-    rotated: Vec<(Arc<str>, String)>,
+    rotated: Vec<Rotated>,
+}
+
+/// One user's token.
+#[derive(Debug)]
+struct Rotated {
+    user: Arc<str>,
+    /// What was done.
+    what: String,
+    /// The new one was used.
+    is_known: bool,
 }
 
 impl Behaviour for TokenRotated {
     fn prepare(&mut self, host: &dyn Host, targets: &[Arc<str>]) {
-        self.rotated = targets.iter().filter_map(|user| Some((user.clone(), host.rotate_token(user)?))).collect();
+        let rotate =
+            |user: &Arc<str>| Some(Rotated { user: user.clone(), what: host.rotate_token(user)?, is_known: false });
+        self.rotated = targets.iter().filter_map(rotate).collect();
     }
 
-    fn begin(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
-        for (_, what) in &self.rotated {
-            scene.hit(what.clone());
+    /// Open streams live on.
+    fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
+
+    /// With the old token nobody gets as far.
+    fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
+        let Some(its) = self.rotated.iter_mut().find(|its| its.user == *asked.user) else { return false };
+        if !std::mem::replace(&mut its.is_known, true) {
+            scene.hit(format!("{}: {} comes with the new one", its.what, asked.describe()));
         }
+        true
     }
 
     fn old_token_refused(&mut self, user: &str, scene: &mut Scene<'_>) -> bool {
-        let its = self.rotated.iter().any(|(rotated, _)| **rotated == *user);
+        let its = self.rotated.iter().any(|its| *its.user == *user);
         if its {
             scene.hit(format!("the old token of {user} refused with 401"));
         }

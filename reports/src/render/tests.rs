@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::causes;
 use crate::example::Example;
 use crate::judge::Finding;
+use crate::ledger::Outcome;
 use crate::record::Step;
 
 /// Outside text that tries to be markup in every place where a run can bring it in.
@@ -273,6 +275,41 @@ fn why_stands_on_the_first_screen() {
     assert!(terminal.contains(&format!("\ncause      {line}\n")), "{terminal}");
     assert!(terminal.contains("\nnext       Follow one version"), "{terminal}");
     assert!(markdown(&record, &judgement).contains("- 2 anomalies lost in the client"));
+}
+
+/// Four causes, of which the three commonest stand there, each with its count and the commonest first.
+#[test]
+fn the_first_screen_has_three_causes() {
+    let mut example = Example::clean();
+    example.anomalies.clear();
+    example.miss(10, 61_000);
+    for (index, row) in example.anomalies.iter_mut().enumerate() {
+        match index {
+            0..4 => {}
+            4..7 => row.outcome = Outcome::IdentitySwap,
+            7..9 => row.outcome = Outcome::Phantom,
+            _ => row.outcome = Outcome::Regressed,
+        }
+    }
+    let (_dir, record, judgement) = texts(&example);
+    assert_eq!(causes::summary(&record).groups.len(), 4);
+    let expected = ["4 anomalies lost in the client,", "3 anomalies a new object taken for an update,", "2 anomalies "];
+    let html = html(&record, &judgement).unwrap();
+    let first = html.split(r#"<section id="causes""#).nth(1).unwrap().split("</section>").next().unwrap();
+    let terminal = terminal(&record, &judgement, Colour::Never);
+    let markdown = markdown(&record, &judgement);
+    for lines in [
+        first
+            .lines()
+            .filter_map(|line| line.split("\">").nth(1))
+            .filter(|line| line.contains("anomal"))
+            .collect::<Vec<_>>(),
+        terminal.lines().filter_map(|line| line.strip_prefix("cause      ")).collect(),
+        markdown.lines().filter_map(|line| line.strip_prefix("- ")).filter(|line| line.contains(" anomal")).collect(),
+    ] {
+        assert_eq!(lines.len(), 3, "{lines:#?}");
+        assert!(lines.iter().zip(expected).all(|(line, begin)| line.starts_with(begin)), "{lines:#?}");
+    }
 }
 
 /// A story that was told of a run stands in its own page, as text.

@@ -56,6 +56,19 @@ fn a_missed_delete_is_a_ghost_on_a_real_control_plane_too() {
     assert_eq!(soak.broken(), ["events.ghost"], "{}", soak.story());
 }
 
+/// A stranger's definition is applied and established there before its objects are churned.
+#[test]
+fn manifests_are_applied_on_a_real_control_plane_too() {
+    if program("example-watcher").is_none() || !assets() {
+        return;
+    }
+    let (_folder, path) = crate::strangers::folder();
+    let soak = crate::strangers::play(&path, "memcached.yaml", crate::strangers::SAME, &["--control-plane", "local"]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+    assert!(manifest.contains("kube-apiserver v"), "{manifest}");
+}
+
 #[test]
 fn without_the_binaries_the_remedy_is_named() {
     let Some(service) = program("longhaul-service") else { return };

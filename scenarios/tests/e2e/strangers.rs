@@ -25,6 +25,7 @@ pub fn play(folder: &Path, file: &str, change: (&str, &str), more: &[&str]) -> S
 }
 
 pub const SAME: (&str, &str) = ("", "");
+const WATCHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
 const TEMPLATE: &str = "  template:\n    kind: Memcached\n    spec: {size: \"${random 1..5}\", note: \"no ${i}\"}\n    status: {nodes: \"${random 0..9}\"}\n";
 
 #[test]
@@ -44,6 +45,45 @@ fn its_objects_are_made_from_the_schema_where_no_template_is() {
     std::fs::write(&file, text.replace(", status: 2}", "}")).unwrap();
     let soak = play(&path, "memcached.yaml", (TEMPLATE, ""), &[]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+/// A file beside the scenario's is as good as what stands in it, and it is that file which is churned.
+#[test]
+fn a_template_may_be_a_file_beside_the_scenario() {
+    let (_folder, path) = folder();
+    let template = "kind: Memcached\nspec: {size: \"${random 1..5}\"}\nstatus: {nodes: \"${random 0..9}\"}\n";
+    let file = path.join("one.yaml");
+    std::fs::write(&file, template).unwrap();
+    let good = play(&path, "memcached.yaml", (TEMPLATE, "  template: one.yaml\n"), &[]);
+    assert_eq!(good.code(), Some(0), "{}", good.story());
+    std::fs::write(&file, template.replace("1..5", "7..9")).unwrap();
+    let bad = play(&path, "memcached.yaml", SAME, &[]);
+    assert_eq!(bad.code(), Some(2), "{}", bad.story());
+    assert!(bad.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", bad.story());
+}
+
+/// Objects of the whole cluster, of which updates change what `vary` names: a rule refuses whoever changes the rest.
+#[test]
+fn objects_of_the_cluster_vary_in_what_is_named() {
+    let (_folder, path) = folder();
+    let crd = path.join("memcached-crd.yaml");
+    let text = std::fs::read_to_string(&crd).unwrap().replace("scope: Namespaced", "scope: Cluster");
+    let rule = "required: [size]\n              x-kubernetes-validations: [{rule: self.size == oldSelf.size}]";
+    assert!(text.contains("required: [size]"));
+    std::fs::write(&crd, text.replace("required: [size]", rule)).unwrap();
+    let of_cluster = ("  population: 30\n", "  scope: Cluster\n  vary: [/spec/note]\n  population: 30\n");
+    let file = path.join("memcached.yaml");
+    let changing = std::fs::read_to_string(&file).unwrap().replace("no ${i}", "${text 6}");
+    std::fs::write(&file, changing).unwrap();
+    let good = play(&path, "memcached.yaml", of_cluster, &["--keep-events"]);
+    assert_eq!(good.code(), Some(0), "{}", good.story());
+    let packed = std::fs::File::open(good.record().join("commits.jsonl.zst")).unwrap();
+    let commits = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
+    let modified = commits.lines().filter(|line| line.contains("\"modified\"")).count();
+    assert!(modified > 30 && !commits.contains("\"namespace\":\"lh-"), "{modified} updates of\n{commits}");
+    let all = play(&path, "memcached.yaml", ("  vary: [/spec/note]\n", ""), &[]);
+    assert_ne!(all.code(), Some(0), "{}", all.story());
+    assert!(all.stdout().contains("oldSelf"), "{}", all.story());
 }
 
 #[test]
@@ -190,6 +230,37 @@ const CRD: &str = include_str!("../files/stranger/memcached-crd.yaml");
 const HOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
                     webhooks:\n  - {name: h.example.com, clientConfig: {service: {name: h, namespace: h, path: /judge}}}\n";
 
+/// With `{request: first}` any request will do; without it the run waits for the first list or watch of what is judged.
+#[test]
+fn its_first_request_says_that_it_is_ready() {
+    if !has_python() {
+        return;
+    }
+    let first_list = |ready: &str| {
+        let (_folder, path) = folder();
+        std::fs::copy(WATCHER, path.join("watcher.py")).unwrap();
+        let script = "import runpy, time\nw = runpy.run_path('watcher.py')['Watcher']()\n\
+                      w.api.open('/api/v1/namespaces', 9).read()\ntime.sleep(3)\nw.run()\n";
+        std::fs::write(path.join("late.py"), script).unwrap();
+        let subject = format!("command: [python3, late.py], cwd: ., startTimeout: 30s{ready}");
+        let file = path.join("memcached.yaml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let judged = "events: {missed: 0, ghost: 0, regressed: 0, heal: 10s}";
+        assert!(text.contains(judged));
+        std::fs::write(&file, text.replace(judged, "memory: {ceiling: 512MiB}")).unwrap();
+        let soak = play(&path, "memcached.yaml", ("command: [example-watcher]", &subject), &[]);
+        assert_eq!(soak.code(), Some(0), "{ready}: {}", soak.story());
+        let rows = std::fs::read_to_string(soak.record().join("requests.jsonl")).unwrap();
+        let mut rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap());
+        rows.find(|row| row["resource"] == "memcacheds.cache.example.com").unwrap()["tMs"].as_u64().unwrap()
+    };
+    let (any, judged) = (first_list(", ready: {request: first}"), first_list(""));
+    assert!(any > 1500 && judged < 1000, "it asked for what is judged at {any} and at {judged} ms of the run");
+}
+
+/// Files of a folder, and what the scenario for it must say.
+type Case<'c> = (&'c [(&'c str, &'c str)], &'c [&'c str]);
+
 /// Whatever the folder holds, what is written can be played, and no budget in it is one that its witness cannot decide.
 #[test]
 fn init_proposes_what_the_software_in_the_folder_can_pass() {
@@ -201,7 +272,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
     let holds = ("op.py", "import kopf\n@kopf.on.delete('memcacheds')\n");
     let pepr = ("package.json", r#"{"scripts": {"start": "node main.js"}, "dependencies": {"pepr": "1"}}"#);
     let docker = ("Dockerfile", "FROM scratch\nENTRYPOINT [\"/manager\"]\nCMD [\"--leader-elect\"]\n");
-    let cases: &[(&[(&str, &str)], &[&str])] = &[
+    let cases: &[Case] = &[
         (&[crd(CRD), go], &["[./bin/subject]", "witness: {kind: status}", "  events: {missed: 0}\n", "- crd.yaml"]),
         (&[crd(&plain), go], &["{kind: log, of: Memcached, preset: controller-runtime}", "  events: {unseen: 0}\n"]),
         (

@@ -38,7 +38,6 @@ pub struct World {
     pub trouble: VecDeque<Trouble>,
     /// Method and path of every request, with its query.
     pub requests: Vec<String>,
-    pub users: Vec<String>,
     /// Watches are held back for so long before each event.
     pub lag: Duration,
     /// Nobody is answered.

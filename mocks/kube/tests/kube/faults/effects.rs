@@ -260,6 +260,16 @@ async fn live_events_come_before_the_end_of_the_initial_ones() {
     }
 }
 
+/// A piece as large as the line is the line.
+#[tokio::test]
+async fn what_fits_one_piece_is_no_hit() {
+    let world = with(&Fault { bytes: Some(Bytes(64 << 10)), ..fault(Name::Split) }).await;
+    let mut lines = watch(&world, Protocol::Http1, "subject").await;
+    write(&world, "whole").await;
+    assert_eq!(lines.event().await.1, "whole");
+    assert_eq!(world.server.faults().hits(ID), 0);
+}
+
 #[tokio::test]
 async fn effects_add_up_and_leave_nothing_behind() {
     let world = with(&Fault { count: Some(1), ..fault(Name::EventDropped) }).await;
