@@ -13,7 +13,7 @@ use crate::time::UnixTime;
 
 /// Issuer of the identity, as bare text (Fulcio's OID documentation; deprecated there, written still).
 const ISSUER_V1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.1");
-/// Issuer of the identity, as a UTF8String.
+/// Issuer of the identity, as a `UTF8String`.
 const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
 /// A user name as an `otherName` of the subject alternative name.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");

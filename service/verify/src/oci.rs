@@ -88,7 +88,7 @@ pub enum Pointed {
 pub struct Member {
     /// Its manifest.
     pub descriptor: Descriptor,
-    /// `os/architecture[/variant]`; `None` for what is no image for a platform, such as BuildKit's attestations.
+    /// `os/architecture[/variant]`; `None` for what is no image for a platform, such as `BuildKit`'s attestations.
     pub platform: Option<String>,
 }
 

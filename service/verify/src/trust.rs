@@ -40,7 +40,7 @@ pub enum RootKind {
     },
     /// Whoever a certificate authority of the root's authorities certified, if issuer and subject are these.
     Keyless {
-        /// URL of the OpenID issuer, for example `https://token.actions.githubusercontent.com`.
+        /// URL of the `OpenID` issuer, for example `https://token.actions.githubusercontent.com`.
         issuer: Pattern,
         /// Mail address, URI or name.
         subject: Pattern,

@@ -71,7 +71,7 @@ pub enum Identity {
     Certificate {
         /// Mail address, URI or name, as the certificate has it.
         subject: String,
-        /// URL of the OpenID issuer.
+        /// URL of the `OpenID` issuer.
         issuer: String,
     },
 }

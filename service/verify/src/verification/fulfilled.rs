@@ -1,6 +1,7 @@
 //! Whether the signatures that count are enough, and what to say when they are not.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use super::Counted;
 use crate::requirement::Requirement;
@@ -20,10 +21,9 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[Counted], rejected: 
         let signers: Vec<&Signer> = signers.collect();
         let what = format!("attestation of type {}", rule.predicate_type);
         // Beside signatures of the image an attestation needs one signer; alone it needs all that signatures would.
-        found = found.and_then(|()| match requirement.image_signature {
-            true => enough(&signers, 1, &[], &what),
-            false => enough(&signers, requirement.threshold, &requirement.required, &what),
-        });
+        let (threshold, required) =
+            if requirement.image_signature { (1, &[][..]) } else { (requirement.threshold, &requirement.required[..]) };
+        found = found.and_then(|()| enough(&signers, threshold, required, &what));
     }
     match found {
         Ok(()) => Outcome::Verified,
@@ -96,10 +96,10 @@ fn place(root: usize, edges: &[Vec<usize>], taken: &mut [Option<usize>], seen: &
 fn refused(class: Option<Class>, mut cause: String, rejected: &[Rejected]) -> Outcome {
     let of_pieces = rejected.iter().map(|piece| piece.class).max().unwrap_or(Class::Unsigned);
     for piece in rejected.iter().take(TOLD_MAX) {
-        cause.push_str(&format!("; {}: {}", piece.source, piece.cause));
+        let _ = write!(cause, "; {}: {}", piece.source, piece.cause);
     }
     if rejected.len() > TOLD_MAX {
-        cause.push_str(&format!("; and {} more", rejected.len() - TOLD_MAX));
+        let _ = write!(cause, "; and {} more", rejected.len() - TOLD_MAX);
     }
     Outcome::Refused { class: class.unwrap_or(of_pieces), cause }
 }
