@@ -1,8 +1,10 @@
-//! Tests over what real cosign made (`fixtures/`), and over changes to it.
+//! Tests over what real cosign made (`fixtures/`), over forgeries of each link, and over changes to both.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
 mod fixtures;
+mod forge;
+mod forged;
 mod golden;
 mod mutated;
 mod mutation;

@@ -1,0 +1,290 @@
+//! A sigstore in memory that signs whatever a recipe says, each link by itself: a good piece of evidence differs from a forged one
+//! in the one thing that the recipe changes, and everything else about the forgery is signed as it should be.
+
+mod ca;
+mod log;
+mod stamp;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, SigningKey as _};
+use serde_json::{Value, json};
+use service_verify::{
+    Attestation, AuthoritySpec, AuthorityText, Bundle, Companions, Digest, Evidence, Listed, Pattern, RootKind,
+    RootSpec, Signature, Subject, Trust, TrustSpec, UnixTime,
+};
+
+pub use ca::{Ca, CertificateRecipe, ScTs};
+pub use log::{Log, LogRecipe, Promise, Proof};
+pub use stamp::{StampRecipe, Stamper};
+
+pub const NOW: i64 = 1_790_000_000;
+pub const SUBJECT: &str = "release@example.com";
+pub const ISSUER: &str = "https://issuer.example.com";
+pub const REPOSITORY: &str = "registry.example.com/app";
+pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+pub const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
+pub const BUILD_TYPE: &str = "https://example.com/build/v1";
+
+/// In what form a piece comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Signature,
+    Attestation,
+    Bundle,
+    BundleAttestation,
+}
+
+/// Everything that can be said of one piece. `Recipe::new` is a good one.
+#[derive(Clone)]
+pub struct Recipe {
+    pub form: Form,
+    /// Whether a certificate comes with it, or a key alone signed it.
+    pub is_keyless: bool,
+    /// The image in what is signed.
+    pub signed_image: Digest,
+    pub signed_repository: String,
+    /// `critical.type` of a payload, `_type` of a statement.
+    pub claim_type: String,
+    pub payload_type: String,
+    pub annotations: Value,
+    pub predicate: Value,
+    pub predicate_type: String,
+    /// Who makes the signature: 0 is the one that is trusted.
+    pub signer: usize,
+    /// What is signed instead of what is shown.
+    pub signed_instead: Option<Vec<u8>>,
+    /// What is done to the signature's bytes before anything else sees them.
+    pub signature_edit: fn(&mut Vec<u8>),
+    pub certificate: CertificateRecipe,
+    pub log: Option<LogRecipe>,
+    pub stamp: Option<StampRecipe>,
+    pub media_type: String,
+    pub artifact_type: String,
+    pub refers_to: Option<Digest>,
+    /// Signatures in the envelope.
+    pub envelope_signatures: usize,
+    /// What is done to a bundle's JSON at last.
+    pub bundle_edit: fn(&mut Value),
+    /// What is done to a legacy piece's companions at last.
+    pub companions_edit: fn(&mut Companions),
+    /// What is done to the payload's or bundle's bytes at last.
+    pub bytes_edit: fn(&mut Vec<u8>),
+}
+
+/// A sigstore and two signers; `stranger` below are those that nobody trusts.
+pub struct Forge {
+    pub keys: Vec<KeyPair>,
+    pub ca: Ca,
+    pub strange_ca: Ca,
+    pub log: Log,
+    pub strange_log: Log,
+    pub stamper: Stamper,
+    pub strange_stamper: Stamper,
+}
+
+pub fn new_key() -> KeyPair {
+    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap()
+}
+
+pub fn b64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// The image that everything is about.
+pub fn image() -> Digest {
+    Digest::of(b"image")
+}
+
+pub fn subject() -> Subject {
+    Subject { digest: image(), repository: Some(REPOSITORY.to_owned()) }
+}
+
+pub fn now() -> UnixTime {
+    UnixTime(NOW)
+}
+
+impl Recipe {
+    pub fn new(form: Form, is_keyless: bool) -> Self {
+        let is_legacy = matches!(form, Form::Signature | Form::Attestation);
+        let is_attestation = matches!(form, Form::Attestation | Form::BundleAttestation);
+        let media_type = match form {
+            Form::Signature => "application/vnd.dev.cosign.simplesigning.v1+json",
+            Form::Attestation => "application/vnd.dsse.envelope.v1+json",
+            Form::Bundle | Form::BundleAttestation => BUNDLE_TYPE,
+        };
+        let claim_type = match form {
+            Form::Signature => "cosign container image signature",
+            _ => "https://in-toto.io/Statement/v1",
+        };
+        Self {
+            form,
+            is_keyless,
+            signed_image: image(),
+            signed_repository: REPOSITORY.to_owned(),
+            claim_type: claim_type.to_owned(),
+            payload_type: "application/vnd.in-toto+json".to_owned(),
+            annotations: json!({"env": "prod"}),
+            predicate: json!({"builder": {"id": "ours"}, "level": 3, "tags": ["a"]}),
+            predicate_type: if is_attestation { BUILD_TYPE } else { SIGN_TYPE }.to_owned(),
+            signer: 0,
+            signed_instead: None,
+            signature_edit: |_| {},
+            certificate: CertificateRecipe::default(),
+            log: Some(LogRecipe::new(is_legacy)),
+            stamp: None,
+            media_type: media_type.to_owned(),
+            artifact_type: BUNDLE_TYPE.to_owned(),
+            refers_to: Some(image()),
+            envelope_signatures: 1,
+            bundle_edit: |_| {},
+            companions_edit: |_| {},
+            bytes_edit: |_| {},
+        }
+    }
+
+    /// What the signer said.
+    fn claim(&self) -> Vec<u8> {
+        let claim = match self.form {
+            Form::Signature => json!({
+                "critical": {
+                    "identity": {"docker-reference": self.signed_repository},
+                    "image": {"docker-manifest-digest": self.signed_image.to_string()},
+                    "type": self.claim_type,
+                },
+                "optional": self.annotations,
+            }),
+            _ => json!({
+                "_type": self.claim_type,
+                "subject": [{"digest": {"sha256": self.signed_image.hex()}, "annotations": self.annotations}],
+                "predicateType": self.predicate_type,
+                "predicate": self.predicate,
+            }),
+        };
+        claim.to_string().into_bytes()
+    }
+}
+
+impl Forge {
+    pub fn new() -> Self {
+        Self {
+            keys: (0..3).map(|_| new_key()).collect(),
+            ca: Ca::new("ours"),
+            strange_ca: Ca::new("ours"),
+            log: Log::new(),
+            strange_log: Log::new(),
+            stamper: Stamper::new(),
+            strange_stamper: Stamper::new(),
+        }
+    }
+
+    /// Trust in the keys 0 and 1 as `key` and `second`, and in the certificate's holder as `keyless`.
+    pub fn trust(&self) -> Trust {
+        Trust::compile(&self.trust_spec()).unwrap()
+    }
+
+    pub fn trust_spec(&self) -> TrustSpec {
+        let root = |name: &str, kind: RootKind| RootSpec {
+            name: name.to_owned(),
+            kind,
+            authorities: vec!["sigstore".to_owned()],
+        };
+        let keyless =
+            RootKind::Keyless { issuer: Pattern::exact(ISSUER).unwrap(), subject: Pattern::exact(SUBJECT).unwrap() };
+        let listed = Listed {
+            certificate_authorities: vec![self.ca.pem()],
+            log_keys: vec![self.log.key.public_key_pem()],
+            ct_log_keys: vec![self.ca.ct_key.public_key_pem()],
+            timestamp_authorities: vec![self.stamper.root_pem()],
+        };
+        TrustSpec {
+            roots: vec![
+                root("key", RootKind::Key { pem: self.keys[0].public_key_pem() }),
+                root("second", RootKind::Key { pem: self.keys[1].public_key_pem() }),
+                root("keyless", keyless),
+            ],
+            authorities: vec![AuthoritySpec { name: "sigstore".to_owned(), text: AuthorityText::Listed(listed) }],
+        }
+    }
+
+    /// The piece that `recipe` describes.
+    pub fn make(&self, recipe: &Recipe) -> Evidence {
+        let claim = recipe.claim();
+        let kind = &recipe.payload_type;
+        let message = match recipe.form {
+            Form::Signature => claim.clone(),
+            _ => [format!("DSSEv1 {} {kind} {} ", kind.len(), claim.len()).as_bytes(), &claim].concat(),
+        };
+        let key = &self.keys[recipe.signer];
+        let mut signature = key.sign(recipe.signed_instead.as_ref().unwrap_or(&message)).unwrap();
+        (recipe.signature_edit)(&mut signature);
+        let chain = recipe.is_keyless.then(|| self.certify(key, &recipe.certificate));
+        let verifier = match &chain {
+            Some(chain) => ca::pem("CERTIFICATE", &chain[0]),
+            None => key.public_key_pem(),
+        };
+        let envelope = json!({
+            "payloadType": recipe.payload_type,
+            "payload": b64(&claim),
+            "signatures": vec![json!({"sig": b64(&signature)}); recipe.envelope_signatures],
+        });
+        let envelope_bytes = envelope.to_string().into_bytes();
+        let logged = recipe.log.as_ref().map(|log| {
+            let made = log::Made {
+                is_envelope: recipe.form != Form::Signature,
+                message: &message,
+                claim: &claim,
+                signature: &signature,
+                verifier: &verifier,
+            };
+            self.log_entry(log, &made)
+        });
+        let stamped = if recipe.form == Form::Attestation { &envelope_bytes } else { &signature };
+        let stamp = recipe.stamp.as_ref().map(|stamp| self.stamp(stamp, stamped));
+        let companions = || {
+            let mut companions = Companions {
+                certificate: chain.as_ref().map(|chain| ca::pem("CERTIFICATE", &chain[0])),
+                chain: chain.as_ref().map(|chain| chain[1..].iter().map(|der| ca::pem("CERTIFICATE", der)).collect()),
+                log_entry: logged.as_ref().map(log::Entry::annotation),
+                timestamp: stamp.as_ref().map(|stamp| json!({"SignedRFC3161Timestamp": b64(stamp)}).to_string()),
+            };
+            (recipe.companions_edit)(&mut companions);
+            companions
+        };
+        let (source, media_type) = ("piece".to_owned(), recipe.media_type.clone());
+        match recipe.form {
+            Form::Signature => {
+                let mut payload = claim;
+                (recipe.bytes_edit)(&mut payload);
+                let signature = b64(&signature);
+                Evidence::Signature(Signature { source, media_type, payload, signature, companions: companions() })
+            }
+            Form::Attestation => {
+                let mut envelope = envelope_bytes;
+                (recipe.bytes_edit)(&mut envelope);
+                Evidence::Attestation(Attestation { source, media_type, envelope, companions: companions() })
+            }
+            Form::Bundle | Form::BundleAttestation => {
+                let mut material = match &chain {
+                    Some(chain) => json!({"certificate": {"rawBytes": b64(&chain[0])}}),
+                    None => json!({"publicKey": {"hint": b64(Digest::of(&key.subject_public_key_info()).as_bytes())}}),
+                };
+                material["tlogEntries"] = logged.iter().map(log::Entry::json).collect();
+                if let Some(stamp) = &stamp {
+                    material["timestampVerificationData"] =
+                        json!({"rfc3161Timestamps": [{"signedTimestamp": b64(stamp)}]});
+                }
+                let mut bundle = json!({
+                    "mediaType": BUNDLE_TYPE,
+                    "verificationMaterial": material,
+                    "dsseEnvelope": envelope,
+                });
+                (recipe.bundle_edit)(&mut bundle);
+                let mut json = bundle.to_string().into_bytes();
+                (recipe.bytes_edit)(&mut json);
+                let artifact_type = recipe.artifact_type.clone();
+                Evidence::Bundle(Bundle { source, artifact_type, media_type, subject: recipe.refers_to, json })
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A timestamp authority in memory (RFC 3161).
+
+use aws_lc_rs::digest::{SHA256, digest};
+use cms::cert::{CertificateChoices, IssuerAndSerialNumber};
+use cms::content_info::{CmsVersion, ContentInfo};
+use cms::signed_data::{CertificateSet, EncapsulatedContentInfo, SignedData, SignerIdentifier, SignerInfo};
+use rcgen::{CertifiedIssuer, CustomExtension, KeyPair, SigningKey as _};
+use x509_cert::attr::Attribute;
+use x509_cert::der::asn1::{GeneralizedTime, Int, ObjectIdentifier, OctetString, SetOfVec};
+use x509_cert::der::{Any, Decode as _, Encode as _};
+use x509_cert::spki::AlgorithmIdentifierOwned;
+use x509_tsp::{MessageImprint, TspVersion, TstInfo};
+
+use super::ca::{authority, leaf};
+use super::{Forge, NOW, new_key};
+
+const SHA256_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
+const ECDSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
+const TST_INFO: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4");
+const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
+const CONTENT_TYPE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.3");
+const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
+const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
+/// A sequence of `id-kp-timeStamping` alone, and of `id-kp-codeSigning`.
+const TIME_STAMPING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 8];
+const CODE_SIGNING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 3];
+
+/// What can be said of a timestamp.
+#[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
+#[derive(Clone)]
+pub struct StampRecipe {
+    pub time: i64,
+    pub by_stranger: bool,
+    /// Of other bytes than the signature.
+    pub of_other: bool,
+    /// The signed attributes are about another content.
+    pub other_content: bool,
+    /// The signature of the token is a stranger's.
+    pub impostor: bool,
+    /// The authority's certificate is for signing code.
+    pub other_purpose: bool,
+    /// The authority's certificate says its purpose, but not that nothing else counts.
+    pub uncritical: bool,
+}
+
+impl Default for StampRecipe {
+    fn default() -> Self {
+        Self {
+            time: NOW,
+            by_stranger: false,
+            of_other: false,
+            other_content: false,
+            impostor: false,
+            other_purpose: false,
+            uncritical: false,
+        }
+    }
+}
+
+pub struct Stamper {
+    root: CertifiedIssuer<'static, KeyPair>,
+    key: KeyPair,
+}
+
+impl Stamper {
+    pub fn new() -> Self {
+        Self { root: CertifiedIssuer::self_signed(authority("tsa"), new_key()).unwrap(), key: new_key() }
+    }
+
+    pub fn root_pem(&self) -> String {
+        self.root.pem()
+    }
+
+    fn certificate(&self, recipe: &StampRecipe) -> x509_cert::Certificate {
+        let mut params = leaf(Some("stamper"), NOW - 1000, NOW + 1000);
+        let usage = if recipe.other_purpose { CODE_SIGNING } else { TIME_STAMPING };
+        let mut usage = CustomExtension::from_oid_content(EXTENDED_KEY_USAGE, usage.to_vec());
+        usage.set_criticality(!recipe.uncritical);
+        params.custom_extensions.push(usage);
+        let certificate = params.signed_by(&self.key, &self.root).unwrap();
+        x509_cert::Certificate::from_der(certificate.der()).unwrap()
+    }
+}
+
+impl Forge {
+    /// A `TimeStampResp` of `message`.
+    pub(super) fn stamp(&self, recipe: &StampRecipe, message: &[u8]) -> Vec<u8> {
+        let stamper = if recipe.by_stranger { &self.strange_stamper } else { &self.stamper };
+        let certificate = stamper.certificate(recipe);
+        let message = if recipe.of_other { b"other" } else { message };
+        let sha256 = AlgorithmIdentifierOwned { oid: SHA256_ID, parameters: None };
+        let time = std::time::Duration::from_secs(recipe.time.unsigned_abs());
+        let info = TstInfo {
+            version: TspVersion::V1,
+            policy: ObjectIdentifier::new_unwrap("1.2.3.4.1"),
+            message_imprint: MessageImprint {
+                hash_algorithm: sha256.clone(),
+                hashed_message: OctetString::new(digest(&SHA256, message).as_ref()).unwrap(),
+            },
+            serial_number: Int::new(&[1]).unwrap(),
+            gen_time: GeneralizedTime::from_unix_duration(time).unwrap(),
+            accuracy: None,
+            ordering: false,
+            nonce: None,
+            tsa: None,
+            extensions: None,
+        };
+        let info = info.to_der().unwrap();
+        let hashed = if recipe.other_content { digest(&SHA256, b"other") } else { digest(&SHA256, &info) };
+        let one = |oid, value: Any| Attribute { oid, values: SetOfVec::try_from(vec![value]).unwrap() };
+        let attributes = vec![
+            one(CONTENT_TYPE, Any::encode_from(&TST_INFO).unwrap()),
+            one(MESSAGE_DIGEST, Any::encode_from(&OctetString::new(hashed.as_ref()).unwrap()).unwrap()),
+        ];
+        let attributes = SetOfVec::try_from(attributes).unwrap();
+        let key = if recipe.impostor { &self.strange_stamper.key } else { &stamper.key };
+        let signature = key.sign(&attributes.to_der().unwrap()).unwrap();
+        let signer = SignerInfo {
+            version: CmsVersion::V1,
+            sid: SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
+                issuer: certificate.tbs_certificate.issuer.clone(),
+                serial_number: certificate.tbs_certificate.serial_number.clone(),
+            }),
+            digest_alg: sha256.clone(),
+            signed_attrs: Some(attributes),
+            signature_algorithm: AlgorithmIdentifierOwned { oid: ECDSA_SHA256, parameters: None },
+            signature: OctetString::new(signature).unwrap(),
+            unsigned_attrs: None,
+        };
+        let certificates = vec![CertificateChoices::Certificate(certificate)];
+        let data = SignedData {
+            version: CmsVersion::V3,
+            digest_algorithms: SetOfVec::try_from(vec![sha256]).unwrap(),
+            encap_content_info: EncapsulatedContentInfo {
+                econtent_type: TST_INFO,
+                econtent: Some(Any::encode_from(&OctetString::new(info).unwrap()).unwrap()),
+            },
+            certificates: Some(CertificateSet::try_from(certificates).unwrap()),
+            crls: None,
+            signer_infos: vec![signer].try_into().unwrap(),
+        };
+        let token = ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data).unwrap() };
+        // A response is a sequence of a status, here the sequence of the number 0, and the token.
+        let body = [&[0x30, 3, 2, 1, 0][..], &token.to_der().unwrap()].concat();
+        let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+        [&[0x30, 0x82][..], &length, &body].concat()
+    }
+}

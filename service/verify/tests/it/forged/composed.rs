@@ -1,0 +1,227 @@
+//! Forgeries that are put together from several good pieces, and the counting of signers.
+
+use service_verify::{
+    Bundle, Class, Digest, Evidence, Outcome, ReferenceCheck, Requirement, Roots, Signature, Subject, Timestamps,
+    UnixTime, verify,
+};
+
+use super::{assert_refused, judged, requirement, root_of};
+use crate::forge::{Forge, Form, NOW, Recipe, StampRecipe};
+
+/// A change of one piece by another, with its name and the class in which it is refused.
+type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
+
+/// A signature of the image and one of another image, both good.
+fn pair(forge: &Forge, is_keyless: bool) -> (Signature, Signature) {
+    let make = |image: &[u8]| {
+        let mut recipe = Recipe::new(Form::Signature, is_keyless);
+        recipe.signed_image = Digest::of(image);
+        recipe.stamp = Some(StampRecipe::default());
+        let Evidence::Signature(signature) = forge.make(&recipe) else { panic!("no signature") };
+        signature
+    };
+    (make(b"image"), make(b"another"))
+}
+
+/// The bundle of the image, and one of another image that says it refers to the image.
+fn bundles(forge: &Forge, is_keyless: bool) -> (Bundle, Bundle) {
+    let make = |image: &[u8]| {
+        let mut recipe = Recipe::new(Form::Bundle, is_keyless);
+        recipe.signed_image = Digest::of(image);
+        let Evidence::Bundle(bundle) = forge.make(&recipe) else { panic!("no bundle") };
+        bundle
+    };
+    (make(b"image"), make(b"another"))
+}
+
+#[test]
+fn parts_of_two_signatures_do_not_make_one() {
+    let forge = Forge::new();
+    let swaps: [Swap; 5] = [
+        ("all of the other", |ours, other| *ours = other.clone(), Class::Mismatch),
+        ("the other's payload", |ours, other| ours.payload.clone_from(&other.payload), Class::Invalid),
+        ("the other's signature", |ours, other| ours.signature.clone_from(&other.signature), Class::Invalid),
+        (
+            "the other's log entry",
+            |ours, other| ours.companions.log_entry.clone_from(&other.companions.log_entry),
+            Class::Invalid,
+        ),
+        (
+            "the other's signature and payload",
+            |ours, other| {
+                ours.payload.clone_from(&other.payload);
+                ours.signature.clone_from(&other.signature);
+            },
+            Class::Invalid,
+        ),
+    ];
+    for is_keyless in [false, true] {
+        let (ours, other) = pair(&forge, is_keyless);
+        let root = if is_keyless { "keyless" } else { "key" };
+        let mut requirement = requirement(Form::Signature, root);
+        assert!(judged(&forge, &[Evidence::Signature(ours.clone())], &requirement).is_verified());
+        for (name, swap, class) in swaps {
+            let mut forged = ours.clone();
+            swap(&mut forged, &other);
+            assert_refused(&judged(&forge, &[Evidence::Signature(forged)], &requirement), class, "", name);
+        }
+        requirement.timestamps = Timestamps::Required;
+        let mut forged = ours.clone();
+        forged.companions.timestamp.clone_from(&other.companions.timestamp);
+        let verdict = judged(&forge, &[Evidence::Signature(forged)], &requirement);
+        assert_refused(&verdict, Class::Invalid, "of another signature", "the other's timestamp");
+    }
+}
+
+#[test]
+fn parts_of_two_bundles_do_not_make_one() {
+    let forge = Forge::new();
+    for is_keyless in [false, true] {
+        let (ours, other) = bundles(&forge, is_keyless);
+        let root = if is_keyless { "keyless" } else { "key" };
+        let requirement = requirement(Form::Bundle, root);
+        assert!(judged(&forge, &[Evidence::Bundle(ours.clone())], &requirement).is_verified());
+        let verdict = judged(&forge, &[Evidence::Bundle(other.clone())], &requirement);
+        assert_refused(&verdict, Class::Mismatch, "statement is about", "all of the other");
+        let parsed = |bundle: &Bundle| serde_json::from_slice::<serde_json::Value>(&bundle.json).unwrap();
+        for part in [
+            "/dsseEnvelope",
+            "/dsseEnvelope/payload",
+            "/dsseEnvelope/signatures",
+            "/verificationMaterial/tlogEntries",
+            "/verificationMaterial/tlogEntries/0/inclusionProof",
+            "/verificationMaterial/tlogEntries/0/inclusionPromise",
+            "/verificationMaterial/tlogEntries/0/canonicalizedBody",
+        ] {
+            let mut forged = parsed(&ours);
+            *forged.pointer_mut(part).unwrap() = parsed(&other).pointer(part).unwrap().clone();
+            let forged = Bundle { json: forged.to_string().into_bytes(), ..ours.clone() };
+            let verdict = judged(&forge, &[Evidence::Bundle(forged)], &requirement);
+            assert_refused(&verdict, Class::Invalid, "", part);
+        }
+    }
+}
+
+/// `piece` with its bytes cut to `length`, and how many there were.
+fn cut(piece: &Evidence, length: usize) -> (Evidence, usize) {
+    let mut piece = piece.clone();
+    let bytes = match &mut piece {
+        Evidence::Signature(piece) => &mut piece.payload,
+        Evidence::Attestation(piece) => &mut piece.envelope,
+        Evidence::Bundle(piece) => &mut piece.json,
+        Evidence::Unusable(_) => panic!("unusable"),
+    };
+    let full = bytes.len();
+    bytes.truncate(length);
+    (piece, full)
+}
+
+/// Every beginning of a good piece is refused, and nothing panics.
+#[test]
+fn a_truncated_piece_is_refused_wherever_it_ends() {
+    let forge = Forge::new();
+    for (form, is_keyless) in [(Form::Signature, true), (Form::Attestation, false), (Form::Bundle, true)] {
+        let recipe = Recipe::new(form, is_keyless);
+        let requirement = requirement(form, root_of(&recipe));
+        let piece = forge.make(&recipe);
+        let (_, full) = cut(&piece, usize::MAX);
+        for length in (0..full).step_by(7).chain([full - 1]) {
+            let verdict = judged(&forge, &[cut(&piece, length).0], &requirement);
+            assert_refused(&verdict, Class::Invalid, "", &format!("{form:?} of {length} bytes"));
+        }
+        let Evidence::Signature(whole) = &piece else { continue };
+        for part in ["signature", "certificate", "log entry"] {
+            let mut forged = whole.clone();
+            let text = match part {
+                "signature" => &mut forged.signature,
+                "certificate" => forged.companions.certificate.as_mut().unwrap(),
+                _ => forged.companions.log_entry.as_mut().unwrap(),
+            };
+            text.truncate(text.len() / 2);
+            assert_refused(&judged(&forge, &[Evidence::Signature(forged)], &requirement), Class::Invalid, "", part);
+        }
+    }
+}
+
+/// A signature that was made under another name does not count where the name is looked at, and does where it is not.
+#[test]
+fn a_signature_is_not_replayed_from_another_repository() {
+    let forge = Forge::new();
+    for form in [Form::Signature, Form::Bundle] {
+        let mut recipe = Recipe::new(form, false);
+        recipe.signed_repository = "registry.example.com/other".to_owned();
+        let mut requirement = requirement(form, "key");
+        assert!(judged(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+        requirement.reference = ReferenceCheck::Repository;
+        assert_refused(&judged(&forge, &[forge.make(&recipe)], &requirement), Class::Mismatch, "signed", "replayed");
+    }
+    let requirement = Requirement { reference: ReferenceCheck::Repository, ..requirement(Form::Signature, "key") };
+    let recipe = Recipe::new(Form::Signature, false);
+    assert!(judged(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+}
+
+/// What is good for an index is not good for its member, nor the other way.
+#[test]
+fn a_signature_is_of_one_image() {
+    let forge = Forge::new();
+    let member = Subject { digest: Digest::of(b"member"), repository: None };
+    for form in [Form::Signature, Form::Bundle] {
+        let recipe = Recipe::new(form, false);
+        let requirement = requirement(form, "key");
+        let verdict = verify(&member, &[forge.make(&recipe)], &requirement, &forge.trust(), UnixTime(NOW));
+        assert_refused(&verdict, Class::Mismatch, "", "a member of the index");
+    }
+}
+
+fn assert_is(outcome: &Outcome, class: Class, text: &str) {
+    let Outcome::Refused { class: found, cause } = outcome else { panic!("accepted for want of: {text}") };
+    assert!(*found == class && cause.contains(text), "{found} {cause}");
+}
+
+#[test]
+fn one_signer_counts_once_and_who_is_required_must_be_there() {
+    let forge = Forge::new();
+    let signed_by = |signer: usize, form: Form| {
+        let mut recipe = Recipe::new(form, false);
+        recipe.signer = signer;
+        forge.make(&recipe)
+    };
+    let (first, again) = (signed_by(0, Form::Signature), signed_by(0, Form::Bundle));
+    let second = signed_by(1, Form::Bundle);
+    let outcome = |evidence: &[&Evidence], requirement: &Requirement| {
+        let evidence: Vec<_> = evidence.iter().map(|piece| (*piece).clone()).collect();
+        judged(&forge, &evidence, requirement).outcome
+    };
+    let two = Requirement { threshold: 2, ..Requirement::default() };
+    assert_is(&outcome(&[&first, &first, &again, &first], &two), Class::Invalid, "1 of 2 signers");
+    assert_eq!(outcome(&[&first, &second], &two), Outcome::Verified);
+    let required = Requirement { required: vec!["second".to_owned()], ..Requirement::default() };
+    assert_is(&outcome(&[&first, &again], &required), Class::Invalid, "by `second`");
+    assert_eq!(outcome(&[&second], &required), Outcome::Verified);
+    let named = Requirement { roots: Roots::Named(vec!["second".to_owned()]), ..Requirement::default() };
+    assert_is(&outcome(&[&first], &named), Class::Invalid, "for `second`");
+    assert_is(&outcome(&[], &named), Class::Unsigned, "no signature");
+    let impossible = Requirement { threshold: 4, ..Requirement::default() };
+    assert_is(&outcome(&[&first, &second], &impossible), Class::Misconfigured, "threshold of 4");
+    let nobody = Requirement { threshold: 0, ..Requirement::default() };
+    assert_is(&outcome(&[&first], &nobody), Class::Misconfigured, "threshold of 0");
+}
+
+/// Rubbish around a good signature does not hide it, as long as there is not too much of it.
+#[test]
+fn bad_pieces_beside_a_good_one_are_told_and_do_no_harm() {
+    let forge = Forge::new();
+    let good = forge.make(&Recipe::new(Form::Bundle, false));
+    let mut recipe = Recipe::new(Form::Signature, false);
+    recipe.signer = 2;
+    let bad = forge.make(&recipe);
+    let requirement = requirement(Form::Bundle, "key");
+    let verdict = judged(&forge, &[bad.clone(), good.clone(), bad.clone()], &requirement);
+    assert!(verdict.is_verified());
+    assert_eq!((verdict.signers.len(), verdict.rejected.len()), (1, 2));
+    let mut many = vec![bad; service_verify::EVIDENCE_MAX];
+    many.push(good);
+    let verdict = judged(&forge, &many, &requirement);
+    assert_refused(&verdict, Class::Invalid, "not made by the key", "too many pieces");
+    assert!(verdict.rejected.last().unwrap().cause.contains("at most"));
+}
