@@ -242,6 +242,7 @@ impl Example {
             end_ms,
             phase,
             last: end_ms == LENGTH_MS,
+            calls: None,
             events: EventCounts {
                 commits: changes,
                 observations: changes,

@@ -1,5 +1,7 @@
 //! What `fixtures/make` left: images with their signatures, trust, and what real cosign said about each case.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

@@ -221,6 +221,8 @@ impl Forge {
 
 fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
-    parts.iter().for_each(|part| context.update(part));
+    for part in parts {
+        context.update(part);
+    }
     context.finish().as_ref().try_into().unwrap()
 }

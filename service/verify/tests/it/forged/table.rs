@@ -45,12 +45,12 @@ fn mail(text: &str) -> SanType {
 const FORGERIES: &[Forgery] = &[
     // what was signed
     ("another image", For::All, |r| r.signed_image = Digest::of(b"another"), Mismatch, "not sha256:"),
-    ("another type of claim", For::All, |r| r.claim_type = "atomic container signature".to_owned(), Invalid, "atomic"),
+    ("another type of claim", For::All, |r| "atomic container signature".clone_into(&mut r.claim_type), Invalid, "atomic"),
     ("another annotation", For::All, |r| r.annotations = json!({"env": "test"}), Invalid, "annotation `env` is `test`"),
     ("no annotation", For::All, |r| r.annotations = json!({"other": "prod"}), Invalid, "no annotation `env`"),
     ("an annotation that is no text", For::All, |r| r.annotations = json!({"env": ["prod"]}), Invalid, "no text"),
-    ("another payload type", For::Envelopes, |r| r.payload_type = "text/plain".to_owned(), Invalid, "payload is not"),
-    ("another predicate type", For::Attestations, |r| r.predicate_type = "https://example.com/other".to_owned(), Class::Unsigned, "no attestation of type"),
+    ("another payload type", For::Envelopes, |r| "text/plain".clone_into(&mut r.payload_type), Invalid, "payload is not"),
+    ("another predicate type", For::Attestations, |r| "https://example.com/other".clone_into(&mut r.predicate_type), Class::Unsigned, "no attestation of type"),
     ("a field of another value", For::Attestations, |r| r.predicate = json!({"builder": {"id": "theirs"}, "level": 3}), Invalid, "`theirs`"),
     ("a field that is missing", For::Attestations, |r| r.predicate = json!({"level": 3}), Invalid, "no field /builder/id"),
     ("a field that is an object", For::Attestations, |r| r.predicate = json!({"builder": {"id": {}}, "level": 3}), Invalid, "neither text nor number"),
@@ -151,8 +151,8 @@ const FORGERIES: &[Forgery] = &[
     // the way through the registry
     ("refers to another image", For::Bundles, |r| r.refers_to = Some(Digest::of(b"another")), Mismatch, "refers to sha256:"),
     ("refers to nothing", For::Bundles, |r| r.refers_to = None, Invalid, "refers to no image"),
-    ("layer of another type", For::All, |r| r.media_type = "application/octet-stream".to_owned(), Invalid, "application/octet-stream"),
-    ("artifact of another type", For::Bundles, |r| r.artifact_type = "application/spdx+json".to_owned(), Invalid, "application/spdx+json"),
+    ("layer of another type", For::All, |r| "application/octet-stream".clone_into(&mut r.media_type), Invalid, "application/octet-stream"),
+    ("artifact of another type", For::Bundles, |r| "application/spdx+json".clone_into(&mut r.artifact_type), Invalid, "application/spdx+json"),
     ("a bundle of a form to come", For::Bundles, |r| r.bundle_edit = |b| b["mediaType"] = "application/vnd.dev.sigstore.bundle.v9+json".into(), Invalid, "form that is not read"),
     ("a bundle with key and certificate", For::Bundles, |r| r.bundle_edit = |b| {
         let material = &mut b["verificationMaterial"];
