@@ -187,7 +187,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("certs");
         for _ in 0..2 {
-            let said = dev(&folder, 30).unwrap();
+            let said = dev(&folder, 30, AUTHORITY).unwrap();
             assert!(said.contains("spiffe://longhaul.dev/client/NAME"), "{said}");
         }
         for entry in std::fs::read_dir(&folder).unwrap() {

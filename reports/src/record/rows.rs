@@ -797,6 +797,7 @@ mod tests {
             end_ms: 5000,
             phase: Phase::WarmUp,
             last: false,
+            calls: None,
             events: EventCounts { commits: 3, ..EventCounts::default() },
             live_objects: 0,
             pending: 0,
