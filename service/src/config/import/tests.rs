@@ -1,8 +1,10 @@
 //! Tests of the translation: what is taken over, what is named, and that the result is a configuration.
 
+#[cfg(feature = "verify")]
 use super::super::{Config, NoMatch, Recheck, Resources};
 use super::*;
 
+#[cfg(feature = "verify")]
 const VALUES: &str = r#"
 kubernetes: {webhook: {failurePolicy: Fail}, redis: {}}
 application:
