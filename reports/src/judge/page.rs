@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::rule::{Name, Row, Section};
 use super::{
-    Admission, Crashes, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests, Threads, Word,
+    Admission, Api, Crashes, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests, Threads, Word,
     validity,
 };
 
@@ -52,6 +52,7 @@ fn words(text: &mut String) {
         OwnSeries::ROWS,
         Admission::ROWS,
         Registry::ROWS,
+        Api::ROWS,
     ]);
     let names: Vec<Name> = sections.flatten().map(|row| row.name).chain(validity::WITHOUT_BUDGET).collect();
     text.push_str("\n| word | it says | what broke |\n|---|---|---|\n");
@@ -64,8 +65,9 @@ fn words(text: &mut String) {
 }
 
 /// Page, mark and text of each part.
-fn parts() -> [(&'static str, &'static str, String); 6] {
-    let [mut events, mut requests, mut process, mut admission, mut registry, mut said] = [const { String::new() }; 6];
+fn parts() -> [(&'static str, &'static str, String); 7] {
+    let [mut events, mut requests, mut process, mut admission, mut registry, mut api, mut said] =
+        [const { String::new() }; 7];
     table::<Events>(&mut events);
     example::<Events>(&mut events);
     table::<Requests>(&mut requests);
@@ -79,6 +81,7 @@ fn parts() -> [(&'static str, &'static str, String); 6] {
     table::<OwnSeries>(&mut process);
     table::<Admission>(&mut admission);
     table::<Registry>(&mut registry);
+    table::<Api>(&mut api);
     words(&mut said);
     [
         ("faults.md", Events::KEY, events),
@@ -87,6 +90,7 @@ fn parts() -> [(&'static str, &'static str, String); 6] {
         ("faults.md", "words", said),
         ("webhooks.md", Admission::KEY, admission),
         ("webhooks.md", Registry::KEY, registry),
+        ("replicas.md", Api::KEY, api),
     ]
 }
 
@@ -126,6 +130,7 @@ fn the_keys_are_those_of_the_schema() {
     compare::<Requests>();
     compare::<Admission>();
     compare::<Registry>();
+    compare::<Api>();
     compare::<Crashes>();
     compare::<Memory>();
     compare::<Descriptors>();

@@ -114,7 +114,7 @@ mod tests {
         let mut pace = Pace::new(4, now);
         pace.refused(Some(Duration::from_secs(7)), 0.0, now);
         assert_eq!(pace.may_send(0, now), Err(Some(Duration::from_secs(7))));
-        pace.refused(Some(Duration::from_secs(86_400)), 0.0, now);
+        pace.refused(Some(Duration::from_hours(24)), 0.0, now);
         assert_eq!(pace.may_send(0, now), Err(Some(WAIT_MAX)));
     }
 

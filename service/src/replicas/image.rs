@@ -128,6 +128,8 @@ fn patched(response: &Value, pointer: &str) -> Result<Option<String>, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+
     use super::*;
 
     #[test]
@@ -139,7 +141,6 @@ mod tests {
         assert_eq!(found("b"), Some(("containers", 1)));
         assert_eq!(found("i"), Some(("initContainers", 0)));
         assert_eq!(found("x"), None);
-        use base64::Engine as _;
         let patch =
             json!([{"op": "replace", "path": "/spec/x", "value": "1"}, {"op": "replace", "path": "/p", "value": "2"}]);
         let patch = base64::engine::general_purpose::STANDARD.encode(patch.to_string());

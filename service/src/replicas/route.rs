@@ -231,8 +231,8 @@ fn page(query: Option<&str>) -> Result<Page, Refusal> {
 mod tests {
     use super::*;
 
-    fn status(method: Method, path: &str, query: Option<&str>) -> u16 {
-        route(&method, path, query).map_or_else(|refusal| refusal.status.as_u16(), |_| 200)
+    fn status(method: &Method, path: &str, query: Option<&str>) -> u16 {
+        route(method, path, query).map_or_else(|refusal| refusal.status.as_u16(), |_| 200)
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             "/api/v1/namespaces/n/deployments/d",
             "/api/v1/namespaces/n/deployments/d/replicas/",
         ] {
-            assert_eq!(status(Method::GET, path, None), 404, "{path}");
+            assert_eq!(status(&Method::GET, path, None), 404, "{path}");
         }
     }
 
@@ -285,16 +285,16 @@ mod tests {
         let bad = ["..", ".", "", "A", "a_b", "-a", "a-", "a.", ".a", "a..b", "%2e%2e", "a%2fb", "é", "a b", &long];
         for name in bad {
             let path = format!("/api/v1/namespaces/n/deployments/{name}/replicas");
-            assert_eq!(status(Method::GET, &path, None), 400, "{name}");
-            assert_eq!(status(Method::PUT, &path, None), 400, "{name}");
+            assert_eq!(status(&Method::GET, &path, None), 400, "{name}");
+            assert_eq!(status(&Method::PUT, &path, None), 400, "{name}");
             let path = format!("/api/v1/namespaces/{name}/deployments/d/replicas");
-            assert_eq!(status(Method::GET, &path, None), 400, "{name}");
+            assert_eq!(status(&Method::GET, &path, None), 400, "{name}");
             let path = format!("/api/v1/namespaces/n/deployments/d/containers/{name}/image");
-            assert_eq!(status(Method::PUT, &path, None), 400, "{name}");
+            assert_eq!(status(&Method::PUT, &path, None), 400, "{name}");
         }
         let fits = format!("/api/v1/namespaces/{}/deployments/{}/replicas", "a".repeat(63), "a".repeat(253));
-        assert_eq!(status(Method::GET, &fits, None), 200);
-        assert_eq!(status(Method::GET, "/api/v1/namespaces/a.b/deployments/d/replicas", None), 400, "no label");
+        assert_eq!(status(&Method::GET, &fits, None), 200);
+        assert_eq!(status(&Method::GET, "/api/v1/namespaces/a.b/deployments/d/replicas", None), 400, "no label");
     }
 
     #[test]
@@ -315,9 +315,9 @@ mod tests {
             (Method::GET, "/api/v1/deployments", "continue="),
             (Method::GET, "/api/v1/health", "x"),
         ] {
-            assert_eq!(status(method, path, Some(query)), 400, "{path}?{query}");
+            assert_eq!(status(&method, path, Some(query)), 400, "{path}?{query}");
         }
-        assert_eq!(status(Method::GET, "/api/v1/deployments", Some("limit=10000")), 200);
-        assert_eq!(status(Method::GET, "/api/v1/health", Some("")), 200);
+        assert_eq!(status(&Method::GET, "/api/v1/deployments", Some("limit=10000")), 200);
+        assert_eq!(status(&Method::GET, "/api/v1/health", Some("")), 200);
     }
 }
