@@ -2,7 +2,7 @@
 //!
 //! The path of a call: [`Plan`] makes an exact stream of (time, operation); a pacing thread hands each over when it is due; a worker
 //! makes the call with the certificate that it is for. What is right is known from the control plane alone: an [`Audit`] of the
-//! Deployments tells every count that was committed and when, and [`Oracle`] compares each answer with it. So nothing of the subject is
+//! Deployments tells every count that was committed and when, and an oracle compares each answer with it. So nothing of the subject is
 //! believed, and nothing of it but its HTTP is needed.
 //!
 //! Every count that is written is another one, so an answer tells which write it has seen.

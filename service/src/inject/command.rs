@@ -91,7 +91,7 @@ pub struct Placing {
     /// Run on this node.
     #[arg(long)]
     node: Option<String>,
-    /// A taint that is put up with: KEY[=VALUE][:EFFECT]. May be given again.
+    /// A taint that is put up with: `KEY[=VALUE][:EFFECT]`. May be given again.
     #[arg(long = "tolerate", value_name = "TAINT")]
     tolerations: Vec<String>,
     /// Do not run in an image from this host: it is the registry that is to be replaced. May be given again.
