@@ -146,7 +146,7 @@ async fn use_packages(admin: &Kubectl, watcher: &Kubectl) {
 async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     let rights = |images: bool| {
         let all = manifests::replicas_rights(images).unwrap();
-        all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
+        serde_json::json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string()
     };
     admin.run(&["apply", "-f", "-"], &rights(false)).await.unwrap();
     let (namespace, name) = manifests::REPLICAS_ACCOUNT;

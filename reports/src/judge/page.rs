@@ -33,9 +33,12 @@ fn table<S: Section>(text: &mut String) {
     }
 }
 
+/// How often these are hit: the page is a test. The second is told to each watch that resumes.
+const EXAMPLE_HITS: &str = "<!-- hits: 1, 1 -->";
+
 /// An example that shows each key that a short run can show.
 fn example<S: Section>(text: &mut String) {
-    let _ = writeln!(text, "\n```yaml\nbudgets:\n  {}:", S::KEY);
+    let _ = writeln!(text, "\n{EXAMPLE_HITS}\n```yaml\nbudgets:\n  {}:", S::KEY);
     let shown = |row: &Row| row.example.map(|example| (row.name.key, example));
     for (key, example) in S::ROWS.iter().filter_map(shown) {
         let _ = writeln!(text, "    {key}: {example}");

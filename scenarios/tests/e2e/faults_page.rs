@@ -1,5 +1,5 @@
-//! `docs/faults.md` as its readers use it: every example is played and every fault in it is hit, and there is nothing to
-//! write in a scenario about faults, scripts, events and requests that no example shows.
+//! `docs/faults.md` as its readers use it: every example is played, every fault in it is hit as often as the page says, and there is
+//! nothing to write in a scenario about faults, scripts, events and requests that no example shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,15 +11,20 @@ use serde_json::{Value, json};
 use crate::plays::{Seen, play_all, stalled};
 use crate::support::{longhaul, program};
 
+mod hits;
 mod registry;
+
+use hits::Hits;
 
 const PAGE: &str = include_str!("../../../docs/faults.md");
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
 /// What says, right before an example, which arguments the client needs.
-const PLAYED_WITH: &str = "<!-- played with ";
+const PLAYED_WITH: &str = "played with ";
 /// What says so of faults that a registry alone plays to its clients.
-const PLAYED_TO: &str = "<!-- played to a registry's clients -->";
+const PLAYED_TO: &str = "played to a registry's clients";
+/// What says how often each of its faults is hit, see `hits`.
+const HITS: &str = "hits: ";
 /// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
 const CHOOSING: [&str; 15] = [
     "id",
@@ -48,12 +53,14 @@ struct Example {
     arguments: Vec<String>,
     /// A registry alone plays it.
     registry: bool,
+    /// How often each fault is hit.
+    hits: Vec<Hits>,
     /// What is played, as the page says: a list stands for the faults of the first file, other keys replace its keys.
     scenario: Value,
 }
 
 #[test]
-fn every_example_is_played_and_every_fault_in_it_is_hit() {
+fn every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_says() {
     let Some(client) = program("planted-client") else { return };
     let examples = examples();
     let all = examples.len();
@@ -69,7 +76,7 @@ fn every_example_is_played_and_every_fault_in_it_is_hit() {
 /// As a reader does it: a file, and `longhaul repro FILE -- client`.
 fn play(client: &Path, example: &Example) -> Seen {
     if example.registry {
-        return Seen { wrong: registry::play(example.faults()), ..Seen::default() };
+        return Seen { wrong: registry::play(example.faults(), &example.hits), ..Seen::default() };
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
@@ -104,14 +111,16 @@ fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
         let most = hits.entry(row["id"].as_str().unwrap().to_owned()).or_default();
         *most = (*most).max(row["hits"].as_u64().unwrap_or(0));
     }
-    for (index, fault) in example.faults().iter().enumerate() {
+    let mut counted = Vec::new();
+    for (index, (fault, meant)) in example.faults().iter().zip(&example.hits).enumerate() {
         let name = fault["name"].as_str().unwrap();
         let hits = hits.get(&format!("{}-{name}", index + 1)).copied().unwrap_or(0);
-        let most = fault["count"].as_u64().unwrap_or(u64::MAX);
-        if hits == 0 || hits > most {
-            let _ = write!(wrong, "{hits} hits of {fault}; ");
+        counted.push(format!("{hits} of {name}"));
+        if !meant.hold(hits) {
+            let _ = write!(wrong, "{hits} hits of {fault}, where {meant} are meant; ");
         }
     }
+    println!("line {}: hits: {}", example.line, counted.join(", "));
     for (what, times) in unwritten(example, record) {
         let _ = write!(wrong, "{what} is missing {times} times among the commits; ");
     }
@@ -122,7 +131,8 @@ fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
 fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     let mut missing: BTreeMap<String, i64> = BTreeMap::new();
     let script = &example.scenario["script"];
-    for step in script["steps"].as_array().into_iter().flatten().filter(|step| step.get("resource").is_none()) {
+    let steps = script["steps"].as_array().map_or(&[][..], Vec::as_slice);
+    for step in steps.iter().filter(|step| step.get("resource").is_none()) {
         let times = step["times"].as_i64().unwrap_or(1);
         for (verb, changes) in [
             ("create", &["added"][..]),
@@ -130,17 +140,15 @@ fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
             ("delete", &["deleted"]),
             ("recreate", &["deleted", "added"]),
         ] {
-            let names = match &step[verb] {
-                Value::String(name) => vec![name.as_str()],
-                names => names.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
-            };
-            for (name, change) in names.iter().flat_map(|name| changes.iter().map(move |change| (name, change))) {
-                for number in 1..=times {
-                    let numbered = verb == "create" && times > 1;
-                    let name = if numbered { format!("{name}-{number}") } else { (*name).to_owned() };
-                    *missing.entry(format!("{name} {change}")).or_default() += 1;
-                }
+            for (name, change) in
+                written(step, verb).iter().flat_map(|name| changes.iter().map(move |change| (name, change)))
+            {
+                let each = if verb == "create" { 1 } else { times };
+                *missing.entry(format!("{name} {change}")).or_default() += each;
             }
+        }
+        for name in step["deleteCollection"]["selector"].as_str().map_or(vec![], |with| labelled(script, with)) {
+            *missing.entry(format!("{name} deleted")).or_default() += 1;
         }
     }
     let packed = std::fs::File::open(record.join("commits.jsonl.zst")).unwrap();
@@ -158,6 +166,32 @@ fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     missing
 }
 
+/// The objects that a step writes with this verb.
+fn written(step: &Value, verb: &str) -> Vec<String> {
+    let names = texts(&step[verb]);
+    match step["times"].as_i64() {
+        Some(times @ 2..) if verb == "create" => {
+            names.iter().flat_map(|name| (1..=times).map(move |number| format!("{name}-{number}"))).collect()
+        }
+        _ => names,
+    }
+}
+
+/// The objects of a script that have such a label, `key=value`.
+fn labelled(script: &Value, selector: &str) -> Vec<String> {
+    let (key, value) = selector.split_once('=').expect("a selector of the page is an equality");
+    let has = |labels: &Value| labels[key] == value;
+    let made = script["steps"].as_array().into_iter().flatten().filter(|step| has(&step["labels"]));
+    let made = made.flat_map(|step| written(step, "create"));
+    if has(&script["labels"]) { texts(&script["objects"]).into_iter().chain(made).collect() } else { made.collect() }
+}
+
+/// One text, or a list of them.
+fn texts(value: &Value) -> Vec<String> {
+    let owned = |text: &Value| text.as_str().map(str::to_owned);
+    owned(value).into_iter().chain(value.as_array().into_iter().flatten().filter_map(owned)).collect()
+}
+
 impl Example {
     fn faults(&self) -> &[Value] {
         self.scenario["faults"].as_array().map_or(&[], Vec::as_slice)
@@ -172,9 +206,10 @@ fn examples() -> Vec<Example> {
         let (begin, text) = (at + found, at + found + "```yaml\n".len());
         let end = text + PAGE[text..].find("```\n").expect("a block of the page ends");
         let line = PAGE[..begin].lines().count() + 1;
-        let before = PAGE[..begin].lines().last().unwrap_or_default();
-        let registry = before == PLAYED_TO;
-        let arguments = before.strip_prefix(PLAYED_WITH).and_then(|rest| rest.strip_suffix(" -->")).unwrap_or_default();
+        let said = said_before(begin);
+        let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
+        let (registry, arguments, hits) =
+            (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
         let yaml: Value = serde_saphyr::from_str(&PAGE[text..end])
             .unwrap_or_else(|error| panic!("line {line}: {error}\n{}", &PAGE[text..end]));
         let mut scenario = base.clone();
@@ -188,10 +223,18 @@ fn examples() -> Vec<Example> {
             base = scenario.clone();
         }
         let arguments = arguments.split_whitespace().map(str::to_owned).collect();
-        examples.push(Example { line, arguments, registry, scenario });
+        let faults = scenario["faults"].as_array().map_or(&[][..], Vec::as_slice);
+        let hits = hits::meant(hits, faults).unwrap_or_else(|wrong| panic!("line {line}: {wrong}"));
+        examples.push(Example { line, arguments, registry, hits, scenario });
         at = end;
     }
     examples
+}
+
+/// What the comments right before a place of the page say.
+fn said_before(at: usize) -> Vec<&'static str> {
+    let comment = |line: &'static str| line.strip_prefix("<!-- ")?.strip_suffix(" -->");
+    PAGE[..at].lines().rev().map_while(comment).collect()
 }
 
 /// The keys of a part of the schema, by its path from the top.

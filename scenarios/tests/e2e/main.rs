@@ -27,6 +27,7 @@ mod others;
 mod own_metrics;
 mod planted;
 mod plays;
+mod repeat;
 mod replay;
 mod replicas;
 mod repro;

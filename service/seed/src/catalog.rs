@@ -191,7 +191,7 @@ mod tests {
             refusal(&format!("tag 1.25 {}", Digest::of(b"a")), &format!("tag 1.25 {other}")),
             "catalog: line 6: a manifest that is not listed"
         );
-        assert_eq!(refusal("repository empty\n", "tag x "), "catalog: line 4: a digest has 64 lower-case hex digits");
+        assert_eq!(refusal("repository empty", "tag x y"), "catalog: line 4: a digest has 64 lower-case hex digits");
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Faults of the registry as `longhaul mock registry` plays them, and a client that pulls until each one was hit.
+//! Faults of the registry as `longhaul mock registry` plays them, and a client that pulls until each one was hit often enough.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
@@ -10,10 +11,13 @@ use mock_faults::{Fault, check_all};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::hits::Hits;
 use crate::support::longhaul;
 
 /// How long the faults may take to be hit.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Pulls after that, which a fault that has been hit often enough must leave alone.
+const MORE_PULLS: usize = 3;
 /// A registry that hangs is not waited for.
 const READS_FOR: Duration = Duration::from_millis(400);
 
@@ -27,8 +31,8 @@ impl Drop for Mock {
     }
 }
 
-/// What is not as the page says; empty when every fault was hit.
-pub fn play(faults: &[Value]) -> String {
+/// What is not as the page says; empty when every fault was hit as often as is meant.
+pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     let parsed: Vec<Fault> = faults.iter().map(|fault| serde_json::from_value(fault.clone()).unwrap()).collect();
     if let Err((index, error)) = check_all(&parsed) {
         return format!("fault {}: {error}", index + 1);
@@ -42,25 +46,33 @@ pub fn play(faults: &[Value]) -> String {
     let address: SocketAddr = lines.next().unwrap().rsplit('/').next().unwrap().parse().unwrap();
     let image = lines.next().unwrap();
     let (repository, tag) = image.split(' ').next().unwrap().split_once('/').unwrap().1.split_once(':').unwrap();
-    let hit = Mutex::new(BTreeSet::new());
-    let missing = || parsed.iter().map(|fault| fault.name.as_str()).filter(|name| !hit.lock().contains(*name)).count();
+    // By name: no list of the page has two of one name.
+    let hits = Mutex::new(BTreeMap::<String, u64>::new());
+    let of = |fault: &Fault| hits.lock().get(fault.name.as_str()).copied().unwrap_or(0);
+    let waits = || parsed.iter().zip(meant).any(|(fault, meant)| of(fault) < meant.least);
     let began = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for line in lines {
                 if let Some((_, rest)) = line.split_once("s hit: ") {
-                    hit.lock().insert(rest.split(':').next().unwrap_or_default().to_owned());
+                    let name = rest.split(':').next().unwrap_or_default().to_owned();
+                    *hits.lock().entry(name).or_default() += 1;
                 }
             }
         });
-        while missing() > 0 && began.elapsed() < PATIENCE {
+        while waits() && began.elapsed() < PATIENCE {
+            pull(address, repository, tag);
+        }
+        for _ in 0..MORE_PULLS {
             pull(address, repository, tag);
         }
         drop(mock);
     });
-    let unhit = parsed.iter().map(|fault| fault.name.as_str()).filter(|name| !hit.lock().contains(*name));
-    let unhit: Vec<&str> = unhit.collect();
-    if unhit.is_empty() { String::new() } else { format!("no hit of {}", unhit.join(", ")) }
+    let mut wrong = String::new();
+    for (fault, meant) in parsed.iter().zip(meant).filter(|(fault, meant)| !meant.hold(of(fault))) {
+        let _ = write!(wrong, "{} hits of {}, where {meant} are meant; ", of(fault), fault.name.as_str());
+    }
+    wrong
 }
 
 /// As a client that pulls an image and looks for its signatures.

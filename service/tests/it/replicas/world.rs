@@ -143,6 +143,21 @@ impl World {
         timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {line}"));
     }
 
+    /// Waits until clients were refused for `reason` so many times: a client knows of it before the service has counted it.
+    pub async fn refused_in_all(&self, reason: &str, times: u64) {
+        let counted = async {
+            while self.refused(reason).await < times {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        };
+        let waited = timeout(PATIENCE, counted).await;
+        assert!(
+            waited.is_ok() && self.refused(reason).await == times,
+            "{reason}, {times} times: {}",
+            self.metrics().await
+        );
+    }
+
     /// How often clients were refused for `reason`.
     pub async fn refused(&self, reason: &str) -> u64 {
         let name = format!("longhaul_edge_clients_refused_total{{listener=\"replicas\",reason=\"{reason}\"}} ");

@@ -1,0 +1,50 @@
+//! The command that a report prints to repeat its run is one that does.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{longhaul, program};
+
+const SMALL: &str = include_str!("../files/small.yaml");
+
+/// Program, paths, seed and length are those of the run, written as a shell reads them back.
+#[test]
+fn the_command_to_repeat_is_what_was_really_used() {
+    let Some(service) = program("longhaul-service") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join("a run's files");
+    std::fs::create_dir(&here).unwrap();
+    let file = here.join("small.yaml");
+    std::fs::write(&file, SMALL).unwrap();
+    let linked = here.join("the service");
+    std::os::unix::fs::symlink(&service, &linked).unwrap();
+    let arguments = [file.to_str().unwrap(), "--seed", "77", "--for", "10s", "--service", linked.to_str().unwrap()];
+    let first = folder.path().join("first");
+    let output = longhaul(&["soak", "--quiet", "--run-dir"]).arg(&first).args(arguments).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let quoted = |path: &Path| format!("'{}'", path.to_str().unwrap().replace('\'', r"'\''"));
+    let repeat = format!(
+        "{} soak {} --seed 77 --for 10s --service {}",
+        env!("CARGO_BIN_EXE_longhaul"),
+        quoted(&file),
+        quoted(&linked)
+    );
+    let printed = said.lines().find_map(|line| line.strip_prefix("repeat     "));
+    assert_eq!(printed, Some(repeat.as_str()), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+
+    // And a shell that is given it plays the same plan.
+    let second = folder.path().join("second");
+    let again = format!("{repeat} --quiet --run-dir '{}'", second.display());
+    let output = Command::new("sh").args(["-c", &again]).output().unwrap();
+    assert!(output.status.code().is_some_and(|code| code < 64), "{}", String::from_utf8_lossy(&output.stderr));
+    let manifest = |record: &Path| -> Value {
+        serde_json::from_slice(&std::fs::read(record.join("manifest.json")).unwrap()).unwrap()
+    };
+    let (first, second) = (manifest(&first), manifest(&second));
+    for key in ["seed", "scenario", "subject"] {
+        assert!(!first[key].is_null(), "{key}");
+        assert_eq!(first[key], second[key], "{key}");
+    }
+}
