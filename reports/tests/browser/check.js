@@ -146,7 +146,7 @@ const use = (frame) => {
 const read = (frame) => {
   const page = frame.contentDocument;
   page.querySelectorAll("details").forEach((one) => { one.open = true; });
-  const gone = [...page.querySelectorAll("body *:not(script)")].filter((one) => !one.checkVisibility() && !one.closest("[hidden], .defs, select"));
+  const gone = [...page.querySelectorAll("body *:not(script, title)")].filter((one) => !one.checkVisibility() && !one.closest("[hidden], .defs, select"));
   const words = page.body.innerText;
   return {
     scripts: page.querySelectorAll("button.series").length,
@@ -164,5 +164,6 @@ const read = (frame) => {
     seen.push({ width, ...use(frame) });
     frame.remove();
   }
-  tell({ seen, without: read(await open(widths[0], "allow-same-origin")) });
+  // On the widest: what a phone has no room for is told in other words there.
+  tell({ seen, without: read(await open(widths.at(-1), "allow-same-origin")) });
 })();

@@ -179,7 +179,7 @@ fn a_reader_finds_their_way() {
                 if anomalies {
                     assert_eq!(seen["filtered"], 0, "{seen}");
                     assert!(seen["moment"].as_u64().unwrap() > 100 && seen["history"].as_u64().unwrap() > 1, "{seen}");
-                    let (wide, faults) = (seen["width"].as_u64().unwrap() > 640, &seen["faults"]);
+                    let (wide, faults) = (seen["width"].as_u64().unwrap() > 820, &seen["faults"]);
                     assert_eq!(faults["labels"].as_u64().unwrap() >= 6, wide, "{seen}");
                     assert_eq!(faults["narrow"], 0, "{seen}");
                 }

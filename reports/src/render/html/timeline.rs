@@ -163,7 +163,8 @@ fn stack(bands: &mut [Band]) -> usize {
         let lane = free.unwrap_or(LANES - 1);
         // At the right edge a label begins before its band, if nothing is there.
         let begins = left.min(100.0 - LABEL_PERCENT).max(ends[lane]);
-        if free.is_some() {
+        // Of half a word at the edge nobody learns anything.
+        if free.is_some() && begins + LABEL_PERCENT <= 100.0 {
             labels[lane].push((index, begins));
         }
         ends[lane] = (left + number(&band.width)).max(begins + LABEL_PERCENT);
