@@ -108,20 +108,24 @@ impl Pass<'_> {
         for options in options {
             let until = Instant::now() + patience / 2;
             let counting = callgrind::Counting { work: self.work, seed: self.seed, folder: self.folder, until };
-            found.push(Box::pin(counting.count(options)).await?);
+            let (counted, missing) = Box::pin(counting.count(options)).await?;
+            if let Some(why) = missing {
+                self.skipped(book, "instructions and allocations an event", &why)?;
+            }
+            found.push(counted);
         }
         let [a, b] = found.as_slice() else { return Ok(()) };
         let is_told = |metric: Metric| matches!(metric, Metric::Instructions | Metric::InstructionsPerEvent);
-        for (metric, value) in a.iter().filter(|(metric, _)| !has_instructions || !is_told(*metric)) {
+        let has = |counted: &[(Metric, f64)], metric: Metric| counted.iter().any(|(one, _)| *one == metric);
+        for (side, counted, other) in [(Side::A, a, b), (Side::B, b, a)] {
             // Both or neither: half a comparison is none.
-            let Some((_, other)) = b.iter().find(|(one, _)| one == metric) else { continue };
-            for (side, value) in Side::BOTH.into_iter().zip([*value, *other]) {
-                book.write(&Line::Counted(Counted { session: self.session, side, metric: *metric, value }))?;
+            let wanted = |metric: Metric| has(other, metric) && !(has_instructions && is_told(metric));
+            for (metric, value) in counted.iter().copied().filter(|(metric, _)| wanted(*metric)) {
+                book.write(&Line::Counted(Counted { session: self.session, side, metric, value }))?;
             }
         }
-        let allocates = |found: &[(Metric, f64)]| {
-            found.iter().any(|(one, _)| matches!(one, Metric::Allocations | Metric::AllocationsPerEvent))
-        };
+        let allocates =
+            |counted: &[(Metric, f64)]| has(counted, Metric::Allocations) || has(counted, Metric::AllocationsPerEvent);
         if !allocates(a) || !allocates(b) {
             let why =
                 "callgrind saw no call of an allocator that is known; needs a program whose `malloc` has a symbol";

@@ -186,6 +186,8 @@ impl<'a> Stand<'a> {
         for plan in plans {
             all.push(Churn::fill(plan, &self.world.api()).await.context("failed to start the churn")?);
         }
+        // What there is to do for objects that are just made, or about to go, depends on how soon they go: all of it is done first.
+        self.settled(how.patience).await;
         let filled: u64 = all.iter().map(|churn| churn.take().objects_total).sum();
         let begin = Instant::now();
         for churn in &mut all {
@@ -199,6 +201,7 @@ impl<'a> Stand<'a> {
             churn.stop(how.patience).await.context("failed to stop the churn")?;
         }
         self.account.lock().measure(false);
+        self.settled(how.patience).await;
         let intervals: Vec<churn::Interval> = all.iter().map(Churn::take).collect();
         let made = churn::Interval::of_all(&intervals).unwrap_or_default();
         for churn in &mut all {
@@ -230,18 +233,23 @@ impl<'a> Stand<'a> {
         Ok((!prints.is_empty()).then(|| prints.join("-")))
     }
 
-    /// Waits until all was seen, or nothing more comes.
+    /// Waits until all was seen and nothing goes between it and the control plane any more, or nothing more is seen.
     async fn settled(&self, patience: Duration) {
-        let (until, mut last) = (Instant::now() + patience, (0, Instant::now()));
-        loop {
-            let (pending, heard) = self.account.lock().look();
-            if heard != last.0 {
-                last = (heard, Instant::now());
+        let now = Instant::now();
+        let (until, mut heard, mut moved) = (now + patience, (0, now), (None, now));
+        while Instant::now() < until {
+            let ((pending, observations), bytes) = (self.account.lock().look(), self.world.bytes());
+            if observations != heard.0 {
+                heard = (observations, Instant::now());
             }
-            if pending == 0 || Instant::now() >= until || last.1.elapsed() > SILENCE_MAX {
+            if bytes != moved.0 {
+                moved = (bytes, Instant::now());
+            }
+            let is_quiet = bytes.is_none() || moved.1.elapsed() >= QUIET;
+            if is_quiet && (pending == 0 || heard.1.elapsed() > SILENCE_MAX) {
                 return;
             }
-            tokio::time::sleep(EXIT_POLL).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -278,8 +286,12 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// How often a subject that is starting, or that has something to see, is looked at.
+/// How often a subject that is starting is looked at.
 const EXIT_POLL: Duration = Duration::from_millis(50);
+/// How often one that has something to do is.
+const POLL: Duration = Duration::from_millis(20);
+/// Between a subject that has done its work and the control plane nothing goes for so long.
+const QUIET: Duration = Duration::from_millis(100);
 /// Who has said nothing for so long after the last change has nothing more to say.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
