@@ -212,8 +212,7 @@ fn all_of_it_is_printed() {
         return;
     };
     let text = String::from_utf8_lossy(&read.stdout);
-    for printed in ["MODIFIED 10412", "sent on watch 3", "client left after", "events.missed", "silent-watch --seed 7"]
-    {
+    for printed in ["MODIFIED 10412", "sent on watch 3", "ended after 2 ms", "events.missed", "silent-watch --seed 7"] {
         assert!(text.contains(printed), "{printed} is not printed: {text}");
     }
     for only_on_a_screen in ["Move over a chart", "Show this moment", "all outcomes"] {
