@@ -7,7 +7,7 @@ use facts::Change;
 use crate::record::{AnomalyRow, EndedBy, Evidence, Step};
 
 /// The clocks of commits and of requests are one, but what happens in one millisecond has no order.
-const SLACK_MS: u64 = 5;
+pub(super) const SLACK_MS: u64 = 5;
 
 /// What is known of one anomaly.
 #[derive(Debug)]

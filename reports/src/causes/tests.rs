@@ -212,6 +212,13 @@ fn who_comes_back_late_is_told_late() {
     let list = [watched(100, 3, 9), listed(11_500, 25)];
     let healed = "not sent on watch 3, which was open; the list of 11.5 s made up for it";
     assert_eq!(explained(Outcome::Late, &list), says(Cause::NotSent, healed));
+    // Who comes back with a list was away, and is not told to ask again.
+    let back = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), refused(3950, 410), listed(11_500, 25)];
+    let healed =
+        "no watch was open from 3.9 s (1 request refused, the last with 410); the list of 11.5 s made up for it";
+    assert_eq!(explained(Outcome::Late, &back), says(Cause::NoWatchOpen, healed));
+    let behind = [back[0].clone(), back[1].clone(), watched(3950, 4, 20), listed(11_500, 25)];
+    assert_eq!(explained(Outcome::Late, &behind).0, Cause::SkippedByClient);
 }
 
 #[test]

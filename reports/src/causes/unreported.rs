@@ -5,7 +5,7 @@
 use facts::Change;
 
 use super::faults::Faults;
-use super::history::{End, History, Listed, Sent};
+use super::history::{End, History, Listed, SLACK_MS, Sent};
 use super::{Cause, Explained};
 use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
@@ -44,6 +44,9 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, faults: &Faults) 
             if late_ms.saturating_sub(list.t_ms) > waited.max(BREAKS_WITHIN_MS) {
                 let text = format!("the list of {} held it, {reported}", millis(list.t_ms));
                 return of(Cause::SlowInClient, text);
+            }
+            if let Some(away) = away_until(history, list) {
+                return away;
             }
             let why = not_sent(history, faults, list.t_ms);
             Explained { sentence: format!("{}; the list of {} made up for it", why.sentence, millis(list.t_ms)), ..why }
@@ -112,14 +115,34 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     let ended = history.ended_before(committed_ms).map(|(_, end)| end.t_ms);
     let from = ended.unwrap_or(0);
     let opened = history.watch(sent.watch).map_or(sent.t_ms, |watch| watch.t_ms);
-    let refused = history.refused_from(from).map_or_else(String::new, |(times, status)| {
-        format!(" ({} refused, the last with {status})", counted(times, "request"))
-    });
+    let refused = refused_from(history, from);
     let away = match ended {
         Some(ended) => format!("from {} to {}", millis(ended), millis(opened)),
         None => format!("when it was written, and none before {}", millis(opened)),
     };
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
+}
+
+/// Nobody watched when it was written, and the client came back with a list: what it asks for afterwards is not the cause.
+fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
+    if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
+        return None;
+    }
+    let (last, end) = history.ended_before(history.committed_ms)?;
+    let mut others = history.watches().into_iter().filter(|watch| watch.number != last.number);
+    if others.any(|watch| watch.t_ms + SLACK_MS >= end.t_ms && watch.t_ms < list.t_ms) {
+        return None;
+    }
+    let (from, refused) = (millis(end.t_ms), refused_from(history, end.t_ms));
+    let text = format!("no watch was open from {from}{refused}; the list of {} made up for it", millis(list.t_ms));
+    Some(of(Cause::NoWatchOpen, text))
+}
+
+/// How many requests were refused from a moment on, as an insertion.
+fn refused_from(history: &History<'_>, t_ms: u64) -> String {
+    history.refused_from(t_ms).map_or_else(String::new, |(times, status)| {
+        format!(" ({} refused, the last with {status})", counted(times, "request"))
+    })
 }
 
 fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed) -> Explained {
@@ -179,7 +202,7 @@ fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
         None => format!("watch {number} {} at {} with nothing sent on it", ended_how(end), millis(end.t_ms)),
     };
     // The next one that was accepted; what was refused before it has been asked again.
-    let next = history.watches().into_iter().find(|watch| watch.t_ms + 5 >= end.t_ms && watch.number != number);
+    let next = history.watches().into_iter().find(|watch| watch.t_ms + SLACK_MS >= end.t_ms && watch.number != number);
     let Some(next) = next else {
         return match history.refused_from(end.t_ms) {
             Some((times, status)) => {
