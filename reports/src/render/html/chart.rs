@@ -234,11 +234,35 @@ impl Curve {
 /// Ticks of a vertical axis: 0 % is at the top.
 pub(super) fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
     let tick = |value: f64| Tick { at: position(100.0 - scale.percent(value)), label: words(value) };
-    scale.ticks().into_iter().map(tick).collect()
+    let ticks: Vec<Tick> = scale.ticks().into_iter().map(tick).collect();
+    if ticks.windows(2).all(|two| two[0].label != two[1].label) {
+        return ticks;
+    }
+    // Half a thread would be told as one: only what is said exactly has a tick.
+    let whole = |value: &f64| value.fract().abs() < 1e-9;
+    scale.ticks().into_iter().filter(whole).map(tick).collect()
 }
 
 /// A position in percent, the same text on every machine.
 pub(super) fn position(percent: f64) -> String {
     let text = format!("{percent:.PLACES$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_ticks_say_the_same() {
+        let count = |value: f64| format!("{value:.0}");
+        let labels = |most: f64| -> Vec<(String, String)> {
+            y_ticks(Scale::linear(most, 1.0), &count).into_iter().map(|tick| (tick.at, tick.label)).collect()
+        };
+        let text = |ticks: &[(&str, &str)]| -> Vec<(String, String)> {
+            ticks.iter().map(|(at, label)| ((*at).to_owned(), (*label).to_owned())).collect()
+        };
+        assert_eq!(labels(1.0), text(&[("100", "0"), ("0", "1")]));
+        assert_eq!(labels(4.0), text(&[("100", "0"), ("75", "1"), ("50", "2"), ("25", "3"), ("0", "4")]));
+    }
 }

@@ -1,12 +1,18 @@
 //! Faults and their canaries in a run: what begins and ends, what they hit, and what the record is told of it.
 
+use std::time::Duration;
+
 use mock_faults::{Family, Fault, Name};
 use reports::record::{FaultEvent, FaultRow};
 
 use super::{Conductor, Halt};
 use crate::run::canary::Which;
+use crate::run::interval;
 use crate::run::manifest::{describe, fault_id};
 use crate::run::timeline::Action;
+
+/// Faults that begin so soon after each other share a row: rows are bounded, however many faults there are.
+const ROW_LEAST: Duration = Duration::from_millis(500);
 
 impl Conductor<'_> {
     /// Hits that happened and faults that are due; also before the times count, because the first list of a subject may be
@@ -33,6 +39,7 @@ impl Conductor<'_> {
             Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
+                self.cut(index)?;
                 let fault = &self.scenario.faults[index];
                 self.tell_truth(index, true);
                 self.world.begin(kube_id(index), fault)?;
@@ -49,6 +56,17 @@ impl Conductor<'_> {
             }
             Action::End(index) => self.end_fault(index),
         }
+    }
+
+    /// Closes the row in which a planned fault begins: what comes of it is not told with what was before. One that waits for a hit begins at
+    /// once.
+    fn cut(&mut self, index: usize) -> Result<(), Halt> {
+        let planned = self.scenario.faults[index].when.is_none() && self.clock.runs();
+        let from_ms = self.stage()?.interval_due_ms.saturating_sub(crate::clock::millis(interval::EVERY));
+        if planned && self.clock.now_ms() >= from_ms + crate::clock::millis(ROW_LEAST) {
+            self.interval(false)?;
+        }
+        Ok(())
     }
 
     fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
