@@ -12,12 +12,14 @@ use serde_json::{Value, json};
 
 use super::Error;
 use super::lifecycle::Propagation;
+use super::worker::IN_FLIGHT_MAX;
 use crate::wire::{Body, Class, Endpoint, Failure, Http1, Progress};
 
 /// kube-apiserver gives a write half a minute too (`--request-timeout` is a minute, admission takes half of it).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// One connection for each operation that may be under way, so that none is closed and dialled again.
-const IDLE_MAX: usize = super::worker::IN_FLIGHT_MAX;
+/// As many idle connections as client-go keeps to a host. What a slow moment needed more of is closed when it is over: kept, both ends of a
+/// hundred connections would be ten MiB of this process that come and go with the load of the machine.
+const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";
 /// Metadata alone (Kubernetes API concepts, "Metadata-only fetches").
@@ -77,7 +79,7 @@ impl Client {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(AUTHORIZATION, token);
         let base = endpoint.path.trim_end_matches('/').to_owned();
-        Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IDLE_MAX), headers, base })
+        Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IN_FLIGHT_MAX), headers, base })
     }
 
     pub(crate) async fn read(&self, path: &str) -> Result<Reply, Failure> {
