@@ -20,7 +20,7 @@ pub(super) fn host(scenario: &Scenario) -> Option<String> {
 
 /// The images that the registry has, and those that it only seems to have.
 pub(super) fn population(scenario: &Scenario) -> Population {
-    Population { count: scenario.registry.images, seed: scenario.seed }
+    Population { count: scenario.registry.images, seed: scenario.seed, signed: false }
 }
 
 /// Admission load, planned.
