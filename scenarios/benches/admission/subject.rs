@@ -65,7 +65,7 @@ impl World {
         let registry = mock_registry::Server::start(mock_registry::Config::new()).await?;
         let population = registry.seed(&Population { count: IMAGES, seed: SEED, signed: false })?;
         let images = population.into_iter().filter(|image| image.digest.is_some());
-        let images = images.map(|image| Image { reference: image.reference, digest: image.digest }).collect();
+        let images = images.map(|image| Image::new(image.reference, image.digest)).collect();
         Ok(Self { folder, ca_pem: authority.ca_pem().to_owned(), registry, images, is_alone: cores.are_divided() })
     }
 
