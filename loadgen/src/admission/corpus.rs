@@ -78,9 +78,7 @@ impl Corpus {
                 let mut sequence = Vec::new();
                 for review in expand.action(*action, Pick::of(variant)) {
                     let expected = match expand.digests {
-                        Some(digests) => {
-                            oracle::expected(review.kind, review.object.as_ref(), review.old.as_ref(), digests)
-                        }
+                        Some(digests) => oracle::expected(review.kind, review.object.as_ref(), review.known(), digests),
                         None => Expected::Any,
                     };
                     let template = Template::new(&review, expected);

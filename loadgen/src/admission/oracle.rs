@@ -86,7 +86,7 @@ pub(super) fn digests(images: &[Image]) -> Digests {
     images.iter().map(|image| (image.reference.clone(), image.clone())).collect()
 }
 
-/// What is right for a review of this object (`None`: a DELETE), which was `old` before, if it was.
+/// What is right for a review of this object (`None`: a DELETE), of which `old` was let in before.
 pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, digests: &Digests) -> Expected {
     let mut images = Vec::new();
     let mut refused = Vec::new();
