@@ -7,9 +7,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use loadgen::admission::{Config, Image, Interval, Mix, Plan, Through};
 
 fn plan() -> Plan {
-    let image = |name: &str, c: char| Image {
-        reference: format!("registry.test:5000/shop/{name}:1"),
-        digest: Some(format!("sha256:{}", c.to_string().repeat(64))),
+    let image = |name: &str, c: char| {
+        let digest = format!("sha256:{}", c.to_string().repeat(64));
+        Image::new(format!("registry.test:5000/shop/{name}:1"), Some(digest))
     };
     let config = Config {
         rate: units::Rate::per_second(1000.0),

@@ -122,9 +122,9 @@ fn counted(step: &str, times: u64) -> Result<u64> {
 }
 
 fn plan() -> Result<Plan> {
-    let image = |name: &str, c: char| Image {
-        reference: format!("registry.test:5000/shop/{name}:1"),
-        digest: Some(format!("sha256:{}", c.to_string().repeat(64))),
+    let image = |name: &str, c: char| {
+        let digest = format!("sha256:{}", c.to_string().repeat(64));
+        Image::new(format!("registry.test:5000/shop/{name}:1"), Some(digest))
     };
     let config: Config = serde_json::from_str(r#"{"rate": "1000/s"}"#).context("read the configuration")?;
     Plan::build(&config, 7, Duration::from_mins(1), &[image("cart", 'a'), image("ledger", 'b')]).context("plan")

@@ -9,6 +9,7 @@ pub(crate) mod bench;
 mod config;
 mod corpus;
 mod generator;
+mod image;
 mod interval;
 mod load;
 mod mix;
@@ -20,9 +21,8 @@ mod review;
 pub mod through;
 mod truth;
 
-pub use config::{
-    Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image, Through,
-};
+pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Through};
+pub use image::{Image, Refusal};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;

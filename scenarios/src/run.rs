@@ -31,6 +31,7 @@ mod front;
 mod growth;
 mod install;
 mod interval;
+mod keys;
 mod live;
 mod load;
 mod manifest;

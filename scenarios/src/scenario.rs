@@ -49,7 +49,7 @@ pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
-pub use upkeep::{Certificates, Restarts};
+pub use upkeep::{Certificates, Restarts, TrustedKeys};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
@@ -325,6 +325,9 @@ pub struct Subject {
     /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificates: Option<Certificates>,
+    /// `kind: service`, with `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted_keys: Option<TrustedKeys>,
     /// How many times faster its own clock runs, by libfaketime: where it is linked dynamically and not written in Go. What the harness
     /// measures stays in real time; the server's side is compressed alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,7 @@ pub(crate) fn plan_of_pod(
     let draft = Draft { kind: Kind::Pod, identity: &identity, template: &template, replicas: 1 };
     let object = draft.requested(&Growth::NATURAL, rng);
     let digests = oracle::digests(images);
-    let expected = if checked { oracle::expected(Kind::Pod, Some(&object), &digests) } else { Expected::Any };
+    let expected = if checked { oracle::expected(Kind::Pod, Some(&object), None, &digests) } else { Expected::Any };
     let manager = draft.manager(&Growth::NATURAL);
     let review = Review::create(Kind::Pod, &identity, Actor::Person, object).managed_by(manager);
     Plan::of_one(config, seed, length, Template::new(&review, expected))

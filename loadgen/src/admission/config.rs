@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use units::{Rate, Span};
 
-use super::{Error, Mix};
+use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
 
@@ -126,15 +126,6 @@ impl Client {
             Self::NoReuse => "a new HTTP/1.1 connection for each call",
         }
     }
-}
-
-/// An image that the load may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
-    /// As a user writes it, without a digest: `registry:5000/team/app:1.2`.
-    pub reference: String,
-    /// What it resolves to, `sha256:` and 64 hex digits. `None`: it does not exist, the right verdict is a denial.
-    pub digest: Option<String>,
 }
 
 impl Config {
@@ -430,7 +421,7 @@ mod tests {
 
     #[test]
     fn images_must_be_judgeable() {
-        let image = |reference: &str, digest: Option<String>| Image { reference: reference.to_owned(), digest };
+        let image = |reference: &str, digest: Option<String>| Image::new(reference, digest);
         let good = format!("sha256:{}", "a".repeat(64));
         let error = |images: &[Image]| check_images(images).unwrap_err().to_string();
         assert!(error(&[]).starts_with("images: none exists: give at least one"));

@@ -12,7 +12,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 pub(super) use self::expand::Expand;
-use super::config::Image;
+use super::image::Image;
 use super::mix::{Action, Mix};
 use super::oracle::{self, Expected};
 use super::review::Template;
@@ -60,10 +60,8 @@ impl Corpus {
 
     /// Reviews of images that nobody knows: any valid answer is right, and whatever was asked for goes on.
     pub(super) fn for_any_webhook(mix: &Mix, size: Option<Size>, seed: u64) -> Self {
-        let images: Vec<Image> = INVENTED
-            .iter()
-            .map(|name| Image { reference: format!("registry.example.com/{name}"), digest: None })
-            .collect();
+        let images: Vec<Image> =
+            INVENTED.iter().map(|name| Image::new(format!("registry.example.com/{name}"), None)).collect();
         Self::expanded(mix, MOST, Expand::new(seed, size, &images, None))
     }
 
@@ -80,7 +78,7 @@ impl Corpus {
                 let mut sequence = Vec::new();
                 for review in expand.action(*action, Pick::of(variant)) {
                     let expected = match expand.digests {
-                        Some(digests) => oracle::expected(review.kind, review.object.as_ref(), digests),
+                        Some(digests) => oracle::expected(review.kind, review.object.as_ref(), review.known(), digests),
                         None => Expected::Any,
                     };
                     let template = Template::new(&review, expected);
@@ -141,7 +139,9 @@ impl Corpus {
 /// Which images a variant uses, so that every action is seen both admitted and denied where the images allow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pick {
+    /// What may run.
     Existing,
+    /// One that must not among them.
     OneMissing,
     Any,
 }

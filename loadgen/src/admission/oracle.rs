@@ -1,7 +1,11 @@
 //! The right answer to each review, and what is wrong about an answer. Pure.
 //!
 //! Right is: every image of the object pinned to its digest in the user's own spelling, images that were pinned already
-//! untouched, and nothing else changed; a denial when an image does not exist; a DELETE allowed as it is.
+//! untouched, and nothing else changed; a denial when an image does not exist; a DELETE allowed as it is. Where signatures are looked
+//! at, an image that they do not let run is a reason to deny as well, by tag or by digest, and the denial has to name its class;
+//! what an update leaves as it was is not looked at.
+
+mod turned;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +14,7 @@ use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
 use super::answer::{self, Verdict};
-use super::config::Image;
+use super::image::{Image, Refusal};
 use super::objects::{self, Kind};
 use super::review::Template;
 use super::truth::Truth;
@@ -20,8 +24,8 @@ use crate::wire::Failure;
 /// What the right answer is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// These images do not exist.
-    Deny { missing: Vec<String> },
+    /// These images must not run. `images` are all that exist, as in an admission.
+    Deny { images: Vec<Field>, refused: Vec<Refused> },
     /// Every image of the object, with what must be written there in the end.
     Allow { images: Vec<Field> },
     /// Nobody knows what this webhook should say: whatever kube-apiserver accepts is right.
@@ -34,12 +38,23 @@ impl Expected {
     }
 }
 
+/// An image that must not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub written: String,
+    pub why: Refusal,
+    /// Whether the denial has to name it and its class.
+    pub named: bool,
+}
+
 /// One image field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub pointer: String,
     pub written: String,
     pub right: String,
+    /// Whether the registry may have to be asked about it, for its digest or for its signatures.
+    pub asked: bool,
 }
 
 impl Field {
@@ -64,29 +79,36 @@ pub(super) struct Wrong {
     pub why: String,
 }
 
-/// Digests by reference, `None` for images that do not exist.
-pub(super) type Digests = BTreeMap<String, Option<String>>;
+/// Images by reference.
+pub(super) type Digests = BTreeMap<String, Image>;
 
 pub(super) fn digests(images: &[Image]) -> Digests {
-    images.iter().map(|image| (image.reference.clone(), image.digest.clone())).collect()
+    images.iter().map(|image| (image.reference.clone(), image.clone())).collect()
 }
 
-/// What is right for a review of this object (`None`: a DELETE).
-pub(super) fn expected(kind: Kind, object: Option<&Value>, digests: &Digests) -> Expected {
+/// What is right for a review of this object (`None`: a DELETE), of which `old` was let in before.
+pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, digests: &Digests) -> Expected {
     let mut images = Vec::new();
-    let mut missing = Vec::new();
+    let mut refused = Vec::new();
     for (pointer, written) in object.map(|object| objects::images(kind, object)).unwrap_or_default() {
-        let right = if written.contains('@') {
-            written.clone()
-        } else if let Some(Some(digest)) = digests.get(&written) {
-            format!("{written}@{digest}")
-        } else {
-            missing.push(written);
-            continue;
+        let stays = old.and_then(|old| old.pointer(&pointer)).and_then(Value::as_str) == Some(&written);
+        let (reference, pinned) = written.split_once('@').map_or((&*written, false), |(name, _)| (name, true));
+        let image = digests.get(reference);
+        let right = match image.and_then(|image| image.digest.as_ref()) {
+            _ if pinned => written.clone(),
+            Some(digest) => format!("{written}@{digest}"),
+            None => {
+                refused.push(Refused { written, why: Refusal::Missing, named: false });
+                continue;
+            }
         };
-        images.push(Field { pointer, written, right });
+        let verified = image.and_then(|image| image.verified).filter(|_| !stays);
+        if let Some(Err(why)) = verified {
+            refused.push(Refused { written: written.clone(), why, named: true });
+        }
+        images.push(Field { pointer, asked: !pinned || verified.is_some(), written, right });
     }
-    if missing.is_empty() { Expected::Allow { images } } else { Expected::Deny { missing } }
+    if refused.is_empty() { Expected::Allow { images } } else { Expected::Deny { images, refused } }
 }
 
 /// Checks and judges an answer to a call that was begun then, by what is right while it came.
@@ -103,10 +125,15 @@ pub(super) fn judge_in(
         return checked.and_then(|verdict| judge(template, verdict));
     }
     let now = Instant::now();
+    let right = |allowed| turned::expected(truth, template, begun, allowed);
     match checked {
-        Ok(verdict) if verdict.allowed => judge_moved(truth, template, begun, verdict),
+        Ok(verdict) if verdict.allowed => match right(true) {
+            Some(right) => judge_by(template, &right, verdict),
+            None => judge_moved(truth, template, begun, verdict),
+        },
         Ok(verdict) => {
-            let judgement = judge(template, verdict)?;
+            let right = right(false);
+            let judgement = judge_by(template, right.as_ref().unwrap_or(&template.expected), verdict)?;
             let excused = judgement.wrong.is_some() && may_be_unavailable(truth, template, now);
             Ok(if excused { UNAVAILABLE } else { judgement })
         }
@@ -121,11 +148,13 @@ const UNAVAILABLE: Judgement = Judgement { allowed: false, unavailable: true, wr
 
 /// Whether an image of the object has to be resolved and cannot be.
 fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool {
+    let is_sick = |written: &str| truth.is_sick(written.split_once('@').map_or(written, |(name, _)| name), now);
     match &template.expected {
-        Expected::Allow { images } => {
-            images.iter().any(|field| field.must_change() && truth.is_sick(&field.written, now))
+        Expected::Allow { images } => images.iter().any(|field| field.asked && is_sick(&field.written)),
+        Expected::Deny { images, refused } => {
+            let asked = images.iter().filter(|field| field.asked).map(|field| &*field.written);
+            asked.chain(refused.iter().map(|refused| &*refused.written)).any(is_sick)
         }
-        Expected::Deny { missing } => missing.iter().any(|written| truth.is_sick(written, now)),
         Expected::Any => false,
     }
 }
@@ -151,19 +180,28 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
 /// Judges an answer that was well-formed. Fails when its patch does not apply, which kube-apiserver treats as a failed
 /// call and not as a verdict.
 pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, Failure> {
+    judge_by(template, &template.expected, verdict)
+}
+
+fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<Judgement, Failure> {
     let label = &template.label;
     let Verdict { allowed, patch, message } = verdict;
     if !allowed {
-        let wrong = matches!(template.expected, Expected::Allow { .. }).then(|| Wrong {
-            allow: false,
-            why: format!("{label} was denied, allowing it is right; it said: {message}"),
-        });
+        let why = match right {
+            Expected::Allow { .. } => Some("allowing it is right".to_owned()),
+            Expected::Deny { refused, .. } => unnamed(refused, &message),
+            Expected::Any => None,
+        };
+        let wrong =
+            why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; it said: {message}") });
         return Ok(Judgement { allowed, unavailable: false, wrong });
     }
-    let wrong = match &template.expected {
-        Expected::Deny { missing } => {
+    let wrong = match right {
+        Expected::Deny { refused, .. } => {
             apply(template, patch)?;
-            Some(Wrong { allow: true, why: format!("{label} was allowed, but {} does not exist", missing.join(", ")) })
+            let each = refused.iter().map(|refused| format!("{} {}", refused.written, refused.why.describe()));
+            let each = each.collect::<Vec<_>>().join(", ");
+            Some(Wrong { allow: true, why: format!("{label} was allowed, but {each}") })
         }
         // Without a patch there is nothing that could fail to apply, and the object need not be parsed.
         Expected::Any => match patch {
@@ -174,6 +212,17 @@ pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, 
         Expected::Allow { images } => compare(template, images, &apply(template, patch)?),
     };
     Ok(Judgement { allowed, unavailable: false, wrong })
+}
+
+/// What a denial leaves out, or calls by another class.
+fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
+    let named = |refused: &&Refused| {
+        let after = message.match_indices(&*refused.written).map(|(at, written)| &message[at + written.len()..]);
+        let mut after = after.map(|rest| rest.trim_start_matches(['`', '"', ':', ' ']));
+        after.any(|rest| rest.starts_with(refused.why.name()))
+    };
+    let Refused { written, why, .. } = refused.iter().find(|refused| refused.named && !named(refused))?;
+    Some(format!("but not {written} as `{}`", why.name()))
 }
 
 /// Whether the patch consists of one plain write for each image that must change; none where none must. Nearly every answer
@@ -209,7 +258,7 @@ fn apply(template: &Template, patch: Option<Patch>) -> Result<Value, Failure> {
 
 fn compare(template: &Template, images: &[Field], got: &Value) -> Option<Wrong> {
     let label = &template.label;
-    for Field { pointer, written, right } in images {
+    for Field { pointer, written, right, .. } in images {
         let image = got.pointer(pointer).and_then(Value::as_str);
         if image != Some(right) {
             let now = image.unwrap_or("nothing");

@@ -11,8 +11,9 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
 use super::Error;
-use super::config::{self, Config, Image, Replayed};
+use super::config::{self, Config, Replayed};
 use super::corpus::Corpus;
+use super::image::Image;
 use super::oracle::Expected;
 use super::review::Template;
 use super::truth::Truth;

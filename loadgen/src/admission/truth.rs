@@ -1,8 +1,9 @@
-//! What changes about the right answers while load runs: tags that move, and images that cannot be resolved because their
-//! registry is sick.
+//! What changes about the right answers while load runs: tags that move, images that cannot be resolved because their registry is
+//! sick, and images whose signatures count no longer, or from now on.
 //!
-//! Owns both, for whoever knows of them to tell and for the oracle to ask. Nothing here makes it right to allow what must be
-//! denied: a sick registry excuses a refusal, and a tag that moved has two digests for a while.
+//! Owns them, for whoever knows of them to tell and for the oracle to ask. Nothing here makes it right to allow what must be
+//! denied: a sick registry excuses a refusal, a tag that moved has two digests for a while, and an image whose key was removed may
+//! run for a second more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +11,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::image::Refusal;
+
 /// After a registry is well again, for so long a refusal is still right: of a review that was under way, and of a client that
 /// leaves a registry alone for a moment after it has failed.
 const RECOVERS: Duration = Duration::from_secs(5);
+/// From then on an answer that has not heard of a change of keys is wrong: a key that is removed is refused within a second.
+const TRUSTED_WITHIN: Duration = Duration::from_secs(1);
 /// Digests of one tag that are remembered; the oldest go.
 const VERSIONS_MAX: usize = 32;
 
@@ -29,6 +34,15 @@ struct Inner {
     sick: Vec<Sick>,
     moved: BTreeMap<String, Vec<Version>>,
     stale: Option<Duration>,
+    turned: BTreeMap<String, Turn>,
+}
+
+/// An image whose signatures say something else since then.
+#[derive(Debug)]
+struct Turn {
+    at: Instant,
+    was: Option<Refusal>,
+    is: Option<Refusal>,
 }
 
 /// One thing that is wrong with a registry.
@@ -86,6 +100,19 @@ impl Truth {
     /// How long an answer may name a digest that a tag has left. Until this is called: for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
+    }
+
+    /// The keys that are trusted have just changed: an image that had one verdict has another now (`None`: it may run).
+    pub fn turn(&self, reference: &str, was: Option<Refusal>, is: Option<Refusal>) {
+        self.inner.lock().turned.insert(reference.to_owned(), Turn { at: Instant::now(), was, is });
+        self.changed.store(true, Ordering::Release);
+    }
+
+    /// The verdicts that are right in the answer to a call that began then, the newest first; `None` for what never turned.
+    pub(super) fn turned(&self, reference: &str, begun: Instant) -> Option<Vec<Option<Refusal>>> {
+        let inner = self.inner.lock();
+        let Turn { at, was, is } = inner.turned.get(reference)?;
+        Some(if begun < *at + TRUSTED_WITHIN { vec![*is, *was] } else { vec![*is] })
     }
 
     /// Whether anything ever changed, so that the oracle needs to look.

@@ -15,9 +15,8 @@ use crate::server::{Body, Server, respond, until};
 pub const H1: &[&[u8]] = &[b"http/1.1"];
 
 pub fn images() -> Vec<Image> {
-    let image = |reference: &str, digest: Option<char>| Image {
-        reference: reference.to_owned(),
-        digest: digest.map(|c| format!("sha256:{}", c.to_string().repeat(64))),
+    let image = |reference: &str, digest: Option<char>| {
+        Image::new(reference, digest.map(|c| format!("sha256:{}", c.to_string().repeat(64))))
     };
     vec![
         image("registry.test:5000/shop/cart:1.2", Some('a')),

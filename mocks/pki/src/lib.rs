@@ -4,6 +4,7 @@
 //! from its certificate. It must not touch files: whoever needs a PEM on disk writes it. Every rustls configuration
 //! names its provider (aws-lc-rs), so nothing depends on a process-wide default.
 
+mod signer;
 mod subject;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+pub use signer::Signer;
 pub use subject::{Identity, identity};
 
 /// How far before now a certificate starts: containers and virtual machines with a clock that is a little behind are

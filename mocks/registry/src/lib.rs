@@ -41,7 +41,7 @@ pub use auth::{Auth, User};
 pub use digest::{Digest, NotADigest};
 pub use faults::Faults;
 pub use limit::RateLimit;
-pub use population::{Error as PopulationError, Image, ImageKind, Population};
+pub use population::{Error as PopulationError, Form, Image, ImageKind, Keys, Population, Signing};
 pub use requests::{Request, Requests};
 pub use route::Kind;
 
@@ -219,7 +219,13 @@ impl Server {
 
     /// Stores a population; the same seed gives the same names and digests.
     pub fn seed(&self, population: &Population) -> Result<Vec<Image>, PopulationError> {
-        population::seed(&mut self.shared.state.lock().store, &self.shared.host, population)
+        population::seed(&mut self.shared.state.lock().store, &self.shared.host, population, None)
+    }
+
+    /// The same with the signatures of a population that is signed. Keys are as fresh as the signatures are; the images, and which of
+    /// them is signed how, come from the seed.
+    pub fn seed_signed(&self, population: &Population, keys: &Keys) -> Result<Vec<Image>, PopulationError> {
+        population::seed(&mut self.shared.state.lock().store, &self.shared.host, population, Some(keys))
     }
 
     /// Makes a tag (`host:port/name:tag`, or `name:tag`) point to a rebuilt image; the new digest.

@@ -2,6 +2,9 @@
 //!
 //! Owns the shapes of the seeded images: real OCI images with a tar layer that any client can pull. It knows the store
 //! and no sockets. Which repository holds what is decided by the seed, so the same seed gives the same digests anywhere.
+//! Their signatures, where they have any, are `signed`'s.
+
+mod signed;
 
 use bytes::Bytes;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
@@ -13,6 +16,7 @@ use super::manifest::{Manifest, OCI_INDEX, OCI_MANIFEST};
 use super::refusal::Refusal;
 use super::route::Reference;
 use super::store::{Full, Store};
+pub use signed::{Form, Keys, Signing};
 
 /// One image in this many is an index over two platforms.
 const MULTI_ARCH_EVERY: usize = 4;
@@ -31,12 +35,14 @@ pub struct Population {
     pub count: usize,
     /// Where their content comes from.
     pub seed: u64,
+    /// Whether images are signed, some of them wrongly and some not at all.
+    pub signed: bool,
 }
 
 impl Population {
     /// The images that a registry of this name has when it was seeded with them, without a registry.
     pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
-        seed(&mut Store::new(super::BYTES_MAX), host, self)
+        seed(&mut Store::new(super::BYTES_MAX), host, self, None)
     }
 }
 
@@ -49,6 +55,8 @@ pub struct Image {
     pub digest: Option<String>,
     /// What is behind the reference.
     pub kind: ImageKind,
+    /// How it is signed; none where nobody signs, and for a missing image.
+    pub signing: Option<Signing>,
 }
 
 /// What is behind a reference.
@@ -85,6 +93,9 @@ pub enum Error {
         /// What was asked for.
         reference: String,
     },
+    /// An image could not be signed.
+    #[error(transparent)]
+    Sign(#[from] mock_pki::Error),
 }
 
 impl From<Full> for Error {
@@ -93,26 +104,47 @@ impl From<Full> for Error {
     }
 }
 
-/// Makes the images and stores them.
-pub(super) fn seed(store: &mut Store, host: &str, population: &Population) -> Result<Vec<Image>, Error> {
+/// Makes the images and stores them, with their signatures where there are keys.
+pub(super) fn seed(
+    store: &mut Store,
+    host: &str,
+    population: &Population,
+    keys: Option<&Keys>,
+) -> Result<Vec<Image>, Error> {
     let mut random = ChaCha8Rng::seed_from_u64(population.seed);
     let mut images = Vec::with_capacity(population.count);
+    let mut existing = 0;
     for n in 0..population.count {
-        let name = format!("seeded/{}-{n}", ["api", "worker", "web", "db"][random.random_range(0..4)]);
-        let tag = format!("v{}.{}", random.random_range(0..4), random.random_range(0..20));
-        let content = random.next_u64();
         let kind = match n {
             _ if n % MISSING_EVERY == MISSING_EVERY - 1 => ImageKind::Missing,
             _ if n % MULTI_ARCH_EVERY == MULTI_ARCH_EVERY - 1 => ImageKind::MultiArch,
             _ => ImageKind::SingleArch,
         };
-        let digest = match kind {
+        let signing = (population.signed && kind != ImageKind::Missing).then(|| Signing::of(existing));
+        existing += usize::from(kind != ImageKind::Missing);
+        let folder = if signing.is_some_and(Signing::is_of_two) { signed::TWO } else { "seeded" };
+        let name = format!("{folder}/{}-{n}", ["api", "worker", "web", "db"][random.random_range(0..4)]);
+        let tag = format!("v{}.{}", random.random_range(0..4), random.random_range(0..20));
+        let content = random.next_u64();
+        let mut digest = match kind {
             ImageKind::Missing => None,
             ImageKind::SingleArch => Some(put_image(store, &name, Some(&tag), "amd64", content)?.0),
             ImageKind::MultiArch => Some(put_index(store, &name, &tag, content)?),
         };
+        if let (Some(signing), Some(first)) = (signing, &digest) {
+            // The other image of a signature that is none of this one is what the tag pointed to before.
+            let other = first.clone();
+            let moves = matches!(signing, Signing::Moved | Signing::OtherDigest(_));
+            let now = if moves { move_tag(store, &name, &tag)? } else { other.clone() };
+            if let Some(keys) = keys {
+                let reference = format!("{host}/{name}");
+                let target = signed::Target { name: &name, reference: &reference, digest: &now, other: &other };
+                signed::sign(store, &target, signing, keys)?;
+            }
+            digest = Some(now);
+        }
         let digest = digest.map(|digest| digest.to_string());
-        images.push(Image { reference: format!("{host}/{name}:{tag}"), digest, kind });
+        images.push(Image { reference: format!("{host}/{name}:{tag}"), digest, kind, signing });
     }
     Ok(images)
 }
@@ -220,7 +252,7 @@ mod tests {
 
     fn seeded(seed_value: u64) -> (Store, Vec<Image>) {
         let mut store = Store::new(64 << 20);
-        let images = seed(&mut store, "h:1", &Population { count: 40, seed: seed_value }).unwrap();
+        let images = seed(&mut store, "h:1", &Population { count: 40, seed: seed_value, signed: false }, None).unwrap();
         (store, images)
     }
 
@@ -267,10 +299,51 @@ mod tests {
         assert_eq!(store.used_bytes(), before);
     }
 
+    /// Every way to be signed occurs, is stored where it belongs, and changes nothing about which images there are.
+    #[test]
+    fn signed_images_have_what_belongs_to_them() {
+        let (population, keys) = (Population { count: 40, seed: 5, signed: true }, Keys::generate().unwrap());
+        let mut store = Store::new(64 << 20);
+        let images = seed(&mut store, "h:1", &population, Some(&keys)).unwrap();
+        assert_eq!(images, population.images("h:1").unwrap(), "what is planned without keys");
+        let kinds: std::collections::BTreeSet<_> = images.iter().filter_map(|image| image.signing).collect();
+        assert_eq!(kinds.len(), 14, "{kinds:?}");
+        for image in &images {
+            let Some(signing) = image.signing else { continue };
+            let (name, tag) = image.reference["h:1/".len()..].split_once(':').unwrap();
+            assert_eq!(name.starts_with("two/"), signing.is_of_two());
+            let digest = Digest::parse(image.digest.as_ref().unwrap()).unwrap();
+            assert_eq!(store.manifest(name, &Reference::Tag(tag.to_owned())).unwrap().digest, digest);
+            let at_tag = store.manifest(name, &Reference::Tag(format!("{}.sig", digest.as_str().replace(':', "-"))));
+            let bundles = store.referrers(name, &digest, None, None, 10).items;
+            let layers = |manifest: &Manifest| {
+                assert_eq!(store.missing_reference(name, manifest), None);
+                serde_json::from_slice::<Value>(&manifest.bytes).unwrap()["layers"].as_array().unwrap().len()
+            };
+            let found = (at_tag.map_or(0, layers), bundles.len());
+            let wanted = match signing {
+                Signing::Unsigned | Signing::Moved => (0, 0),
+                Signing::Both | Signing::SameTwice => (2, 0),
+                Signing::Release(form)
+                | Signing::Second(form)
+                | Signing::Successor(form)
+                | Signing::Stranger(form)
+                | Signing::OtherDigest(form) => {
+                    if form == Form::Tag {
+                        (1, 0)
+                    } else {
+                        (0, 1)
+                    }
+                }
+            };
+            assert_eq!(found, wanted, "{signing:?}");
+        }
+    }
+
     #[test]
     fn a_small_registry_says_that_it_is_full() {
         let mut store = Store::new(10_000);
-        let error = seed(&mut store, "h:1", &Population { count: 40, seed: 1 }).unwrap_err();
+        let error = seed(&mut store, "h:1", &Population { count: 40, seed: 1, signed: false }, None).unwrap_err();
         assert!(error.to_string().contains("of at most 10000 bytes"), "{error}");
     }
 }

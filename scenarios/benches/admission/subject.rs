@@ -63,9 +63,9 @@ impl World {
         std::fs::write(folder.path().join("tls.crt"), &pair.certificate_pem)?;
         std::fs::write(folder.path().join("tls.key"), &pair.key_pem)?;
         let registry = mock_registry::Server::start(mock_registry::Config::new()).await?;
-        let population = registry.seed(&Population { count: IMAGES, seed: SEED })?;
+        let population = registry.seed(&Population { count: IMAGES, seed: SEED, signed: false })?;
         let images = population.into_iter().filter(|image| image.digest.is_some());
-        let images = images.map(|image| Image { reference: image.reference, digest: image.digest }).collect();
+        let images = images.map(|image| Image::new(image.reference, image.digest)).collect();
         Ok(Self { folder, ca_pem: authority.ca_pem().to_owned(), registry, images, is_alone: cores.are_divided() })
     }
 

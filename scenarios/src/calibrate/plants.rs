@@ -48,6 +48,8 @@ const QUICK: &str = "calibrate-quick";
 const CHILDREN: &str = "children-drift";
 /// Half a minute: an API over Deployments that does wrong.
 const REPLICAS: &str = "calibrate-replicas";
+/// Half a minute: images that must not run, by their signatures.
+const VERIFY: &str = "calibrate-verify";
 /// Seconds: what is slow.
 const LATENCY: &str = "calibrate-latency";
 /// What is a little more: two builds side by side.
@@ -81,10 +83,9 @@ const fn gated(name: &'static str, about: &'static str, judge: &'static str, als
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
 
-/// Seen by nobody who has no signed images.
+/// A verifier that believes too much.
 const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
-    let expected = Expected::Waits { what_for: "a stage with signed images" };
-    Plant { name, about, stage: QUICK, expected, long: false }
+    caught(name, about, VERIFY, "admission.wrongVerdicts")
 }
 
 const CPU: &str = "gate.cpuPerRequest";

@@ -275,7 +275,9 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     if arguments.auth != Auth::None {
         out!("user {USER}, password {password}");
     }
-    for image in server.seed(&mock_registry::Population { count: arguments.images, seed: arguments.seed })? {
+    for image in
+        server.seed(&mock_registry::Population { count: arguments.images, seed: arguments.seed, signed: false })?
+    {
         out!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
     }
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

@@ -197,7 +197,7 @@ impl<'a> Conductor<'a> {
         let lines = witness.lines.take().map(|lines| (lines, plan.ear.clone()));
         let log = Log::create(&self.record, lines)?;
         let (subject, handed) = plan.who.enter(&log)?;
-        let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front);
+        let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front, self.truth.clone());
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pids());
         let scraper = plan.metrics.as_ref().map(|metrics| Scraper::start(metrics, plan.clock.clone())).transpose();

@@ -8,7 +8,7 @@ use reports::record::{Manifest, MetricsPlan, Phases, PlannedFault, SCHEMA, Subje
 use super::Options;
 use super::plane::Plane;
 use super::start::LoadPlan;
-use super::upkeep::{CERTIFICATES, RESTARTS};
+use super::upkeep::{CERTIFICATES, RESTARTS, TRUSTED_KEYS};
 use crate::machine;
 use crate::scenario::{Drift, Scenario, SubjectKind};
 use crate::secrets;
@@ -132,7 +132,7 @@ fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFaul
     }
 }
 
-/// Restarts, rotation and drift, which have to be proved as faults have.
+/// Restarts, rotation, other keys and drift, which have to be proved as faults have.
 fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFault> {
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
         id: name.to_owned(),
@@ -151,12 +151,16 @@ fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFau
         let detail = format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
         entry(CERTIFICATES, certificates.every.as_millis(), None, detail)
     });
+    let keys = subject.trusted_keys.map(|keys| {
+        let detail = format!("another key is trusted every {}", keys.every);
+        entry(TRUSTED_KEYS, keys.every.as_millis(), None, detail)
+    });
     let drifts = subject.children.as_ref().map(|children| &children.drift).filter(|drifts| !drifts.is_empty());
     let drifts = drifts.map(|drifts| {
         let at_ms = drifts.iter().map(|drift| drift.at.as_millis()).min().unwrap_or(0);
         entry(DRIFT, at_ms, None, drifts.iter().map(Drift::describe).collect::<Vec<_>>().join(", "))
     });
-    restarts.into_iter().chain(certificates).chain(drifts)
+    restarts.into_iter().chain(certificates).chain(keys).chain(drifts)
 }
 
 /// When a fault begins, in words.

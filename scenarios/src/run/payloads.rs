@@ -20,7 +20,7 @@ pub(super) fn host(scenario: &Scenario) -> Option<String> {
 
 /// The images that the registry has, and those that it only seems to have.
 pub(super) fn population(scenario: &Scenario) -> Population {
-    Population { count: scenario.registry.images, seed: scenario.seed }
+    Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
 }
 
 /// Admission load, planned.
@@ -74,9 +74,7 @@ impl Planned {
 /// The plan of admission load over these images; `None` where there is none.
 pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
-    let image =
-        |image: &mock_registry::Image| Image { reference: image.reference.clone(), digest: image.digest.clone() };
-    let images: Vec<Image> = images.iter().map(image).collect();
+    let images: Vec<Image> = images.iter().map(super::keys::image).collect();
     let (seed, length) = (scenario.seed, scenario.phases.loaded());
     let plan = match config.through {
         // Nobody knows the policy of a stranger's webhook.

@@ -153,9 +153,7 @@ impl<'a> Stand<'a> {
         if self.scenario.subject.has_own_policy() {
             return Plan::for_any_webhook(config, seed, length).context("failed to plan the load");
         }
-        let image =
-            |image: &mock_registry::Image| Image { reference: image.reference.clone(), digest: image.digest.clone() };
-        let images: Vec<Image> = self.world.images.iter().map(image).collect();
+        let images: Vec<Image> = self.world.images.iter().map(super::keys::image).collect();
         Plan::build(config, seed, length, &images).context("failed to plan the load")
     }
 
@@ -165,9 +163,9 @@ impl<'a> Stand<'a> {
             return Ok(self.plan(config, seed, length)?.fingerprint());
         }
         let host = self.world.registry.host();
-        let image = |image: &mock_registry::Image| Image {
-            reference: image.reference.replacen(host, payloads::HOST, 1),
-            digest: image.digest.clone(),
+        let image = |image: &mock_registry::Image| {
+            let reference = image.reference.replacen(host, payloads::HOST, 1);
+            Image { reference, ..super::keys::image(image) }
         };
         let images: Vec<Image> = self.world.images.iter().map(image).collect();
         Ok(Plan::build(config, seed, length, &images).context("failed to plan the load")?.fingerprint())

@@ -1,4 +1,4 @@
-//! Restarts of the subject and rotation of its certificates while load runs.
+//! Restarts of the subject, rotation of its certificates and changes of the keys that it trusts, while load runs.
 //!
 //! Owns when each is due, the process that is coming, those that are going, and the rows that prove what was done. The conductor
 //! owns the process that is there; it gives it up to be ended and gets the new one.
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use loadgen::admission::Truth;
 use reports::record::{FaultEvent, FaultRow};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -17,12 +18,13 @@ use super::ready::{Asked, wait_until_ready};
 use super::start::Again;
 use super::world::World;
 use crate::clock::millis;
-use crate::scenario::{Certificates, Restarts, Scenario};
+use crate::scenario::{Certificates, Restarts, Scenario, TrustedKeys};
 use crate::subject::{Launch, Log, Processes, Running, Stopped};
 
-/// The names of both in the rows of `faults.jsonl`.
+/// Their names in the rows of `faults.jsonl`.
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
+pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
 
 /// What is done to the subject in this run.
 pub(super) struct Upkeep<'a> {
@@ -38,6 +40,10 @@ pub(super) struct Upkeep<'a> {
     going: JoinSet<Stopped>,
     certificates: Option<Certificates>,
     rotated: u32,
+    trusted_keys: Option<TrustedKeys>,
+    changed: u32,
+    /// Who is told of the keys that count.
+    truth: Option<Arc<Truth>>,
     start_timeout: Duration,
     stop_timeout: Duration,
 }
@@ -52,7 +58,13 @@ struct Coming {
 }
 
 impl<'a> Upkeep<'a> {
-    pub(super) fn new(scenario: &Scenario, world: &'a World, again: Again<'a>, front: Option<Arc<Front>>) -> Self {
+    pub(super) fn new(
+        scenario: &Scenario,
+        world: &'a World,
+        again: Again<'a>,
+        front: Option<Arc<Front>>,
+        truth: Option<Arc<Truth>>,
+    ) -> Self {
         let (here, health) = (again.first, again.health);
         Self {
             world,
@@ -67,6 +79,9 @@ impl<'a> Upkeep<'a> {
             going: JoinSet::new(),
             certificates: scenario.subject.certificates,
             rotated: 0,
+            trusted_keys: scenario.subject.trusted_keys,
+            changed: 0,
+            truth,
             start_timeout: scenario.subject.start_timeout.0,
             stop_timeout: scenario.subject.stop_timeout.0,
         }
@@ -98,13 +113,18 @@ impl<'a> Upkeep<'a> {
                 format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
             row(0, CERTIFICATES, FaultEvent::Planned, 0, detail)
         });
-        restarts.into_iter().chain(certificates).collect()
+        let keys = self.trusted_keys.map(|keys| {
+            let detail = format!("a key that is trusted is replaced by another every {}", keys.every);
+            row(0, TRUSTED_KEYS, FaultEvent::Planned, 0, detail)
+        });
+        restarts.into_iter().chain(certificates).chain(keys).collect()
     }
 
     /// Does what is due at `now_ms`; the process that takes the place of `subject` is put there. Returns what was done.
     pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         rows.extend(self.rotate(now_ms)?);
+        rows.extend(self.change_keys(now_ms)?);
         while let Some(stopped) = self.going.try_join_next() {
             if matches!(stopped, Ok(Stopped::Killed)) {
                 let detail =
@@ -142,6 +162,9 @@ impl<'a> Upkeep<'a> {
         if self.certificates.take().is_some() {
             rows.push(row(now_ms, CERTIFICATES, FaultEvent::Ended, self.rotated.into(), String::new()));
         }
+        if self.trusted_keys.take().is_some() {
+            rows.push(row(now_ms, TRUSTED_KEYS, FaultEvent::Ended, self.changed.into(), String::new()));
+        }
         Ok(rows)
     }
 
@@ -171,6 +194,17 @@ impl<'a> Upkeep<'a> {
             self.rotated.into(),
             "the certificate files were replaced".to_owned(),
         )))
+    }
+
+    fn change_keys(&mut self, now_ms: u64) -> Result<Option<FaultRow>> {
+        let (Some(keys), Some(trusted)) = (self.trusted_keys, &self.world.trusted) else { return Ok(None) };
+        if now_ms < millis(keys.every.0 * (self.changed + 1)) {
+            return Ok(None);
+        }
+        trusted.change(&self.world.images, self.truth.as_deref())?;
+        self.changed += 1;
+        let detail = "a key that was trusted is another now".to_owned();
+        Ok(Some(row(now_ms, TRUSTED_KEYS, FaultEvent::Hit, self.changed.into(), detail)))
     }
 
     /// Starts the next process, if it is due.

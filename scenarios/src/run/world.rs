@@ -17,6 +17,7 @@ use loadgen::admission::Truth;
 use mock_faults::{Family, Fault, FaultId, Hit, Player};
 
 use super::endpoint::Endpoint;
+use super::keys::Trusted;
 use super::payloads;
 use super::plane::{Plane, token};
 use crate::keeper::Folder;
@@ -45,6 +46,8 @@ pub(super) struct World {
     login: Option<Login>,
     pub(super) authority: mock_pki::Authority,
     pub(super) images: Vec<mock_registry::Image>,
+    /// Whose signatures count, where images are signed.
+    pub(super) trusted: Option<Trusted>,
     /// How long a serving certificate of the subject is valid.
     valid: Option<Duration>,
     directory: Folder,
@@ -91,10 +94,16 @@ impl World {
         config.auth = scenario.registry.auth.of(&login.name, &login.password, false);
         config.rate_limit = scenario.registry.rate_limit.map(RateLimit::limit);
         let registry = mock_registry::Server::start(config).await.context("failed to start the mock registry")?;
-        let images = registry.seed(&payloads::population(scenario)).context("failed to seed the mock registry")?;
+        let trusted = scenario.registry.signed.then(|| Trusted::generate(directory.path())).transpose()?;
+        let population = payloads::population(scenario);
+        let images = match &trusted {
+            Some(trusted) => registry.seed_signed(&population, trusted.keys()),
+            None => registry.seed(&population),
+        };
+        let images = images.context("failed to seed the mock registry")?;
         let valid = scenario.subject.certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
-        Ok(Self { plane, endpoint, epoch, registry, login, authority, images, valid, directory })
+        Ok(Self { plane, endpoint, epoch, registry, login, authority, images, trusted, valid, directory })
     }
 
     /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane

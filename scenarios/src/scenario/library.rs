@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 27] = [
+const SCENARIOS: [(&str, &str); 31] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -27,6 +27,10 @@ const SCENARIOS: [(&str, &str); 27] = [
     ("rolling-restart", include_str!("../../library/rolling-restart.yaml")),
     ("cert-rotation", include_str!("../../library/cert-rotation.yaml")),
     ("admission-burst", include_str!("../../library/admission-burst.yaml")),
+    ("verify-steady", include_str!("../../library/verify-steady.yaml")),
+    ("verify-burst", include_str!("../../library/verify-burst.yaml")),
+    ("verify-registry-sick", include_str!("../../library/verify-registry-sick.yaml")),
+    ("verify-keys-rotate", include_str!("../../library/verify-keys-rotate.yaml")),
     ("replicas-steady", include_str!("../../library/replicas-steady.yaml")),
     ("replicas-storm", include_str!("../../library/replicas-storm.yaml")),
     ("replicas-cert-matrix", include_str!("../../library/replicas-cert-matrix.yaml")),
@@ -35,10 +39,11 @@ const SCENARIOS: [(&str, &str); 27] = [
 ];
 
 /// Name and text of the stages of `longhaul calibrate`: what planted bugs are played in.
-const STAGES: [(&str, &str); 10] = [
+const STAGES: [(&str, &str); 11] = [
     ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
     ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
     ("calibrate-replicas", include_str!("../../library/calibration/calibrate-replicas.yaml")),
+    ("calibrate-verify", include_str!("../../library/calibration/calibrate-verify.yaml")),
     ("calibrate-gate", include_str!("../../library/calibration/calibrate-gate.yaml")),
     ("calibrate-reviews", include_str!("../../library/calibration/calibrate-reviews.yaml")),
     ("calibrate-objects", include_str!("../../library/calibration/calibrate-objects.yaml")),

@@ -133,6 +133,7 @@ fn attach(subject: &Subject) -> Result<(), Wrong> {
         ("restart", subject.restart.is_some()),
         ("restarts", subject.restarts.is_some()),
         ("certificates", subject.certificates.is_some()),
+        ("trustedKeys", subject.trusted_keys.is_some()),
         ("clockRate", subject.clock_rate.is_some()),
     ];
     if let Some((key, _)) = given.into_iter().find(|(_, is_there)| *is_there) {

@@ -1,6 +1,6 @@
-//! What a cluster does to a subject in everyday life: it restarts it, and gives it other certificates.
+//! What a cluster does to a subject in everyday life: it restarts it, gives it other certificates, and lets it trust other keys.
 //!
-//! Owns the keys. Neither is a fault: a subject must not lose a call over them.
+//! Owns the keys of scenarios. None is a fault: a subject must not lose a call over them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,15 @@ pub struct Certificates {
     pub every: Span,
     /// How long each certificate is valid. Whoever goes on with an old one fails by it.
     pub valid: Span,
+}
+
+/// Keys of signed images that are taken out of the service's configuration, and come back the next time: another key is written into the
+/// file of one of the two that it trusts, by moving a file over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TrustedKeys {
+    /// How often.
+    pub every: Span,
 }
 
 impl Restarts {

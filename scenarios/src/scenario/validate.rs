@@ -4,6 +4,9 @@ use loadgen::admission::Through;
 
 use super::{ControlPlaneKind, Scenario, Subject, SubjectKind, Witness};
 
+/// A second to notice that keys have changed, and one in which there is nothing to excuse.
+const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// What does not fit, and in which top-level section.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
@@ -140,6 +143,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return problem("subject", text);
     }
     upkeep(scenario)?;
+    signed(scenario)?;
     for watch in &subject.watches {
         if loadgen::churn::names(watch).is_none() {
             return problem(
@@ -189,6 +193,39 @@ fn role(subject: &Subject) -> Result<(), Problem> {
             "subject",
             "`role: webhook` watches nothing: leave out `witness`, `watches`, `world` and `children`, or write `role: both`",
         );
+    }
+    Ok(())
+}
+
+/// Signed images, and the keys that count.
+fn signed(scenario: &Scenario) -> Result<(), Problem> {
+    let subject = &scenario.subject;
+    let loaded = units::Span(scenario.phases.loaded());
+    if !scenario.registry.signed {
+        let is_asked = subject.trusted_keys.is_some();
+        return if is_asked { problem("subject", "`trustedKeys` needs `registry: {signed: true}`") } else { Ok(()) };
+    }
+    if subject.kind != SubjectKind::Service {
+        return problem("registry", "`signed`: whom a subject trusts is only known of `subject: {kind: service}`");
+    }
+    if scenario.admission.as_ref().is_some_and(|load| load.through == Through::Apiserver) {
+        return problem(
+            "registry",
+            "`signed`: load through the API server is judged by digests alone: leave one of both out",
+        );
+    }
+    if scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::RegistryTagMoved) {
+        return problem(
+            "registry",
+            "`signed`: what `registry-tag-moved` moves a tag to is signed by nobody: leave one of both out",
+        );
+    }
+    let Some(keys) = subject.trusted_keys else { return Ok(()) };
+    if keys.every.0 < KEYS_EVERY_LEAST || keys.every >= loaded {
+        let text = format!(
+            "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): a second is for noticing"
+        );
+        return problem("subject", text);
     }
     Ok(())
 }

@@ -24,6 +24,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) login: Option<(&'a str, &'a Path)>,
     /// The section of its API over Deployments, if the run calls that.
     pub(crate) replicas: Option<Value>,
+    /// Its validators and the rules of its policy, if images are signed in the run.
+    pub(crate) trust: Option<(Value, Value)>,
 }
 
 /// Why a configuration could not be made.
@@ -53,12 +55,18 @@ pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring
     if let Some(replicas) = &wiring.replicas {
         section("replicas", replicas.clone());
     }
+    if let Some((_, rules)) = &wiring.trust {
+        section("policy", json!({"rules": rules}));
+    }
     let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
     if let Some((name, password)) = wiring.login {
         registry["username"] = json!(name);
         registry["passwordFile"] = json!(password);
     }
     section("resolve", json!({"registries": [registry]}));
+    if let Some((validators, _)) = &wiring.trust {
+        config.insert("validators".to_owned(), validators.clone());
+    }
     Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
 }
 

@@ -84,6 +84,15 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(gap.contains("`valid` longer than it, or there is always one that has ended"), "{gap}");
     let never = with(", certificates: {every: 3s, valid: 9s}");
     assert!(never.contains("no certificate is replaced before load ends at 3s"), "{never}");
+    let keys = with(", trustedKeys: {every: 1s}");
+    assert!(keys.contains("`trustedKeys` needs `registry: {signed: true}`"), "{keys}");
+    let signed =
+        |subject: &str, more: &str| said(subject, &format!("registry: {{kind: mock, signed: true}}\n{load}{more}"));
+    assert_eq!(signed(", trustedKeys: {every: 2s}", ""), "");
+    let quick = signed(", trustedKeys: {every: 1s}", "");
+    assert!(quick.contains("`every` is at least 2s and shorter than the load (3s)"), "{quick}");
+    let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
+    assert!(moves.contains("what `registry-tag-moved` moves a tag to is signed by nobody"), "{moves}");
     let watcher = check(&command("[x]\n  restarts: {count: 1, every: 1s}", "{}")).1;
     assert!(watcher.contains("are for a subject that serves reviews: add `webhook: {path: /mutate}`"), "{watcher}");
     let budget = "budgets: {registry: {unavailable: 3}}\n";

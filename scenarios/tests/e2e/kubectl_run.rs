@@ -40,7 +40,7 @@ async fn world(program: &Path) -> World {
     config.crds = vec![kind::manifests::package_crd().unwrap()];
     let kube = mock_kube::Server::start(config, &authority).await.unwrap();
     let registry = mock_registry::Server::start(mock_registry::Config::new()).await.unwrap();
-    let images = registry.seed(&mock_registry::Population { count: 20, seed: 1 }).unwrap();
+    let images = registry.seed(&mock_registry::Population { count: 20, seed: 1, signed: false }).unwrap();
     let pair = authority.server(&["127.0.0.1"]).unwrap();
     let [admission, health] =
         [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());

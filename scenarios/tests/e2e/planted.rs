@@ -76,3 +76,26 @@ fn an_unknown_plant_is_refused() {
     assert_eq!(soak.code(), Some(2), "{}", soak.story());
     assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
 }
+
+/// Each believes too much in its own way. All run at once, because each is mostly waiting.
+#[test]
+fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let stage = include_str!("../../library/calibration/calibrate-verify.yaml");
+    let short = stage.replace("warmUp: 4s, steady: 20s, drain: 3s", "warmUp: 1s, steady: 9s, drain: 1s");
+    let short = short.replace("at: 8s, for: 5s", "at: 4s, for: 3s").replace("rate: 100/s", "rate: 50/s");
+    assert!(short.contains("steady: 9s") && short.contains("at: 4s") && short.contains("rate: 50/s"), "{short}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("short.yaml");
+    std::fs::write(&file, short).unwrap();
+    let (file, service) = (file.to_str().unwrap(), service.to_str().unwrap());
+    std::thread::scope(|scope| {
+        let names = ["accepts-any-signature", "ignores-digest-binding", "caches-cannot-tell", "threshold-counts-twice"];
+        let run = |name| (name, soak(&[file, "--plant", name, "--service", service]));
+        for played in names.map(|name| scope.spawn(move || run(name))) {
+            let (name, soak) = played.join().unwrap();
+            assert_eq!(soak.broken(), ["admission.wrongVerdicts"], "{name}: {}", soak.story());
+            assert!(soak.stdout().contains("allowed what had to be denied"), "{name}: {}", soak.story());
+        }
+    });
+}

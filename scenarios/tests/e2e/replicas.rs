@@ -78,7 +78,7 @@ async fn world() -> Option<World> {
     config.users = vec![mock_kube::User::admin("admin", "admin"), user];
     let kube = mock_kube::Server::start(config, &authority).await.unwrap();
     let registry = mock_registry::Server::start(mock_registry::Config::new()).await.unwrap();
-    let images = registry.seed(&mock_registry::Population { count: 2, seed: 1 }).unwrap();
+    let images = registry.seed(&mock_registry::Population { count: 2, seed: 1, signed: false }).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("admin", &kube.kubeconfig("admin").unwrap());
     write("kubeconfig", &kube.kubeconfig(&account()).unwrap());

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::Pick;
-use crate::admission::config::Image;
+use crate::admission::image::Image;
 use crate::admission::objects::grow::Growth;
 use crate::admission::objects::manifest::{self, Draft};
 use crate::admission::objects::{self, Identity, Kind};
@@ -166,13 +166,13 @@ impl<'a> Expand<'a> {
         Identity::new(&mut self.rng, &namespace, name)
     }
 
-    /// So many references; `OneMissing` falls back to existing ones when every image exists.
+    /// So many references; `OneMissing` falls back to what may run when every image may.
     pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
         let any = pick == Pick::Any || self.digests.is_none();
         let mut picked: Vec<String> =
-            (0..count).map(|_| self.one(|image| any || image.digest.is_some()).unwrap_or_default()).collect();
+            (0..count).map(|_| self.one(|image| any || image.refused().is_none()).unwrap_or_default()).collect();
         if pick == Pick::OneMissing
-            && let Some(missing) = self.one(|image| image.digest.is_none())
+            && let Some(missing) = self.one(|image| image.refused().is_some())
         {
             let at = self.rng.random_range(0..count);
             picked[at] = missing;
@@ -187,14 +187,15 @@ impl<'a> Expand<'a> {
 
     pub(super) fn exist(&self, references: &[String]) -> bool {
         let Some(digests) = self.digests else { return true };
-        references.iter().all(|reference| digests.get(reference).is_some_and(Option::is_some))
+        references.iter().all(|reference| digests.get(reference).is_some_and(|image| image.refused().is_none()))
     }
 
     /// What an admission makes of the object: every image with its digest, where digests are known.
     fn pin(&self, kind: Kind, object: &mut Value) {
         let Some(digests) = self.digests else { return };
         for (pointer, written) in objects::images(kind, object) {
-            if let (Some(Some(digest)), Some(place)) = (digests.get(&written), object.pointer_mut(&pointer)) {
+            let digest = digests.get(&written).and_then(|image| image.digest.as_ref());
+            if let (Some(digest), Some(place)) = (digest, object.pointer_mut(&pointer)) {
                 *place = json!(format!("{written}@{digest}"));
             }
         }

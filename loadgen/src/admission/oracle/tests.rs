@@ -226,3 +226,92 @@ fn a_tag_that_moved_is_right_with_either_digest_and_wrong_with_any_other() {
     );
     assert_eq!((named(was, after), named(&digest("e"), after)), (Some(true), None), "nobody may be that stale");
 }
+
+const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/// Images whose signatures are looked at: good ones, one for each way not to be, and one that does not exist.
+fn signed() -> Vec<Image> {
+    let image = |name: &str, verified| Image {
+        verified: Some(verified),
+        ..Image::new(format!("registry.test:5000/{name}:1"), Some(DIGEST.to_owned()))
+    };
+    let bad = |why: Refusal| image(why.name(), Err(why));
+    let gone = Image::new("registry.test:5000/gone:1", None);
+    let bad = [Refusal::Unsigned, Refusal::Invalid, Refusal::Mismatch].map(bad);
+    [image("good", Ok(())), image("also-good", Ok(())), gone].into_iter().chain(bad).collect()
+}
+
+fn named(refused: &[Refused]) -> String {
+    let each = refused.iter().map(|refused| format!("\"{}\": {}: because", refused.written, refused.why.name()));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// What signatures keep out must be denied with its class, and letting it in is a wrong allow that says why.
+#[test]
+fn an_image_is_denied_by_what_its_signatures_say() {
+    let corpus = Corpus::build(&Mix::usual(), None, 3, &signed());
+    let mut seen = std::collections::BTreeSet::new();
+    for template in corpus.templates() {
+        let Expected::Deny { refused, images } = &template.expected else { continue };
+        let said = named(refused);
+        let answer = |allowed: bool, message: &str| Verdict { allowed, patch: None, message: message.to_owned() };
+        assert_eq!(wrong(template, answer(false, &said)), None, "{}: {said}", template.label);
+        let (allow, why) = wrong(template, answer(true, "")).unwrap();
+        assert!(allow && refused.iter().all(|one| why.contains(one.why.describe())), "{why}");
+        for one in refused {
+            seen.insert(one.why.name());
+            assert_eq!(one.named, images.iter().any(|field| field.written == one.written));
+            if one.named {
+                let other = said.replace(&format!(": {}:", one.why.name()), ": not-found:");
+                let (allow, why) = wrong(template, answer(false, &other)).unwrap();
+                assert!(!allow && why.contains(&format!("as `{}`", one.why.name())), "{why}");
+            }
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
+}
+
+/// A key that is removed must not let an image in any more, by tag or by digest, and one that comes back must; what an update leaves
+/// as it was is nobody's business.
+#[test]
+fn a_removed_key_turns_the_verdict() {
+    let corpus = Corpus::build(&Mix { label_pod: 1, ..Mix::usual() }, None, 4, &signed()[..2]);
+    let by = |template: &Template, allowed, truth: &Truth, begun| {
+        let right = turned::expected(truth, template, begun, allowed);
+        right.map(|right| matches!(right, Expected::Deny { .. }))
+    };
+    let truth = Truth::default();
+    let of = |label: &str, asked: bool| {
+        let fits = |template: &&Template| {
+            let Expected::Allow { images } = &template.expected else { return false };
+            template.label.starts_with(label) && images.iter().all(|field| field.asked == asked)
+        };
+        corpus.templates().iter().find(fits).unwrap()
+    };
+    let (asked, left) = (of("Deployment CREATE", true), [of("Pod UPDATE", false), of("ReplicaSet CREATE", false)]);
+    let copied = corpus.templates().iter().find(|template| {
+        let Expected::Allow { images } = &template.expected else { return false };
+        template.label.starts_with("Pod CREATE") && images.iter().all(|field| field.asked && !field.must_change())
+    });
+    let copied = copied.unwrap();
+    let before = Instant::now();
+    assert_eq!(by(asked, true, &truth, before), None);
+    for image in signed() {
+        truth.turn(&image.reference, None, Some(Refusal::Invalid));
+    }
+    let later = Instant::now() + std::time::Duration::from_secs(2);
+    for template in [asked, copied] {
+        assert_eq!(by(template, true, &truth, before), Some(false), "both are right at first");
+        assert_eq!(by(template, false, &truth, before), Some(true), "both are right at first");
+        assert_eq!(by(template, true, &truth, later), Some(true));
+        assert_eq!(by(template, false, &truth, later), Some(true));
+    }
+    for template in left {
+        assert_eq!(by(template, true, &truth, later), None, "{}", template.label);
+    }
+    for image in signed() {
+        truth.turn(&image.reference, Some(Refusal::Invalid), None);
+    }
+    let later = later + std::time::Duration::from_secs(2);
+    assert_eq!((by(asked, true, &truth, later), by(asked, false, &truth, later)), (Some(false), Some(false)));
+}

@@ -67,7 +67,9 @@ pub(super) fn judge(
 fn denies(operator: &Operator, operation: Operation) -> Option<String> {
     match operation.step {
         Step::Create | Step::DryRun => match &operator.stock.made(operation.made).expected {
-            Expected::Deny { missing } => Some(missing.join(", ")),
+            Expected::Deny { refused, .. } => {
+                Some(refused.iter().map(|refused| &*refused.written).collect::<Vec<_>>().join(", "))
+            }
             _ => None,
         },
         Step::SetImage(number) => {
@@ -117,7 +119,7 @@ fn wrong_images(operator: &Operator, got: &Images, old: Option<&Images>) -> Opti
             return None;
         }
         let (reference, digest) = written.split_once('@').map_or((written.as_str(), None), |(r, d)| (r, Some(d)));
-        match (digest, digests.get(reference)) {
+        match (digest, digests.get(reference).map(|image| image.digest.as_ref())) {
             (None, Some(_)) => None,
             (Some(got), Some(Some(right))) if got == right => None,
             (Some(_), Some(Some(right))) => {
@@ -150,16 +152,13 @@ mod tests {
     use super::super::stock::Stock;
     use super::*;
     use crate::admission::Mix;
-    use crate::admission::config::Image;
+    use crate::admission::image::Image;
     use crate::churn::api::{Api, Client};
 
     const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
     fn operator() -> Operator {
-        let images = [
-            Image { reference: "r/a:1".to_owned(), digest: Some(DIGEST.to_owned()) },
-            Image { reference: "r/gone:1".to_owned(), digest: None },
-        ];
+        let images = [Image::new("r/a:1", Some(DIGEST.to_owned())), Image::new("r/gone:1", None)];
         let mix = Mix { create_pod: 1, ..Mix::default() };
         let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let api = Api { url: "https://127.0.0.1:1".to_owned(), ca_pem: authority.cert.pem(), token: "t".to_owned() };

@@ -14,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::stock::{self, Stock};
 use crate::admission::Error;
-use crate::admission::config::{self, Client, Config, Image};
+use crate::admission::config::{self, Client, Config};
+use crate::admission::image::Image;
 use crate::admission::mix::Action;
 use crate::admission::objects::Kind;
 use crate::admission::oracle::Expected;
@@ -288,10 +289,7 @@ mod tests {
     fn plan(json: &str, length_s: u64) -> Result<Plan, Error> {
         let config: Config = serde_json::from_str(json).unwrap();
         let digest = format!("sha256:{}", "a".repeat(64));
-        let images = [
-            Image { reference: "r:5000/a:1".to_owned(), digest: Some(digest) },
-            Image { reference: "r:5000/gone:1".to_owned(), digest: None },
-        ];
+        let images = [Image::new("r:5000/a:1", Some(digest)), Image::new("r:5000/gone:1", None)];
         Plan::build(&config, 7, Duration::from_secs(length_s), &images)
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::admission::config::Image;
 use crate::admission::corpus::{Expand, Pick, VARIANTS};
+use crate::admission::image::Image;
 use crate::admission::mix::{Action, Mix};
 use crate::admission::objects::Kind;
 use crate::admission::objects::grow::Growth;
@@ -72,7 +72,7 @@ impl Stock {
             for variant in 0..VARIANTS {
                 let workload = expand.workload(kind, Pick::of(variant));
                 let body = workload.draft().manifest(&Growth::NATURAL, &mut expand.rng);
-                let expected = oracle::expected(kind, Some(&body), &digests);
+                let expected = oracle::expected(kind, Some(&body), None, &digests);
                 numbers.push(u32::try_from(made.len()).expect("a few hundred manifests at most"));
                 made.push(Made { kind, body, app: workload.identity.app.clone(), expected });
             }

@@ -36,7 +36,7 @@ fn layout(directory: &Path) -> String {
 async fn images_go_out_and_come_back_with_the_same_digest() {
     let (source, _) = registry().await;
     let (target, client) = registry().await;
-    let images = source.seed(&Population { count: 8, seed: 3 }).unwrap();
+    let images = source.seed(&Population { count: 8, seed: 3, signed: false }).unwrap();
     let directory = tempfile::tempdir().unwrap();
     for kind in [ImageKind::SingleArch, ImageKind::MultiArch] {
         let image = images.iter().find(|image| image.kind == kind).unwrap();
@@ -79,7 +79,7 @@ async fn skopeo_logs_in_by_token_and_by_password() {
     let token = Auth::Token { users: users.clone(), anonymous_pull: false, lifetime: Duration::from_mins(5) };
     for auth in [token, Auth::Basic { users }] {
         let (server, _) = registry_with(Config { auth, ..Config::new() }).await;
-        let images = server.seed(&Population { count: 1, seed: 3 }).unwrap();
+        let images = server.seed(&Population { count: 1, seed: 3, signed: false }).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let here = layout(&directory.path().join("image"));
         let from = format!("docker://{}", images[0].reference);

@@ -185,6 +185,7 @@ fn service(
         endpoint: world.registry.address(),
         login: login.as_ref().map(|login| (login.name.as_str(), login.password.as_path())),
         replicas: door.map(Door::section),
+        trust: world.trusted.as_ref().map(|trusted| trusted.sections(world.registry.host())),
     };
     let config = subject::service::configuration(&scenario.subject, &options.source.directory, &wiring)?;
     // Each process has its own: one that is going must not follow the addresses of the next.

@@ -1,0 +1,44 @@
+//! What is right once the keys that are trusted have changed while load runs. Pure but for what [`Truth`] was told.
+
+use std::time::Instant;
+
+use super::{Expected, Field, Refused};
+use crate::admission::review::Template;
+use crate::admission::truth::Truth;
+
+/// What is right for a call that was begun then, if an image of it has another verdict now than the plan has; an answer within the
+/// time that a change may take is judged by whichever verdict it agrees with.
+pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allowed: bool) -> Option<Expected> {
+    let (images, planned) = match &template.expected {
+        Expected::Allow { images } => (images, &[][..]),
+        Expected::Deny { images, refused } => (images, &refused[..]),
+        Expected::Any => return None,
+    };
+    let mut turned = false;
+    // What cannot be resolved stays so, whoever is trusted.
+    let field_of = |refused: &Refused| images.iter().any(|field| field.written == refused.written);
+    let mut refused: Vec<Refused> = planned.iter().filter(|one| !field_of(one)).cloned().collect();
+    for field in images.iter().filter(|field| field.asked) {
+        let of_plan = planned.iter().find(|one| one.written == field.written);
+        match truth.turned(reference(field), begun) {
+            None => refused.extend(of_plan.cloned()),
+            Some(verdicts) => {
+                turned = true;
+                // An admission needs every image's, a denial one image's.
+                let fitting = verdicts.iter().find(|verdict| verdict.is_none() == allowed);
+                let verdict = fitting.or(verdicts.first()).copied().flatten();
+                let named = verdicts.len() == 1;
+                refused.extend(verdict.map(|why| Refused { written: field.written.clone(), why, named }));
+            }
+        }
+    }
+    turned.then(|| {
+        let images = images.clone();
+        if refused.is_empty() { Expected::Allow { images } } else { Expected::Deny { images, refused } }
+    })
+}
+
+/// The reference without a digest.
+fn reference(field: &Field) -> &str {
+    field.written.split_once('@').map_or(field.written.as_str(), |(reference, _)| reference)
+}
