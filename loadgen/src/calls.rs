@@ -161,11 +161,21 @@ impl Load {
         full.finish(self.shared.paced.take())
     }
 
-    /// Plans no further call, lets calls end for so long, and judges what was answered. Take the last interval afterwards.
+    /// Plans no further call, lets calls end for so long, and closes all connections. What was answered is judged on.
     pub async fn stop(&mut self, drain: Duration) {
         self.pacer = None;
+        self.ask(|reply| Command::Stop(Instant::now() + drain, reply)).await;
+    }
+
+    /// Judges all that was answered, when the calls have stopped. Takes seconds where answers told what is not known yet. Take the last
+    /// interval afterwards.
+    pub async fn settle(&self) {
+        self.ask(Command::Settle).await;
+    }
+
+    async fn ask(&self, command: impl FnOnce(oneshot::Sender<()>) -> Command) {
         let (reply, done) = oneshot::channel();
-        if self.commands.send(Command::Stop(Instant::now() + drain, reply)).await.is_ok() {
+        if self.commands.send(command(reply)).await.is_ok() {
             // An error means that the worker is gone: its panic has been printed.
             let _ = done.await;
         }

@@ -28,8 +28,8 @@ pub struct Config {
     /// Deployments that exist before the subject starts, 1 to 100,000. Their counts are what is read and set.
     #[serde(default = "default_deployments")]
     pub deployments: u32,
-    /// What is done, in relative weights.
-    #[serde(default)]
+    /// What is done, in relative weights; what is not named is not done.
+    #[serde(default = "default_mix")]
     pub mix: Mix,
     /// How long a call may take.
     #[serde(default = "default_timeout")]
@@ -37,7 +37,7 @@ pub struct Config {
 }
 
 /// Relative weights of what is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {
     /// The count of one Deployment is read.
@@ -53,11 +53,8 @@ pub struct Mix {
     pub intruder: u32,
 }
 
-impl Default for Mix {
-    fn default() -> Self {
-        Self { get: 20, set: 2, list: 1, other: 2, intruder: 0 }
-    }
-}
+/// Mostly reads, as of who watches many Deployments and scales some.
+const DEFAULT_MIX: Mix = Mix { get: 20, set: 2, list: 1, other: 2, intruder: 0 };
 
 impl Mix {
     pub(super) fn weights(self) -> [u32; 5] {
@@ -88,6 +85,10 @@ impl Config {
 
 fn default_deployments() -> u32 {
     DEFAULT_DEPLOYMENTS
+}
+
+fn default_mix() -> Mix {
+    DEFAULT_MIX
 }
 
 fn default_timeout() -> Span {

@@ -32,9 +32,11 @@ pub struct Counts {
     pub turned_away: u64,
     /// Calls of those who must be refused, that were let in.
     pub let_in: u64,
-    /// Counts that an answer told, and that were compared with what was committed.
+    /// Calls of those who must be refused, that found nobody: no connection came about, or time was over.
+    pub unanswered: u64,
+    /// Answers that told a count, or that there is none, compared with what was committed.
     pub judged: u64,
-    /// Of these, those that were never committed.
+    /// Of these, those that told what never was.
     pub wrong: u64,
     /// Counts that were said to be set and never were.
     pub lost: u64,
@@ -117,17 +119,22 @@ impl Recorder {
     }
 
     pub(super) fn found(&mut self, found: Found) {
-        self.interval.counts.judged += 1;
         match found {
-            Found::Right(age) => histogram::record(&mut self.interval.staleness, age),
+            Found::Right(age) => {
+                self.interval.counts.judged += 1;
+                histogram::record(&mut self.interval.staleness, age);
+            }
             Found::Wrong(why) => {
+                self.interval.counts.judged += 1;
                 self.interval.counts.wrong += 1;
                 self.examples.note("wrong", || why);
             }
+            Found::Stored => {}
             Found::Lost(why) => {
                 self.interval.counts.lost += 1;
                 self.examples.note("lost", || why);
             }
+            Found::Unknown => self.interval.counts.unjudged += 1,
         }
     }
 

@@ -133,7 +133,7 @@ mod tests {
         for (text, key) in [
             (r#"{"rate": "0/s"}"#, "rate"),
             (r#"{"rate": "1/s", "deployments": 0}"#, "deployments"),
-            (r#"{"rate": "1/s", "mix": {"get": 0, "list": 0}}"#, "mix"),
+            (r#"{"rate": "1/s", "mix": {"set": 1}}"#, "mix"),
             (r#"{"rate": "1/s", "timeout": "0s"}"#, "timeout"),
         ] {
             let config: Config = serde_json::from_str(text).unwrap();

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::oracle::{GRACE, Oracle, Told, What};
+use super::oracle::{Oracle, Told, What};
 use super::plan::{NAMESPACE, Operation, Plan, Verb, first_count, name, number};
 use super::{Error, Identity, Shared, Target};
-use crate::audit::{Audit, Entry};
+use crate::audit::{Audit, Entry, Source};
 use crate::churn::Api;
 use crate::churn::api::Client;
 use crate::pace::Due;
-use crate::wire::{Answer, Body, Endpoint, Failure, Http1, Progress, Tls};
+use crate::wire::{Answer, Body, Class, Endpoint, Failure, Http1, Progress, Tls};
 use facts::Change;
 
 /// Calls under way at one time; a call that finds them all taken is counted as overflow.
@@ -39,8 +39,10 @@ const PAGE: u32 = 1000;
 /// What the handle asks of the worker.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Finish what is under way, until then; then judge everything.
+    /// Finish what is under way, until then, and hang up.
     Stop(Instant, oneshot::Sender<()>),
+    /// Judge all that was answered.
+    Settle(oneshot::Sender<()>),
 }
 
 /// How a call ended.
@@ -53,7 +55,8 @@ struct Finished {
 }
 
 pub(super) struct Worker {
-    caller: Arc<Caller>,
+    /// Gone when the calls have stopped: a server that drains may wait for connections that are kept.
+    caller: Option<Arc<Caller>>,
     audit: Audit,
     oracle: Oracle,
     shared: Arc<Shared>,
@@ -88,7 +91,7 @@ impl Worker {
     ) -> Result<Self, Error> {
         let caller = Caller::new(plan, target, api)?;
         let mut worker = Self {
-            caller: Arc::new(caller),
+            caller: Some(Arc::new(caller)),
             audit,
             oracle: Oracle::default(),
             shared,
@@ -113,6 +116,10 @@ impl Worker {
                         // A caller that went away no longer wants to know.
                         let _ = reply.send(());
                     }
+                    Some(Command::Settle(reply)) => {
+                        self.settle().await;
+                        let _ = reply.send(());
+                    }
                     None => return,
                 },
                 Some(finished) = self.tasks.join_next() => self.handle(finished),
@@ -134,9 +141,13 @@ impl Worker {
             self.shared.recorder.lock().counts().abandoned += self.tasks.len() as u64;
             self.tasks.shutdown().await;
         }
-        // What the last answers have seen has to be seen here too.
-        let patience = Instant::now() + GRACE;
-        while self.oracle.is_waiting() && Instant::now() < patience {
+        self.caller = None;
+    }
+
+    /// What the last answers have seen has to be seen here too.
+    async fn settle(&mut self) {
+        let stopped = Instant::now();
+        while self.oracle.is_waiting() && stopped.elapsed() < self.oracle.patience() {
             tokio::time::sleep(JUDGE).await;
             self.judge(false);
         }
@@ -144,13 +155,13 @@ impl Worker {
     }
 
     fn accept(&mut self, due: &Due<Operation>) {
-        if self.tasks.len() >= IN_FLIGHT_MAX {
+        let caller = self.caller.clone().filter(|_| self.tasks.len() < IN_FLIGHT_MAX);
+        let Some(caller) = caller else {
             self.shared.recorder.lock().counts().overflow += 1;
             return;
-        }
+        };
         let (planned, operation) = (due.planned, due.item);
         self.shared.recorder.lock().sent(planned.elapsed());
-        let caller = Arc::clone(&self.caller);
         self.tasks.spawn(async move {
             let sent = Instant::now();
             let result = caller.call(operation).await;
@@ -180,9 +191,12 @@ impl Worker {
             Verb::Intruder => match result {
                 // Whoever answers but with a refusal of the certificate has let it in.
                 Ok(answer) if !matches!(answer.status.as_u16(), 401 | 403) => {
-                    recorder.let_in(self.caller.intruder(operation), &answer.status.to_string());
+                    let who = self.caller.as_ref().map_or("somebody", |caller| caller.intruder(operation));
+                    recorder.let_in(who, &answer.status.to_string());
                 }
-                _ => recorder.counts().turned_away += 1,
+                // An alert in the handshake, or a connection that is closed: with TLS 1.3 a refusal comes after the client is done.
+                Ok(_) | Err(Failure { class: Class::Tls | Class::HttpError, .. }) => recorder.counts().turned_away += 1,
+                Err(_) => recorder.counts().unanswered += 1,
             },
             Verb::Set => match success(result, operation) {
                 Ok(_) => {
@@ -252,6 +266,9 @@ impl Worker {
         }
         let count = entry.fields.first().and_then(Value::as_i64).unwrap_or(1);
         if let Some(deployment) = number(&commit.name) {
+            if entry.source == Source::Relisted {
+                self.oracle.unseen(deployment);
+            }
             self.oracle.committed(deployment, entry.at, count);
         }
     }

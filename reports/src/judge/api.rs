@@ -34,7 +34,12 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of something that must not be, among `of`; the text names the first example that begins with `sort`.
+/// Whether the subject was found too slow.
+pub(super) fn slow(findings: &Findings) -> bool {
+    findings.broken::<latency::P50>() || findings.broken::<latency::P99>()
+}
+
+/// A count of something that must not be, among `of`; the text names the first example that begins with one of `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],
     observed: u64,
@@ -44,16 +49,19 @@ struct AtMost<'a> {
     /// What is counted, for one and for any other number: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),
     among: &'static str,
-    sort: &'static str,
+    sorts: &'static [&'static str],
 }
 
 impl AtMost<'_> {
     fn judge(self, name: Name, findings: &mut Findings) {
-        let Self { rows, observed, limit, of, what, among, sort } = self;
+        let Self { rows, observed, limit, of, what, among, sorts } = self;
         let said = format!("{} {}", count(observed), if observed == 1 { what.0 } else { what.1 });
         let (verdict, text) = match () {
             () if observed > limit => {
-                let example = rows.iter().flat_map(|row| &row.examples).find(|text| text.starts_with(sort));
+                let example = rows
+                    .iter()
+                    .flat_map(|row| &row.examples)
+                    .find(|text| sorts.iter().any(|sort| text.starts_with(sort)));
                 let example = example.map_or_else(String::new, |text| format!("; for example: {text}"));
                 (Verdict::Fail, format!("{said}, of {}{example}.", counted(of, among)))
             }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::Name;
-use super::{Findings, Verdict, Word, admission, events, harness, requests};
+use super::{Findings, Verdict, Word, admission, api, events, harness, requests};
 use crate::budgets::{Events, Memory, Requests};
 use crate::record::{CrashRow, EndReason, FaultEvent, FaultRow, Phase, PlannedFault, Record, quantile_us, tag};
 use crate::words::{count, counted, micros, millis, percent};
@@ -47,6 +47,8 @@ const SAMPLES: Name = condition("samples");
 const SUSPENDED: Name = condition("suspended");
 const CLOCK: Name = condition("clock");
 const ADMISSION_RATE: Name = condition("admissionRate");
+const CALL_RATE: Name = condition("callRate");
+const CALL_LATENESS: Name = condition("callLateness");
 const CHURN_RATE: Name = condition("churnRate");
 /// One for each fault, by its identifier.
 pub(super) const FAULT: Name = Name {
@@ -168,6 +170,9 @@ fn judge_rate(record: &Record, findings: &mut Findings) {
     let admission = record.intervals.iter().filter_map(|row| row.admission.as_ref());
     let (planned, sent) = admission.fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.sent));
     judge_share(findings, ADMISSION_RATE, "reviews", planned, sent);
+    let calls = record.intervals.iter().filter_map(|row| row.calls.as_ref());
+    let (planned, sent) = calls.fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.sent));
+    judge_share(findings, CALL_RATE, "calls", planned, sent);
     let churn = record.intervals.iter().filter_map(|row| row.churn.as_ref());
     let (planned, done) = churn
         .fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.created + row.updated + row.deleted + row.failed));
@@ -188,28 +193,34 @@ fn judge_share(findings: &mut Findings, name: Name, what: &str, planned: u64, do
     findings.push(name, verdict, percent(share), format!("at least {}", percent(SENT_LEAST)), text);
 }
 
+/// Lateness is part of the response time, so it can break a latency budget but never meet one: only where a budget is broken may the
+/// generator be the guilty one.
 fn judge_lateness(record: &Record, findings: &mut Findings) {
-    let Some(lateness) = record.latency.in_phase(tag::LATENESS, Phase::Steady) else { return };
+    let reviews = admission::slow(findings);
+    judge_lateness_of(record, findings, LATENESS, tag::LATENESS, "reviews", reviews);
+    let calls = api::slow(findings);
+    judge_lateness_of(record, findings, CALL_LATENESS, tag::CALLS_LATENESS, "calls", calls);
+}
+
+fn judge_lateness_of(record: &Record, findings: &mut Findings, name: Name, tag: &str, what: &str, blamed: bool) {
+    let Some(lateness) = record.latency.in_phase(tag, Phase::Steady) else { return };
     let Some(p99_us) = quantile_us(lateness, 990) else { return };
-    // Lateness is part of the response time, so it can break a latency budget but never meet one: only where a budget is
-    // broken may the generator be the guilty one.
-    let blamed = admission::slow(findings);
     let (verdict, text) = if p99_us <= LATENESS_P99_US {
         (Verdict::Pass, "the generator kept its time.".to_owned())
     } else if blamed {
         let text = format!(
-            "the generator itself started 1 % of the reviews more than {} late, so latencies are not the subject's alone.",
+            "the generator itself started 1 % of the {what} more than {} late, so latencies are not the subject's alone.",
             micros(p99_us)
         );
         (Verdict::Invalid, text)
     } else {
         let text = format!(
-            "the generator itself started 1 % of the reviews more than {} late; no latency budget was broken all the same.",
+            "the generator itself started 1 % of the {what} more than {} late; no latency budget was broken all the same.",
             micros(p99_us)
         );
         (Verdict::Pass, text)
     };
-    findings.push(LATENESS, verdict, micros(p99_us), micros(LATENESS_P99_US), text);
+    findings.push(name, verdict, micros(p99_us), micros(LATENESS_P99_US), text);
 }
 
 /// Changes that come late leave the subject less time before the end, and come closer together than planned.

@@ -195,10 +195,13 @@ pub struct CallsRow {
     /// Calls of those who must be refused, that were let in.
     #[serde(skip_serializing_if = "is_zero")]
     pub let_in: u64,
-    /// Counts that answers told, compared with what was committed.
+    /// Calls of those who must be refused, that found nobody: no connection came about, or time was over.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
+    /// Answers that told a count, or that there is none, compared with what was committed.
     #[serde(skip_serializing_if = "is_zero")]
     pub judged: u64,
-    /// Of these, those that were never committed.
+    /// Of these, those that told what never was.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u64,
     /// Counts that were said to be set and never were.

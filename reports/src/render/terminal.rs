@@ -122,6 +122,9 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
             lines.push(("stored", format!("{versions} with images, {unpinned}")));
         }
     }
+    if let Some(line) = calls(record) {
+        lines.push(("api", line));
+    }
     let largest = |read: fn(&crate::record::Process) -> u64| {
         record.samples.iter().filter_map(|sample| sample.subject.as_ref()).map(read).max()
     };
@@ -138,6 +141,24 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// The faults and their hits: each with its time, or where there are many each name.
+/// Calls of the subject's API, if there were any.
+fn calls(record: &Record) -> Option<String> {
+    let rows = || record.intervals.iter().filter_map(|row| row.calls.as_ref());
+    let sent: u64 = rows().map(|row| row.sent).sum();
+    if sent == 0 {
+        return None;
+    }
+    let errors = rows().map(|row| row.errors).sum();
+    let mut line = format!("{}, {}", counted(sent, "call"), counted(errors, "error"));
+    if let Some(response) = record.latency.in_phase(tag::CALLS_READ, Phase::Steady) {
+        line = format!("{line}; steady reads {}", quantiles(&Quantiles::of(response)));
+    }
+    if let Some(oldest_us) = rows().filter_map(|row| Some(row.staleness.as_ref()?.max_us)).max() {
+        line = format!("{line}; oldest count {}", micros(oldest_us));
+    }
+    Some(line)
+}
+
 fn faults(record: &Record) -> Vec<String> {
     let rows = record.fault_rows();
     let hits = |id: &str| rows.get(id).and_then(|rows| rows.iter().map(|row| row.hits).max()).unwrap_or(0);

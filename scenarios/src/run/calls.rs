@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use loadgen::calls::{Identity, Intruder, Plan, Target};
+use loadgen::calls::{Filled, Identity, Intruder, Load, Plan, Target};
 use reports::record::{CallsRow, Quantiles};
 use serde_json::{Value, json};
 
@@ -78,6 +78,13 @@ pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Pla
     Ok(Some((plan, door.target()?)))
 }
 
+/// Makes the Deployments that are called for: before the subject starts, whose first list has to find them.
+pub(super) async fn filled(planned: Option<(Plan, Target)>, world: &World) -> Result<Option<(Filled, Target)>> {
+    let Some((plan, target)) = planned else { return Ok(None) };
+    let filled = Load::fill(plan, &world.api()).await.context("failed to make what is called for")?;
+    Ok(Some((filled, target)))
+}
+
 /// The row of an interval.
 pub(super) fn row(interval: loadgen::calls::Interval) -> CallsRow {
     let counts = interval.counts;
@@ -92,6 +99,7 @@ pub(super) fn row(interval: loadgen::calls::Interval) -> CallsRow {
         others_failed: counts.others_failed,
         turned_away: counts.turned_away,
         let_in: counts.let_in,
+        unanswered: counts.unanswered,
         judged: counts.judged,
         wrong: counts.wrong,
         lost: counts.lost,

@@ -57,14 +57,6 @@ pub(super) struct Reading {
 impl Load {
     /// Fills the population, then starts churn and admission load. Returns when that began.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
-        // Made before anything else begins, so that it delays nothing.
-        let filled = match plan.calls {
-            Some((plan, target)) => {
-                let filled = calls::Load::fill(plan, &api).await.context("failed to make what is called for")?;
-                Some((filled, target))
-            }
-            None => None,
-        };
         let mut load = Self { churn: churn(plan.churn, &api).await?, ..Self::default() };
         let (stored, begin) = load.register(plan.registration.as_ref(), plan.admission.as_ref(), &api).await?;
         let failed = "failed to start the admission load";
@@ -78,7 +70,7 @@ impl Load {
             }
             _ => {}
         }
-        if let Some((filled, target)) = filled {
+        if let Some((filled, target)) = plan.calls {
             load.calls = Some(calls::Load::begin(filled, &target, begin).context("failed to start the calls")?);
         }
         Ok((load, begin))
@@ -118,6 +110,9 @@ impl Load {
 
     /// The last word about what was stored. An error means that the harness has a gap.
     pub(super) async fn confirm(&mut self) -> Result<()> {
+        if let Some(calls) = &self.calls {
+            calls.settle().await;
+        }
         let Some(through) = &mut self.through else { return Ok(()) };
         through.stored.wrote(through.load.take_writes());
         Ok(through.stored.finish().await?)

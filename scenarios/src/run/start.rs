@@ -69,8 +69,8 @@ pub(super) struct LoadPlan {
     pub(super) churn: Vec<loadgen::churn::Plan>,
     /// Its objects exist already.
     pub(super) script: Option<Script>,
-    /// Calls of the subject's API over Deployments, and where they go.
-    pub(super) calls: Option<(loadgen::calls::Plan, loadgen::calls::Target)>,
+    /// Calls of the subject's API over Deployments, which exist already, and where the calls go.
+    pub(super) calls: Option<(loadgen::calls::Filled, loadgen::calls::Target)>,
 }
 
 /// Prepares a run.
@@ -100,7 +100,6 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let judged = scenario.judged();
     let address = front.as_ref().map(|front| front.address()).or(webhook);
     let mut load = load_plan(scenario, &world, reviews(options, &world, address)?)?;
-    load.calls = calls;
     let digest = digest(options, &launches).await?;
     let metrics = metrics(scenario, again.health, again.metrics);
     let mut manifest =
@@ -114,6 +113,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let feed = Feed::follow(&world.plane, world.api(), &judged, looks, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
+    load.calls = calls::filled(calls, &world).await?;
     let who = who(options, &world, &again, launches)?;
     let subject = SubjectPlan { who, ready, heard, ear, witness, clock, feed, again, front, metrics };
     Ok(Prepared { directory, manifest, world, subject, load })

@@ -1,4 +1,4 @@
-//! The service's API over Deployments against the mock API server with RBAC: what it may do is what it does.
+//! The service's API over Deployments: against the mock API server with RBAC, what it may do is what it does; below, its soaks.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::program;
+
+mod bugs;
+mod library;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

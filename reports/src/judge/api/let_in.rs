@@ -31,7 +31,7 @@ impl Rule for LetIn {
             of,
             what: ("call was let in that must be refused", "calls were let in that must be refused"),
             among: "such call",
-            sort: "let in",
+            sorts: &["let in"],
         };
         at_most.judge(Name::of::<Self>(), findings);
     }

@@ -23,9 +23,9 @@ impl Rule for Wrong {
             observed: sum(rows, |row| row.wrong),
             limit: *limit,
             of: sum(rows, |row| row.judged),
-            what: ("count that was told was never committed", "counts that were told were never committed"),
-            among: "count",
-            sort: "wrong",
+            what: ("answer told what never was", "answers told what never was"),
+            among: "told count",
+            sorts: &["wrong"],
         };
         at_most.judge(Name::of::<Self>(), findings);
     }
@@ -58,7 +58,7 @@ impl Rule for Lost {
                 "counts that were said to be set were never committed",
             ),
             among: "write",
-            sort: "lost",
+            sorts: &["lost"],
         };
         at_most.judge(Name::of::<Self>(), findings);
     }
@@ -83,7 +83,7 @@ impl Rule for Errors {
             of: errors + sum(rows, |row| row.read) + sum(rows, |row| row.set),
             what: ("call had no good answer", "calls had no good answer"),
             among: "call",
-            sort: "",
+            sorts: &["http error", "timeout", "connect", "tls", "invalid response"],
         };
         at_most.judge(Name::of::<Self>(), findings);
     }

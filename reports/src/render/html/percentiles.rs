@@ -24,6 +24,7 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
     let wanted = [
         ("admission, from the planned start", "c1", "c1 faint", steady(record, tag::RESPONSE)),
         ("admission, from the real start", "c3", "c3 faint", steady(record, tag::SERVICE)),
+        ("reads of the API", "c1", "c1 faint", steady(record, tag::CALLS_READ)),
         ("event lag", "c2", "c2 faint", record.latency.whole(tag::LAG)),
         ("generator's own lateness", "c4 thin", "c4 faint", steady(record, tag::LATENESS)),
     ];

@@ -2,6 +2,8 @@
 //!
 //! Owns which facts are drawn over time. Cause and effect must line up, so every chart has the same width and axis.
 
+use units::Span;
+
 use super::chart::{Chart, Curve, Mark, Step, Tick, position, y_ticks};
 use super::scale::{Scale, whole};
 use crate::ledger::Outcome;
@@ -76,7 +78,8 @@ pub(super) struct Room {
 
 pub(super) fn timeline(record: &Record) -> Timeline {
     let length_ms = record.length_ms().max(1);
-    let first = [admission, heat::admission, outcomes::reviews, lag, heat::lag, events, resources::memory];
+    let first =
+        [admission, heat::admission, outcomes::reviews, api, staleness, lag, heat::lag, events, resources::memory];
     let rest =
         [resources::descriptors, resources::threads, resources::sockets, resources::processor, resources::pressure];
     let drawn = |charts: &[fn(&Record, u64) -> Option<Chart>]| -> Vec<Chart> {
@@ -191,7 +194,7 @@ fn latency_chart(
     length_ms: u64,
     (id, title, caption): (&'static str, &'static str, &'static str),
     wanted: &[LatencyCurve],
-    limit: Option<units::Span>,
+    limit: Option<(&'static str, Span)>,
 ) -> Option<Chart> {
     let cuts = cuts(record, length_ms);
     let steps = |tag: &str, read: Read| -> Vec<Step> {
@@ -208,7 +211,7 @@ fn latency_chart(
     if drawn.is_empty() {
         return None;
     }
-    let limit_us = limit.map(|limit| limit.0.as_micros() as f64);
+    let limit_us = limit.map(|(_, limit)| limit.0.as_micros() as f64);
     let scale = Scale::log(least, limit_us.map_or(most, |limit| limit.max(most)));
     let words = |value: f64| micros(whole(value));
     let curve = |(name, class, steps): &(&str, &'static str, Vec<Step>)| {
@@ -216,7 +219,7 @@ fn latency_chart(
     };
     let limits = limit_us
         .zip(limit)
-        .map(|(us, limit)| Tick { at: position(100.0 - scale.percent(us)), label: format!("limit p99 {limit}") });
+        .map(|(us, (what, limit))| Tick { at: position(100.0 - scale.percent(us)), label: format!("{what} {limit}") });
     Some(Chart {
         id: id.into(),
         title: title.into(),
@@ -232,7 +235,7 @@ fn latency_chart(
 }
 
 fn admission(record: &Record, length_ms: u64) -> Option<Chart> {
-    let limit = record.manifest.budgets.admission.as_ref().and_then(|budget| budget.p99);
+    let limit = record.manifest.budgets.admission.as_ref().and_then(|budget| budget.p99).map(p99);
     let names = ("admission", "Admission latency", "response time from the planned start, logarithmic");
     let curves: [LatencyCurve; 4] = [
         ("median", "c1", tag::RESPONSE, |q| q.p50_us),
@@ -243,8 +246,35 @@ fn admission(record: &Record, length_ms: u64) -> Option<Chart> {
     latency_chart(record, length_ms, names, &curves, limit)
 }
 
+fn api(record: &Record, length_ms: u64) -> Option<Chart> {
+    let limit = record.manifest.budgets.api.as_ref().and_then(|budget| budget.p99).map(p99);
+    let names = ("api", "Latency of the API", "response time from the planned start, logarithmic");
+    let curves: [LatencyCurve; 4] = [
+        ("reads, median", "c1", tag::CALLS_READ, |q| q.p50_us),
+        ("reads, p99", "c2", tag::CALLS_READ, |q| q.p99_us),
+        ("slowest read", "c4 thin", tag::CALLS_READ, |q| Some(q.max_us)),
+        ("slowest write", "c3 thin", tag::CALLS_SET, |q| Some(q.max_us)),
+    ];
+    latency_chart(record, length_ms, names, &curves, limit)
+}
+
+fn staleness(record: &Record, length_ms: u64) -> Option<Chart> {
+    let limit = record.manifest.budgets.api.as_ref().and_then(|budget| budget.staleness);
+    let names =
+        ("staleness", "Age of what the API told", "from the commit that followed, to the question, logarithmic");
+    let curves: [LatencyCurve; 2] = [
+        ("median", "c1", tag::CALLS_STALENESS, |q| q.p50_us),
+        ("oldest", "c2", tag::CALLS_STALENESS, |q| Some(q.max_us)),
+    ];
+    latency_chart(record, length_ms, names, &curves, limit.map(|limit| ("limit", limit)))
+}
+
+fn p99(limit: Span) -> (&'static str, Span) {
+    ("limit p99", limit)
+}
+
 fn lag(record: &Record, length_ms: u64) -> Option<Chart> {
-    let limit = record.manifest.budgets.events.as_ref().and_then(|budget| budget.lag_p99);
+    let limit = record.manifest.budgets.events.as_ref().and_then(|budget| budget.lag_p99).map(p99);
     let names = ("lag", "Event lag", "from commit to observation, logarithmic");
     let curves: [LatencyCurve; 5] = [
         ("median", "c1", tag::LAG, |q| q.p50_us),

@@ -1,0 +1,104 @@
+//! The library of documented bugs against the watch of Deployments: the same faults, and no count is missed.
+//!
+//! Each scenario of the library is played with its faults on `deployments`, while 40 Deployments are scaled past the service. A list tells
+//! all of them, so a change that is missed shows as a count that grows older than the time in which a good client has healed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use units::Span;
+
+use crate::plays::{Seen, play_all, stalled};
+use crate::support::{findings, program, soak};
+
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
+/// Faults that say nothing of a watch of Deployments: a restored store brings counts back, which are no mistake of an answer, nothing is
+/// patched here, and the watch begins with a list, not with initial events.
+const OTHER: [&str; 4] = ["rewind", "patch", "initial-end-held", "initial-end-missing"];
+/// Fewer would mean that the library is not read any more.
+const BUGS_LEAST: usize = 50;
+
+/// A scenario of the library for Deployments; none where its faults are of something else.
+fn for_deployments(path: &Path) -> Option<Value> {
+    let mut scenario: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    if scenario["repro"]["httpVersions"].as_array().is_some_and(|versions| !versions.contains(&1.into())) {
+        // The service speaks HTTP/1.1 to the API server.
+        return None;
+    }
+    let faults = scenario["faults"].as_array_mut()?;
+    for fault in faults {
+        if OTHER.iter().any(|other| fault["name"] == *other || fault["on"] == *other) {
+            return None;
+        }
+        match fault["resource"].as_str() {
+            Some("packages") => fault["resource"] = "deployments".into(),
+            Some(_) => return None,
+            // Of the network, or of everything.
+            None => {}
+        }
+    }
+    let span = |value: &Value| value.as_str().map_or(Duration::ZERO, |text| text.parse::<Span>().unwrap().0);
+    // As long as the library gives a good client, beside the time in which it cannot know.
+    let blind = scenario["faults"].as_array().unwrap().iter().map(|fault| span(&fault["for"])).max();
+    let oldest = span(&scenario["budgets"]["events"]["deadline"]) + blind.unwrap_or_default();
+    // Long enough that what is missed at the end of the story grows older than it may.
+    let steady = span(&scenario["phases"]["steady"]) + oldest + Duration::from_secs(2);
+    scenario["phases"]["steady"] = Span(steady).to_string().into();
+    scenario["phases"]["drain"] = Span(Duration::from_secs(2)).to_string().into();
+    // Many run at a time: how soon an answer comes, and whether, is no question here.
+    let mix = json!({"get": 16, "list": 2, "other": 2});
+    scenario["api"] = json!({"rate": "20/s", "deployments": 40, "timeout": "1m", "mix": mix});
+    scenario["budgets"] = json!({"api": {"staleness": Span(oldest).to_string()}});
+    scenario.as_object_mut().unwrap().remove("repro");
+    Some(scenario)
+}
+
+fn play(service: &Path, scenario: &Value, plant: Option<&str>) -> Seen {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.yaml");
+    std::fs::write(&file, scenario.to_string()).unwrap();
+    let mut arguments = vec![file.to_str().unwrap(), "--service", service.to_str().unwrap()];
+    arguments.extend(plant.into_iter().flat_map(|plant| ["--plant", plant]));
+    let soak = soak(&arguments);
+    if soak.code() == Some(0) {
+        return Seen::default();
+    }
+    if !soak.stdout().contains("report: ") {
+        return Seen { wrong: soak.story(), ..Seen::default() };
+    }
+    let verdict = soak.verdict();
+    let answer = json!({
+        "verdict": verdict["verdict"], "reason": verdict["reason"], "id": scenario["name"], "record": soak.record(),
+    });
+    let wrong = format!("{:?} {}", findings(&verdict, "fail"), soak.story());
+    Seen { wrong, stalled: stalled(&answer), ..Seen::default() }
+}
+
+fn scenarios() -> Vec<Value> {
+    let entries = std::fs::read_dir(LIBRARY).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    paths.iter().filter_map(|path| for_deployments(path)).collect()
+}
+
+#[test]
+fn no_count_is_missed_under_any_fault_of_the_library() {
+    let Some(service) = program("longhaul-service") else { return };
+    let scenarios = scenarios();
+    assert!(scenarios.len() >= BUGS_LEAST, "{} scenarios", scenarios.len());
+    let played = play_all(scenarios, |scenario| play(&service, scenario, None));
+    println!("{}", played.told());
+    let wrong = played.wrong(|scenario| scenario["name"].to_string());
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What the test above stands on: a watch that goes on from a refused version is seen there.
+#[test]
+fn a_missed_count_would_be_seen() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let scenario = for_deployments(&Path::new(LIBRARY).join("410-inside-200.yaml")).unwrap();
+    let seen = play(&service, &scenario, Some("ignore-410"));
+    assert!(seen.wrong.starts_with(r#"["api.staleness"]"#), "{}", seen.wrong);
+}
