@@ -27,15 +27,23 @@ pub(crate) fn seed() -> Result<ExitCode> {
 /// Builds and checks it for the tests where that is possible; says so where it is not.
 pub(crate) fn for_tests() -> Result<()> {
     if can_build() {
+        // The one with bugs travels in a ConfigMap too.
+        let planted = ["--bin=longhaul-seed-planted", "--features=planted-bugs"];
+        cargo::run(compile().args(planted))?;
         return check(&build()?).map(drop);
     }
     eprintln!("test: the seed as it is shipped: skipped: needs {TARGET} (rustup target add {TARGET})");
     Ok(())
 }
 
+fn compile() -> Command {
+    let mut command = cargo::cargo();
+    command.args(["build", "--profile", PROFILE, "--target", TARGET, "--package=service-seed"]);
+    command
+}
+
 fn build() -> Result<PathBuf> {
-    let package = ["--package=service-seed", "--bin=longhaul-seed"];
-    cargo::run(cargo::cargo().args(["build", "--profile", PROFILE, "--target", TARGET]).args(package))?;
+    cargo::run(compile().arg("--bin=longhaul-seed"))?;
     Ok(cargo::target().join(TARGET).join(PROFILE).join("longhaul-seed"))
 }
 

@@ -92,7 +92,8 @@ pub struct Partial {
 struct List<T> {
     #[serde(default)]
     metadata: ListMetadata,
-    items: Vec<T>,
+    /// An API server that found nothing says `null`, where metadata alone is asked for.
+    items: Option<Vec<T>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -152,7 +153,17 @@ impl Cluster {
 
     /// Deletes an object, or with a query a collection; answers whether it was there. Dependents go in the background.
     pub async fn delete(&self, path: &str) -> Result<bool, Error> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+        self.delete_with(path, "Background").await
+    }
+
+    /// The same, and dependents stay.
+    #[cfg(feature = "planted-bugs")]
+    pub async fn orphan(&self, path: &str) -> Result<bool, Error> {
+        self.delete_with(path, "Orphan").await
+    }
+
+    async fn delete_with(&self, path: &str, propagation: &str) -> Result<bool, Error> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
         let deleted =
             self.patiently(&format!("delete {path}"), || self.client.write(Write::Delete, path, &options)).await;
         match deleted {
@@ -203,7 +214,7 @@ impl Cluster {
                 answer => answer?,
             };
             let list: List<T> = object(&doing, &bytes)?;
-            items.extend(list.items);
+            items.extend(list.items.unwrap_or_default());
             token = list.metadata.r#continue;
             if token.is_empty() {
                 return Ok(items);
