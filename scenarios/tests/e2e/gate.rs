@@ -260,6 +260,7 @@ fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
 
 /// What one build keeps of each object is found without a review being about it.
 #[test]
+#[ignore = "takes many minutes of a quiet machine, as `longhaul calibrate --gates` does"]
 fn a_kibibyte_kept_of_each_object_is_found() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     let folder = tempfile::tempdir().unwrap();
