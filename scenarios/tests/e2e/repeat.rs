@@ -34,6 +34,8 @@ fn the_command_to_repeat_is_what_was_really_used() {
     let printed = said.lines().find_map(|line| line.strip_prefix("repeat     "));
     assert_eq!(printed, Some(repeat.as_str()), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
 
+    begins_a_row_with_its_fault(&first);
+
     // And a shell that is given it plays the same plan.
     let second = folder.path().join("second");
     let again = format!("{repeat} --quiet --run-dir '{}'", second.display());
@@ -48,4 +50,17 @@ fn the_command_to_repeat_is_what_was_really_used() {
         assert!(value.is_some_and(|value| !value.is_null()), "{key}");
         assert_eq!(value, second.pointer(key), "{key}");
     }
+}
+
+/// What a fault did is not told in one row with what was before it.
+fn begins_a_row_with_its_fault(record: &Path) {
+    let rows = |name: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(record.join(name)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let faults = rows("faults.jsonl");
+    let began = faults.iter().find(|row| row["event"] == "started").and_then(|row| row["tMs"].as_u64()).unwrap();
+    let starts: Vec<u64> = rows("intervals.jsonl").iter().filter_map(|row| row["startMs"].as_u64()).collect();
+    assert!(starts.iter().any(|start| start.abs_diff(began) <= 500), "{began} ms, rows at {starts:?}");
+    assert!(starts.iter().all(|start| !(began + 501..began + 3000).contains(start)), "{began} ms, rows at {starts:?}");
 }
