@@ -13,6 +13,7 @@ mod process;
 mod slots;
 mod stream;
 mod tls;
+mod unread;
 mod vitals;
 
 pub use drain::{Drain, Phase};
@@ -23,4 +24,5 @@ pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
 pub use slots::{Limits, Reason};
 pub use tls::{CertificateError, Files, Labels, Refusal, Rules, ServerTls, Standing};
+pub use unread::discard;
 pub use vitals::{Pulse, heartbeat};

@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
-use super::intake::{self, Room, Stop};
+use super::intake::{Room, Stop};
 use super::load::Load;
 use super::pipeline::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
-use crate::edge::Peer;
+use crate::edge::{Peer, discard};
 use crate::verdicts::Class;
 
 /// Seconds after which a shed caller may come again.
@@ -88,11 +88,20 @@ impl Endpoint {
         let hook = check_head(&request)?;
         let deadline = Instant::now() + deadline::budget(request.uri().query());
         let (Some(_place), Some(_entered)) = (self.load.enter(), peer.enter(self.slots_per_peer)) else {
-            intake::discard(request.into_body()).await;
+            discard(request.into_body()).await;
             return Err(busy());
         };
         let mut held = self.room.hold(peer);
-        let body = held.read(request.into_body(), deadline).await.map_err(|stop| self.stopped(stop))?;
+        let mut body = request.into_body();
+        let body = match held.read(&mut body, deadline).await {
+            Ok(body) => body,
+            Err(stop) => {
+                if matches!(stop, Stop::TooLarge | Stop::Full | Stop::PeerFull) {
+                    discard(body).await;
+                }
+                return Err(self.stopped(stop));
+            }
+        };
         let mut response = match self.current.review(hook, &body, deadline).await {
             Ok(answer) => Response::new(Full::from(answer)),
             Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt as _;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::edge::{Meter, Peer};
 
@@ -19,12 +19,6 @@ const FIRST_BYTES: usize = 32 << 10;
 const PACE: Duration = Duration::from_secs(5);
 /// A quarter of what 8 MiB would need to arrive within the longest deadline of a webhook, 30 s.
 const PACE_BYTES: usize = 256 << 10;
-/// What is read and dropped of a body that is refused, so that the connection can be used again and the answer is not lost
-/// in a reset.
-const DISCARD_BYTES_MAX: usize = 1 << 20;
-/// And for how long.
-const DISCARD_MAX: Duration = Duration::from_secs(1);
-
 /// The bytes of all reviews that are held.
 #[derive(Debug)]
 pub struct Room {
@@ -166,24 +160,6 @@ impl Pace {
         *self = Self { ends: Instant::now() + PACE, brought: 0 };
         Ok(())
     }
-}
-
-/// Reads the body of a refused call and keeps nothing, as far as that is cheap.
-pub async fn discard<B>(mut body: B)
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    let mut left = DISCARD_BYTES_MAX;
-    let reading = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                break;
-            }
-        }
-    };
-    // A body that takes longer is closed with its connection.
-    let _ = timeout(DISCARD_MAX, reading).await;
 }
 
 #[cfg(test)]

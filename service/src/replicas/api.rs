@@ -9,6 +9,7 @@ use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use http::request::Parts as Head;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
 use http_body::Body;
 use parking_lot::RwLock;
@@ -27,7 +28,7 @@ use super::route::{How, Route, Target, Verb, route};
 use super::scale::{Terms, Writer, Written};
 use super::{OPENAPI, body};
 use crate::config;
-use crate::edge::{ListenerMetrics, Peer, Standing};
+use crate::edge::{ListenerMetrics, Peer, Standing, discard};
 use crate::logs::{Valve, names};
 use crate::watch::{Key, Link, View, reaches};
 
@@ -147,7 +148,7 @@ impl Api {
     /// Answers one call of `peer`. Never fails: what goes wrong is an HTTP status.
     pub async fn serve<B>(self: Arc<Self>, request: Request<B>, peer: Arc<Peer>) -> Answer
     where
-        B: Body<Data = Bytes>,
+        B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let started = StdInstant::now();
@@ -157,12 +158,18 @@ impl Api {
         let leave = Leave(&self.metrics);
         let mut verb = "none";
         // The last net: whatever panics, the caller gets an answer. Nothing is shared that a panic could leave half-done.
-        let call = self.call(request, &peer, (&id, started), &mut verb);
+        let (head, mut body) = request.into_parts();
+        let call = self.call((&head, &mut body), &peer, (&id, started), &mut verb);
         let result = AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_panic| {
             self.metrics.panics.inc();
             tracing::error!(name: names::CALL_PANICKED, request_id = id.to_str().unwrap_or_default(), "a call panicked");
             Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a defect of this service: see its log"))
         });
+        // Who expects to be asked for the body has not sent it, and is not asked.
+        let sends = !head.headers.contains_key(header::EXPECT);
+        if sends && result.as_ref().is_err_and(|refusal| refusal.status != StatusCode::REQUEST_TIMEOUT) {
+            discard(body).await;
+        }
         drop(leave);
         let closes = result.as_ref().is_err_and(|refusal| refusal.closes);
         let mut answer = result.unwrap_or_else(|refusal| refusal.answer());
@@ -177,13 +184,13 @@ impl Api {
 
     async fn call<B>(
         &self,
-        request: Request<B>,
+        (head, body): (&Head, &mut B),
         peer: &Peer,
         (id, started): (&HeaderValue, StdInstant),
         verb: &mut &'static str,
     ) -> Result<Answer, Refusal>
     where
-        B: Body<Data = Bytes>,
+        B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let client = self.standing(peer)?;
@@ -200,7 +207,6 @@ impl Api {
             self.refused(&call, "in-flight");
             return Err(too_many("too many calls at one time").after(BUSY_RETRY));
         };
-        let (head, body) = request.into_parts();
         let asked = route(&head.method, head.uri.path(), head.uri.query())?;
         *verb = asked.verb().name();
         if !gate.access.may(asked.verb(), client.facts().alternative_names()) {

@@ -90,6 +90,30 @@ async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String
     String::from_utf8_lossy(&said[..count]).into_owned()
 }
 
+/// The answer to a body that is too large, or that nobody asked for, is not lost in a reset while the client still sends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sends_too_much_is_told_so() {
+    let api = Deployments::start().await;
+    api.create("team/web", Some(3));
+    let world = World::start_over(api, "").await.listed().await;
+    for (method, status) in [("PUT", "413"), ("DELETE", "405")] {
+        let mut stream = raw(&world).await;
+        let head = format!(
+            "{method} {} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 300000\r\n\r\n",
+            replicas_path("team/web")
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..300 {
+            stream.write_all(&[b'x'; 1000]).await.expect("the service reads on");
+            tokio::task::yield_now().await;
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer and an end");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    }
+    world.app.stop().await;
+}
+
 /// A body that is announced as too large is refused unread, one that grows is cut, one that does not come is ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_heads_have_limits_and_deadlines() {

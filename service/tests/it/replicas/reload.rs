@@ -154,7 +154,7 @@ async fn a_broken_list_leaves_the_old_one_in_force() {
 /// Everything is replaced at once, as a Secret is, while calls are made without a pause: none fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r28_a_rotation_drops_no_connection() {
-    let world = world(super::world::UNHURRIED).await;
+    let world = world("").await;
     // Old and new authority are trusted for a while, as a rotation goes.
     let fresh = tempfile::tempdir().unwrap();
     let named = ["certs", "dev", "--name", "the next CA"];
@@ -251,8 +251,8 @@ async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
 /// The old process is told to end while the new one serves: every call is answered, by the one or the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r36_a_rolling_upgrade_loses_no_call() {
-    let World { api, app: old, folder } = world(super::world::UNHURRIED).await;
-    let text = World::config(&api, folder.path(), super::world::UNHURRIED).replace("drain: 50ms", "drain: 10s");
+    let World { api, app: old, folder } = world("").await;
+    let text = World::config(&api, folder.path(), "").replace("drain: 50ms", "drain: 10s");
     let path = folder.path().join("service.yaml");
     let config = || service::config::Config::parse(&text, &path).unwrap();
     old.stop().await;

@@ -14,7 +14,7 @@ use crate::support::deployments::Deployments;
 async fn r01_reads_cause_no_calls_to_the_api_server() {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
-    let world = World::start_over(api, super::world::UNHURRIED).await.listed().await;
+    let world = World::start_over(api, "").await.listed().await;
     super::world::asked(&world.api, "watch=true").await;
     let client = world.client("client").await;
     let before = world.api.world.lock().requests.len();

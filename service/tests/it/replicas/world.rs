@@ -26,8 +26,8 @@ use crate::support::{PATIENCE, kubeconfig, until};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
-/// For who calls without a pause: nobody is too quick.
-pub const UNHURRIED: &str =
+/// Nobody is too quick: tests call without a pause, and one that was refused for it on a slow machine would tell nothing.
+const UNHURRIED: &str =
     ", rate: {client: {perSecond: 1000000, burst: 1000000}, all: {perSecond: 1000000, burst: 1000000}}";
 
 /// The section `replicas` with certificates of `certs dev`, ended by `more`.
@@ -72,10 +72,11 @@ impl World {
         Self { api, app, folder }
     }
 
-    /// The configuration, whose kubeconfig it writes.
+    /// The configuration, whose kubeconfig it writes; clients may call as often as they like unless `more` has a `rate`.
     pub fn config(api: &Deployments, folder: &Path, more: &str) -> String {
         kubeconfig(&folder.join("kube.yaml"), api.address());
-        section(more)
+        let unhurried = if more.contains("rate:") { "" } else { UNHURRIED };
+        section(&format!("{more}{unhurried}"))
             + "kubernetes: {kubeconfig: kube.yaml}\nhealth: {listen: \"127.0.0.1:0\"}\nshutdown: {drain: 50ms}\n\
                watch: {silenceLimit: 1s, backoff: {initial: 20ms, max: 200ms}}\n"
     }
@@ -171,7 +172,10 @@ impl World {
         let seen = async {
             loop {
                 let answer = caller.get(&path).await;
-                if answer.json.get("replicaCount").and_then(Value::as_i64) == replicas {
+                // What is absent is answered as absent: a refusal for another reason has no count either.
+                if answer.json.get("replicaCount").and_then(Value::as_i64) == replicas
+                    && answer.code == if replicas.is_some() { 200 } else { 404 }
+                {
                     break;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
