@@ -5,10 +5,11 @@
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// Samples that are kept; when there are more, every other one goes.
-const SAMPLES_MAX: usize = 8192;
+/// Samples that are kept; when there are more, every other one goes. They are some hundred bytes each, in the process whose own growth
+/// is judged: with eight times as many an hour's run grew by two MiB and was nowhere near the end of it.
+const SAMPLES_MAX: usize = 1024;
 /// Intervals that are kept; when there are more, each two become one.
-const INTERVALS_MAX: usize = 4096;
+const INTERVALS_MAX: usize = 256;
 /// The keys of budgets on growth begin with it.
 const GROWTH: &str = "growth";
 
