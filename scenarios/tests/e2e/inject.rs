@@ -6,6 +6,7 @@
 mod api;
 mod kubelet;
 mod link;
+mod pulls;
 mod world;
 
 use std::sync::Arc;
@@ -97,7 +98,7 @@ async fn the_seed_is_a_registry() {
         ("GET", &format!("/v2/team/app/manifests/sha256:{blob}"), 404, "MANIFEST_UNKNOWN"),
         ("GET", "/v2/team/app/blobs/latest", 400, "DIGEST_INVALID"),
         ("GET", "/v2/team/app/blobs/sha256:..%2f..%2fcatalog", 400, "DIGEST_INVALID"),
-        ("GET", "/v2/../app/tags/list", 400, "NAME_INVALID"),
+        ("GET", "/v2/../app/tags/list", 404, "NAME_INVALID"),
         ("GET", "/metrics", 404, "UNSUPPORTED"),
         ("POST", "/v2/team/app/blobs/uploads/", 405, "UNSUPPORTED"),
         ("PUT", "/v2/team/app/manifests/1", 405, "UNSUPPORTED"),

@@ -107,7 +107,8 @@ impl World {
         Self { server, api, kubelet, programs: setup.programs, folder, image, chunk_bytes: setup.chunk_bytes }
     }
 
-    fn command(&self, verb: &str, more: &[&str]) -> Command {
+    /// `inject VERB`, ready to start.
+    pub fn command(&self, verb: &str, more: &[&str]) -> Command {
         let mut command = Command::new(&self.programs.service);
         command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig")).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
