@@ -6,6 +6,7 @@
 mod api;
 mod kubelet;
 mod link;
+mod node;
 mod pulls;
 mod watched;
 mod world;
