@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::cargo;
+use crate::{cargo, seed};
 
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -23,6 +23,9 @@ enum What {
     /// The service's API over Deployments, beside a bare server over the same TLS and beside a Go server with client-go's informer when there
     /// is a Go toolchain.
     Replicas,
+    /// Images into a cluster: chunks into the mock API server, into kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it, beside Zarf's
+    /// scheme; and the seed, beside SHA-256 alone.
+    Inject,
     /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
     Kube,
     /// The load generator, beside wrk, h2load, hey, ab and oha where those are installed.
@@ -49,6 +52,11 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Replicas => {
             cargo::build_release()?;
             command.args(["bench", "--package=scenarios", "--bench=replicas", "--"])
+        }
+        What::Inject => {
+            seed::built()?;
+            cargo::build_release()?;
+            command.args(["bench", "--package=scenarios", "--bench=inject", "--"])
         }
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),

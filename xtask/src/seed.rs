@@ -17,11 +17,17 @@ const TARGET: &str =
 
 /// Builds it and checks it.
 pub(crate) fn seed() -> Result<ExitCode> {
+    let (path, bytes) = built()?;
+    println!("{}: {bytes} bytes of {BYTES_MAX}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds and checks it; where it is, and its size.
+pub(crate) fn built() -> Result<(PathBuf, u64)> {
     ensure!(can_build(), "needs Rust's library for {TARGET}: rustup target add {TARGET}");
     let path = build()?;
     let bytes = check(&path)?;
-    println!("{}: {bytes} bytes of {BYTES_MAX}", path.display());
-    Ok(ExitCode::SUCCESS)
+    Ok((path, bytes))
 }
 
 /// Builds and checks it for the tests where that is possible; says so where it is not.

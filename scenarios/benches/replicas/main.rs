@@ -6,6 +6,7 @@
 
 mod client;
 mod floor;
+mod report;
 mod subject;
 mod world;
 
@@ -15,9 +16,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use client::Caller;
+use report::{Report, median};
 use subject::Subject;
 use world::World;
 
@@ -183,35 +185,4 @@ async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut
         report.add(subject.name, "writesPerSecond", json!(written));
     }
     Ok(())
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// Figures and requirements.
-#[derive(Default)]
-struct Report {
-    figures: Map<String, Value>,
-    required: Vec<(String, bool)>,
-}
-
-impl Report {
-    fn add(&mut self, subject: &str, figure: &str, value: Value) {
-        self.figures.insert(format!("{subject}.{figure}"), value);
-    }
-
-    fn require(&mut self, text: String, is_met: bool) {
-        self.required.push((text, is_met));
-    }
-
-    /// Prints the requirements; whether all are met.
-    fn finish(&self) -> bool {
-        println!();
-        for (text, is_met) in &self.required {
-            println!("{}  {text}", if *is_met { "met    " } else { "NOT MET" });
-        }
-        self.required.iter().all(|(_, is_met)| *is_met)
-    }
 }

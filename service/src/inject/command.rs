@@ -318,6 +318,9 @@ fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
         "sent: {} chunks in {} requests of {} bytes together ({} refused for now); kept: {}\n",
         sent.chunks, sent.requests, sent.request_bytes, sent.refusals, applied.kept
     );
+    if sent.chunks > 0 {
+        let _ = writeln!(text, "sending took {:.3} s", sent.elapsed.as_secs_f64());
+    }
     let host = match applied.node_port {
         Some(port) => format!("127.0.0.1:{port}"),
         None => format!("{}:{}", applied.cluster_ip, super::objects::PORT),

@@ -47,6 +47,8 @@ pub struct Sent {
     pub refusals: u64,
     /// Requests, refused ones included.
     pub requests: u64,
+    /// From the first request to the last answer.
+    pub elapsed: Duration,
 }
 
 /// Counts what is there, by labels and annotations.
@@ -129,7 +131,8 @@ pub async fn send(
     most: usize,
     progress: &mut Progress,
 ) -> Result<Sent, Error> {
-    let mut pace = Pace::new(most, Instant::now().into_std());
+    let begun = Instant::now();
+    let mut pace = Pace::new(most, begun.into_std());
     let (mut sent, mut sending, mut replaced) = (Sent::default(), JoinSet::new(), BTreeMap::<usize, u32>::new());
     while !todo.is_empty() || !sending.is_empty() {
         let now = Instant::now().into_std();
@@ -184,5 +187,6 @@ pub async fn send(
             }
         }
     }
+    sent.elapsed = begun.elapsed();
     Ok(sent)
 }

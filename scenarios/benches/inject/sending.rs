@@ -1,0 +1,205 @@
+//! Chunks into an API server: by the injector, and as Zarf sends them.
+//!
+//! There is no node: who waits for the seed's Pod is told that it is ready as soon as it is there.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use hyper::Method;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::process::Command;
+
+use crate::assembly::{beside, seed};
+use crate::forwarder::Forwarder;
+use crate::payload::noise;
+use crate::server::{Client, Server};
+
+/// Both schemes send chunks of this size.
+const CHUNK_BYTES: usize = 512 << 10;
+/// What Zarf waits after each chunk (`src/pkg/cluster/injector.go`).
+const ZARF_PAUSE: Duration = Duration::from_millis(250);
+/// How often it is looked whether the Pod is there.
+const LOOK: Duration = Duration::from_millis(20);
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const POD: &str = "/api/v1/namespaces/default/pods/longhaul-seed";
+
+/// A server behind a forwarder, and an image.
+pub(crate) struct Stage<'s> {
+    server: &'s Server,
+    forwarder: Forwarder,
+    folder: tempfile::TempDir,
+    /// What Zarf's scheme sends: as many bytes, as little to be compressed.
+    bytes: Vec<u8>,
+}
+
+/// What one transfer took.
+pub(crate) struct Sent {
+    payload_bytes: f64,
+    chunks: u32,
+    requests: f64,
+    up: f64,
+    down: f64,
+    sending: Duration,
+    /// The whole command.
+    pub(crate) whole: Duration,
+    pub(crate) clean: Duration,
+}
+
+impl Sent {
+    pub(crate) fn mb_per_second(&self) -> f64 {
+        self.payload_bytes / 1e6 / self.sending.as_secs_f64()
+    }
+
+    pub(crate) fn mb_per_second_with_pauses(&self) -> f64 {
+        self.payload_bytes / 1e6 / (self.sending + ZARF_PAUSE * self.chunks).as_secs_f64()
+    }
+
+    pub(crate) fn requests_per_mb(&self) -> f64 {
+        self.requests / self.payload_bytes * 1e6
+    }
+
+    pub(crate) fn up_per_byte(&self) -> f64 {
+        self.up / self.payload_bytes
+    }
+
+    pub(crate) fn down_per_byte(&self) -> f64 {
+        self.down / self.payload_bytes
+    }
+}
+
+impl<'s> Stage<'s> {
+    pub(crate) async fn start(server: &'s Server, megabytes: usize) -> Result<Self> {
+        let (forwarder, folder) = (Forwarder::start(server.address).await?, tempfile::tempdir()?);
+        std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig(forwarder.address))?;
+        let bytes = noise(megabytes * 1_000_000, 1);
+        let stage = Self { server, forwarder, folder, bytes };
+        stage.layout()?;
+        Ok(stage)
+    }
+
+    fn image(&self) -> PathBuf {
+        self.folder.path().join("layout")
+    }
+
+    /// An image of one layer.
+    fn layout(&self) -> Result<()> {
+        let blobs = self.image().join("blobs/sha256");
+        std::fs::create_dir_all(&blobs)?;
+        let put = |media_type: &str, bytes: &[u8]| -> Result<serde_json::Value> {
+            let digest = hex::encode(Sha256::digest(bytes));
+            std::fs::write(blobs.join(&digest), bytes)?;
+            Ok(json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": bytes.len()}))
+        };
+        let config = put("application/vnd.oci.image.config.v1+json", br#"{"os":"linux","architecture":"amd64"}"#)?;
+        let layer = put("application/vnd.oci.image.layer.v1.tar", &self.bytes)?;
+        let media_type = "application/vnd.oci.image.manifest.v1+json";
+        let manifest = json!({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer]});
+        let manifest = put(media_type, manifest.to_string().as_bytes())?;
+        std::fs::write(self.image().join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        let index = json!({"schemaVersion": 2, "manifests": [manifest]});
+        Ok(std::fs::write(self.image().join("index.json"), index.to_string())?)
+    }
+
+    fn command(&self, verb: &str) -> Result<Command> {
+        let mut command = Command::new(beside("longhaul-service")?);
+        command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Ok(command)
+    }
+
+    /// `inject apply`, then `inject clean`.
+    pub(crate) async fn inject(&self) -> Result<Sent> {
+        let mut client = self.server.connect(self.server.address).await?;
+        let image = format!("oci:{}=bench/image:1", self.image().display());
+        let mut command = self.command("apply")?;
+        command.args(["--node-image", "bench:1", "--image", &image, "--chunk-bytes", &CHUNK_BYTES.to_string()]);
+        command.arg("--seed").arg(seed()?);
+        self.server.requests();
+        let (before, begun) = (self.forwarder.bytes(), Instant::now());
+        let mut applying = Box::pin(command.output());
+        let output = loop {
+            tokio::select! {
+                output = &mut applying => break output?,
+                () = tokio::time::sleep(LOOK) => ready(&mut client).await?,
+            }
+        };
+        let (whole, after) = (begun.elapsed(), self.forwarder.bytes());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let requests = self.server.requests();
+        let begun = Instant::now();
+        let cleaned = self.command("clean")?.output().await?;
+        ensure!(cleaned.status.success(), "{}", String::from_utf8_lossy(&cleaned.stderr));
+        let clean = begun.elapsed();
+        // A real server does not tell; the injector itself counts those with chunks.
+        let requests = match requests {
+            Some(requests) => requests as f64,
+            None => word(&said, " chunks in ")?.parse()?,
+        };
+        Ok(Sent {
+            payload_bytes: word(&said, "packed ")?.parse()?,
+            chunks: word(&said, "sent: ")?.parse()?,
+            requests,
+            up: (after.0 - before.0) as f64,
+            down: (after.1 - before.1) as f64,
+            sending: Duration::from_secs_f64(word(&said, "sending took ")?.parse()?),
+            whole,
+            clean,
+        })
+    }
+
+    /// One chunk after the other, each created and each answered in full.
+    pub(crate) async fn zarf(&self) -> Result<Sent> {
+        let mut client = self.server.connect(self.forwarder.address).await?;
+        let (before, begun) = (self.forwarder.bytes(), Instant::now());
+        let mut chunks = 0;
+        for (number, chunk) in self.bytes.chunks(CHUNK_BYTES).enumerate() {
+            let name = format!("zarf-payload-{number:03}");
+            let data = base64::engine::general_purpose::STANDARD.encode(chunk);
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "binaryData": {&name: data},
+                "metadata": {"name": name, "labels": {"zarf-injector": "payload"}},
+            });
+            let (status, answer) = client.call(Method::POST, CONFIG_MAPS, Some(object.to_string())).await?;
+            ensure!(status == 201, "{status}: {answer}");
+            chunks += 1;
+        }
+        let (sending, after) = (begun.elapsed(), self.forwarder.bytes());
+        let begun = Instant::now();
+        let path = format!("{CONFIG_MAPS}?labelSelector=zarf-injector%3Dpayload");
+        let (status, answer) =
+            self.server.connect(self.server.address).await?.call(Method::DELETE, &path, None).await?;
+        ensure!(status == 200, "{status}: {answer}");
+        Ok(Sent {
+            payload_bytes: self.bytes.len() as f64,
+            chunks,
+            requests: f64::from(chunks),
+            up: (after.0 - before.0) as f64,
+            down: (after.1 - before.1) as f64,
+            sending,
+            whole: sending,
+            clean: begun.elapsed(),
+        })
+    }
+}
+
+/// Tells the API server that the seed's Pod is ready, once it is there: what a kubelet would do.
+async fn ready(client: &mut Client) -> Result<()> {
+    let (status, pod) = client.call(Method::GET, POD, None).await?;
+    if status == 200 && pod["status"]["phase"] != "Running" {
+        let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        let (status, answer) = client.call(Method::PATCH, &format!("{POD}/status"), Some(ready.to_string())).await?;
+        ensure!(status == 200, "{status}: {answer}");
+    }
+    Ok(())
+}
+
+/// The word behind some others in `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`, `sent: 1 chunks in 1 requests …`.
+fn word<'t>(text: &'t str, before: &str) -> Result<&'t str> {
+    let rest = text.split_once(before).with_context(|| format!("no `{before}` in {text}"))?.1;
+    rest.split(' ').next().context("a text has a word")
+}
