@@ -193,6 +193,10 @@ const FORGERIES: &[Forgery] = &[
         r.companions_edit = |c| c.chain = c.chain.take().map(|chain| chain.repeat(50));
         r.bundle_edit = |b| b["verificationMaterial"]["certificate"]["rawBytes"] = b64(vec![0x30; 20_000]).into();
     }, Invalid, "certificate"),
+    ("what nobody reads is no text", For::Envelopes, |r| r.bytes_edit = |bytes| {
+        bytes.pop();
+        bytes.extend(b",\"unread\":\"\xff\"}");
+    }, Invalid, "not UTF-8"),
     ("a thousand brackets", For::All, |r| r.bytes_edit = |bytes| *bytes = vec![b'['; 1000], Invalid, ""),
     ("nothing", For::All, |r| r.bytes_edit = Vec::clear, Invalid, ""),
 ];
