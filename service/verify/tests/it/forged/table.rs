@@ -236,7 +236,7 @@ fn each_forgery_is_refused_in_its_class_for_its_cause() {
         for (form, is_keyless, is_stamped, is_logged) in pieces(*kind) {
             let mut recipe = Recipe::new(form, is_keyless);
             recipe.log = recipe.log.filter(|_| is_logged);
-            recipe.stamp = is_stamped.then(StampRecipe::default);
+            recipe.stamp = is_stamped.then(|| StampRecipe::new(NOW));
             let mut requirement = requirement(form, root_of(&recipe));
             requirement.transparency_log = is_logged;
             requirement.timestamps = if is_stamped { Timestamps::Required } else { Timestamps::IfPresent };
