@@ -53,6 +53,7 @@ mod window;
 mod world;
 
 pub(crate) use endpoint::Endpoint;
+pub(crate) use keys::Trusted;
 pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;

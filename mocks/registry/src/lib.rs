@@ -41,7 +41,7 @@ pub use auth::{Auth, User};
 pub use digest::{Digest, NotADigest};
 pub use faults::Faults;
 pub use limit::RateLimit;
-pub use population::{Error as PopulationError, Form, Image, ImageKind, Keys, Population, Signing};
+pub use population::{Error as PopulationError, Form, HOLDER, Image, ImageKind, Keys, Population, Signing};
 pub use requests::{Request, Requests};
 pub use route::Kind;
 

@@ -16,7 +16,7 @@ use super::manifest::{Manifest, OCI_INDEX, OCI_MANIFEST};
 use super::refusal::Refusal;
 use super::route::Reference;
 use super::store::{Full, Store};
-pub use signed::{Form, Keys, Signing};
+pub use signed::{Form, HOLDER, Keys, Signing};
 
 /// One image in this many is an index over two platforms.
 const MULTI_ARCH_EVERY: usize = 4;
@@ -96,6 +96,9 @@ pub enum Error {
     /// An image could not be signed.
     #[error(transparent)]
     Sign(#[from] mock_pki::Error),
+    /// Nobody could be vouched for.
+    #[error(transparent)]
+    Certify(#[from] mock_sigstore::Error),
 }
 
 impl From<Full> for Error {
@@ -122,7 +125,8 @@ pub(super) fn seed(
         };
         let signing = (population.signed && kind != ImageKind::Missing).then(|| Signing::of(existing));
         existing += usize::from(kind != ImageKind::Missing);
-        let folder = if signing.is_some_and(Signing::is_of_two) { signed::TWO } else { "seeded" };
+        let kind = if signing == Some(Signing::Member) { ImageKind::MultiArch } else { kind };
+        let folder = signing.map_or("seeded", Signing::folder);
         let name = format!("{folder}/{}-{n}", ["api", "worker", "web", "db"][random.random_range(0..4)]);
         let tag = format!("v{}.{}", random.random_range(0..4), random.random_range(0..20));
         let content = random.next_u64();
@@ -132,10 +136,11 @@ pub(super) fn seed(
             ImageKind::MultiArch => Some(put_index(store, &name, &tag, content)?),
         };
         if let (Some(signing), Some(first)) = (signing, &digest) {
-            // The other image of a signature that is none of this one is what the tag pointed to before.
-            let other = first.clone();
+            // The other image of a signature that is none of this one is a member of it, or what the tag pointed to before.
+            let member = (signing == Signing::Member).then(|| first_member(store, &name, first)).flatten();
+            let other = member.unwrap_or_else(|| first.clone());
             let moves = matches!(signing, Signing::Moved | Signing::OtherDigest(_));
-            let now = if moves { move_tag(store, &name, &tag)? } else { other.clone() };
+            let now = if moves { move_tag(store, &name, &tag)? } else { first.clone() };
             if let Some(keys) = keys {
                 let reference = format!("{host}/{name}");
                 let target = signed::Target { name: &name, reference: &reference, digest: &now, other: &other };
@@ -166,6 +171,13 @@ pub(super) fn move_tag(store: &mut Store, repository: &str, tag: &str) -> Result
     }
     let media_type = current.media_type.clone();
     put_manifest(store, repository, Some(tag), &media_type, &value).map(|(digest, _)| digest)
+}
+
+/// The first image of an index.
+fn first_member(store: &Store, name: &str, index: &Digest) -> Option<Digest> {
+    let index = store.manifest(name, &Reference::Digest(index.clone()))?;
+    let index: Value = serde_json::from_slice(&index.bytes).ok()?;
+    Digest::parse(index["manifests"][0]["digest"].as_str()?).ok()
 }
 
 fn put_index(store: &mut Store, name: &str, tag: &str, content: u64) -> Result<Digest, Error> {
@@ -299,36 +311,44 @@ mod tests {
         assert_eq!(store.used_bytes(), before);
     }
 
-    /// Every way to be signed occurs, is stored where it belongs, and changes nothing about which images there are.
+    /// Every way to be signed occurs, is stored where it belongs, and is planned without keys as it is stored with them.
     #[test]
     fn signed_images_have_what_belongs_to_them() {
-        let (population, keys) = (Population { count: 40, seed: 5, signed: true }, Keys::generate().unwrap());
+        let (population, keys) = (Population { count: 48, seed: 5, signed: true }, Keys::generate().unwrap());
         let mut store = Store::new(64 << 20);
         let images = seed(&mut store, "h:1", &population, Some(&keys)).unwrap();
         assert_eq!(images, population.images("h:1").unwrap(), "what is planned without keys");
         let kinds: std::collections::BTreeSet<_> = images.iter().filter_map(|image| image.signing).collect();
-        assert_eq!(kinds.len(), 14, "{kinds:?}");
+        assert_eq!(kinds.len(), 21, "{kinds:?}");
         for image in &images {
             let Some(signing) = image.signing else { continue };
             let (name, tag) = image.reference["h:1/".len()..].split_once(':').unwrap();
-            assert_eq!(name.starts_with("two/"), signing.is_of_two());
+            assert_eq!(name.split('/').next(), Some(signing.folder()));
             let digest = Digest::parse(image.digest.as_ref().unwrap()).unwrap();
             assert_eq!(store.manifest(name, &Reference::Tag(tag.to_owned())).unwrap().digest, digest);
-            let at_tag = store.manifest(name, &Reference::Tag(format!("{}.sig", digest.as_str().replace(':', "-"))));
+            let at_tag = |digest: &Digest| {
+                let tag = Reference::Tag(format!("{}.sig", digest.as_str().replace(':', "-")));
+                store.manifest(name, &tag)
+            };
             let bundles = store.referrers(name, &digest, None, None, 10).items;
             let layers = |manifest: &Manifest| {
                 assert_eq!(store.missing_reference(name, manifest), None);
                 serde_json::from_slice::<Value>(&manifest.bytes).unwrap()["layers"].as_array().unwrap().len()
             };
-            let found = (at_tag.map_or(0, layers), bundles.len());
+            let found = (at_tag(&digest).map_or(0, layers), bundles.len());
             let wanted = match signing {
-                Signing::Unsigned | Signing::Moved => (0, 0),
+                Signing::Unsigned | Signing::Moved | Signing::Member => (0, 0),
                 Signing::Both | Signing::SameTwice => (2, 0),
                 Signing::Release(form)
                 | Signing::Second(form)
                 | Signing::Successor(form)
                 | Signing::Stranger(form)
-                | Signing::OtherDigest(form) => {
+                | Signing::OtherDigest(form)
+                | Signing::Keyless(form)
+                | Signing::OtherHolder(form)
+                | Signing::Expired(form)
+                | Signing::StrangeAuthority(form)
+                | Signing::NotLogged(form) => {
                     if form == Form::Tag {
                         (1, 0)
                     } else {
@@ -337,6 +357,11 @@ mod tests {
                 }
             };
             assert_eq!(found, wanted, "{signing:?}");
+            if signing == Signing::Member {
+                assert_eq!(image.kind, ImageKind::MultiArch);
+                let member = first_member(&store, name, &digest).unwrap();
+                assert_eq!(at_tag(&member).map(layers), Some(1));
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 
 mod kubeconfig;
 mod play;
+mod signed;
 
 use crate::descriptors;
 use crate::out::out;
@@ -84,6 +85,10 @@ pub(super) struct Registry {
     /// How many images it is seeded with.
     #[arg(long, default_value_t = 0)]
     images: usize,
+    /// Images are signed by fresh keys, in every right and wrong way. This folder is made, with the public keys, a `trusted_root.json`
+    /// and a configuration of the service that verifies the images by them.
+    #[arg(long, value_name = "FOLDER", requires = "images")]
+    signed: Option<PathBuf>,
     /// The seed of these images, and of what faults do by chance.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -275,10 +280,17 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     if arguments.auth != Auth::None {
         out!("user {USER}, password {password}");
     }
-    for image in
-        server.seed(&mock_registry::Population { count: arguments.images, seed: arguments.seed, signed: false })?
-    {
-        out!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
+    let login = (arguments.auth != Auth::None).then_some((USER, password.as_str()));
+    let signed = arguments.signed.is_some();
+    let population = mock_registry::Population { count: arguments.images, seed: arguments.seed, signed };
+    let images = match &arguments.signed {
+        Some(folder) => signed::seed(&server, &population, folder, login)?,
+        None => server.seed(&population)?,
+    };
+    for image in images {
+        let digest = image.digest.as_deref().unwrap_or("(does not exist)");
+        let signing = image.signing.map(|signing| format!(" {signing:?}")).unwrap_or_default();
+        out!("{} {digest}{signing}", image.reference);
     }
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let players = Players(vec![(server.faults(), |family| family == mock_faults::Family::Registry)]);

@@ -1,25 +1,25 @@
 //! Whose signatures count in a run: the keys of the seeded images, what the service is told of them, and what is right by them.
 //!
 //! Owns the policy that signed images are judged by: `release` and `second` are trusted, one of them is enough, and in the folder `two`
-//! both must have signed. When keys change, `successor` takes the place of `second` in its file, and the next time the other way
-//! round.
+//! both must have signed; in the folder `keyless` neither counts, but somebody whom an authority vouches for. When keys change,
+//! `successor` takes the place of `second` in its file, and the next time the other way round.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use loadgen::admission::{Image, Refusal, Truth};
-use mock_registry::{Keys, Signing};
+use mock_registry::{HOLDER, Keys, Signing};
 use serde_json::{Value, json};
 
-/// The folder of the key files, below that of the run.
-const FOLDER: &str = "keys";
 const RELEASE: &str = "release.pub";
 const SECOND: &str = "second.pub";
+/// Who vouches for signers without a key, and which logs are to be believed.
+const TRUSTED_ROOT: &str = "trusted_root.json";
 /// Where the new file lies until it takes the place of the old one.
 const FRESH: &str = "fresh";
 
 /// The keys of a run, and the files that the service reads.
-pub(super) struct Trusted {
+pub(crate) struct Trusted {
     keys: Keys,
     folder: PathBuf,
     /// Whether `successor` stands in the place of `second` now.
@@ -35,45 +35,68 @@ pub(super) fn image(image: &mock_registry::Image) -> Image {
 /// Whether an image may run by its signatures, before and after keys have changed.
 fn verdict(signing: Signing, turned: bool) -> Result<(), Refusal> {
     match signing {
-        Signing::Release(_) => Ok(()),
+        Signing::Release(_) | Signing::Keyless(_) => Ok(()),
         Signing::Second(_) | Signing::Both if !turned => Ok(()),
         Signing::Successor(_) if turned => Ok(()),
-        Signing::Second(_) | Signing::Both | Signing::Successor(_) | Signing::Stranger(_) | Signing::SameTwice => {
-            Err(Refusal::Invalid)
-        }
+        Signing::Second(_)
+        | Signing::Both
+        | Signing::Successor(_)
+        | Signing::Stranger(_)
+        | Signing::SameTwice
+        | Signing::OtherHolder(_)
+        | Signing::Expired(_)
+        | Signing::StrangeAuthority(_)
+        | Signing::NotLogged(_) => Err(Refusal::Invalid),
         Signing::OtherDigest(_) => Err(Refusal::Mismatch),
-        Signing::Unsigned | Signing::Moved => Err(Refusal::Unsigned),
+        Signing::Unsigned | Signing::Moved | Signing::Member => Err(Refusal::Unsigned),
     }
 }
 
 impl Trusted {
-    /// Fresh keys, in files below `folder`.
-    pub(super) fn generate(folder: &Path) -> Result<Self> {
+    /// Fresh keys, in files of the new folder `folder`.
+    pub(crate) fn generate(folder: PathBuf) -> Result<Self> {
         let keys = Keys::generate().context("failed to make the keys that sign images")?;
-        let folder = folder.join(FOLDER);
         std::fs::create_dir(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
         let trusted = Self { keys, folder, turned: false.into() };
         trusted.write(RELEASE, trusted.keys.release.public_pem())?;
         trusted.write(SECOND, trusted.keys.second.public_pem())?;
+        trusted.write(TRUSTED_ROOT, &trusted.keys.trusted_root().context("failed to say who vouches for signers")?)?;
         Ok(trusted)
     }
 
     /// What signs.
-    pub(super) fn keys(&self) -> &Keys {
+    pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
 
     /// The validators and the rules of the service, for images of the registry with this name.
-    pub(super) fn sections(&self, registry: &str) -> (Value, Value) {
+    pub(crate) fn sections(&self, registry: &str) -> (Value, Value) {
         let root = |name: &str, file: &str| json!({"name": name, "keyFile": self.folder.join(file)});
         let roots = [root("release", RELEASE), root("second", SECOND)];
         let with = |threshold: u32| json!({"trustRoot": "*", "threshold": threshold, "verifyInTransparencyLog": false});
-        let validators = json!([{"name": "default", "type": "cosign", "trustRoots": roots}]);
+        let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});
+        let trusted_root = self.folder.join(TRUSTED_ROOT);
+        let validators = json!([
+            {"name": "default", "type": "cosign", "trustRoots": roots},
+            {"name": "keyless", "type": "cosign", "trustRoots": [holder], "trustedRootFile": trusted_root},
+        ]);
         let rules = json!([
             {"pattern": "*", "with": with(1)},
             {"pattern": format!("{registry}/two/*"), "with": with(2)},
+            {"pattern": format!("{registry}/keyless/*"), "validator": "keyless", "with": {"trustRoot": "release"}},
         ]);
         (validators, rules)
+    }
+
+    /// A configuration of the service with nothing but these, for images of the registry with this name, which speaks plain HTTP.
+    pub(crate) fn configuration(&self, registry: &str, login: Option<(&str, &Path)>) -> Value {
+        let (validators, rules) = self.sections(registry);
+        let mut host = json!({"host": registry, "plainHttp": true});
+        if let Some((name, password)) = login {
+            host["username"] = name.into();
+            host["passwordFile"] = json!(password);
+        }
+        json!({"validators": validators, "policy": {"rules": rules}, "resolve": {"registries": [host]}})
     }
 
     /// Changes keys, and tells the load what is right from now on.
@@ -91,11 +114,48 @@ impl Trusted {
         self.write(SECOND, key.public_pem())
     }
 
-    /// Puts a file in its place as a whole, so that nobody reads half a key.
-    fn write(&self, name: &str, pem: &str) -> Result<()> {
+    /// Puts a file in its place as a whole, so that nobody reads half of it.
+    fn write(&self, name: &str, text: &str) -> Result<()> {
         let (fresh, path) = (self.folder.join(FRESH), self.folder.join(name));
-        std::fs::write(&fresh, pem)
+        std::fs::write(&fresh, text)
             .and_then(|()| std::fs::rename(&fresh, &path))
             .with_context(|| format!("failed to write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the service is told names every folder that images of a kind of their own lie in, and the files are there.
+    #[test]
+    fn what_the_service_is_told_fits_the_images() {
+        let folder = tempfile::tempdir().unwrap();
+        let trusted = Trusted::generate(folder.path().join("keys")).unwrap();
+        let (validators, rules) = trusted.sections("h:1");
+        let named = |value: &Value| value.as_str().is_some_and(|path| Path::new(path).is_file());
+        assert!(named(&validators[0]["trustRoots"][0]["keyFile"]) && named(&validators[0]["trustRoots"][1]["keyFile"]));
+        assert!(named(&validators[1]["trustedRootFile"]), "{validators}");
+        let population = mock_registry::Population { count: 48, seed: 5, signed: true };
+        let folders: std::collections::BTreeSet<String> = population
+            .images("h:1")
+            .unwrap()
+            .iter()
+            .filter(|image| image.signing.is_some())
+            .filter_map(|image| Some(image.reference.strip_prefix("h:1/")?.split_once('/')?.0.to_owned()))
+            .collect();
+        assert_eq!(folders.iter().collect::<Vec<_>>(), ["keyless", "seeded", "two"]);
+        let patterns: Vec<_> = rules.as_array().unwrap().iter().map(|rule| rule["pattern"].clone()).collect();
+        assert_eq!(patterns, ["*", "h:1/two/*", "h:1/keyless/*"]);
+    }
+
+    /// Keys that change turn the verdicts on images of those keys alone.
+    #[test]
+    fn only_images_of_the_changed_keys_turn() {
+        let images = mock_registry::Population { count: 48, seed: 5, signed: true }.images("h:1").unwrap();
+        for signing in images.iter().filter_map(|image| image.signing) {
+            let turns = matches!(signing, Signing::Second(_) | Signing::Both | Signing::Successor(_));
+            assert_eq!(verdict(signing, false) != verdict(signing, true), turns, "{signing:?}");
+        }
     }
 }

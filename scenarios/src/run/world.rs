@@ -95,7 +95,7 @@ impl World {
         config.auth = scenario.registry.auth.of(&login.name, &login.password, false);
         config.rate_limit = scenario.registry.rate_limit.map(RateLimit::limit);
         let registry = mock_registry::Server::start(config).await.context("failed to start the mock registry")?;
-        let trusted = scenario.registry.signed.then(|| Trusted::generate(directory.path())).transpose()?;
+        let trusted = scenario.registry.signed.then(|| Trusted::generate(directory.path().join("keys"))).transpose()?;
         let population = payloads::population(scenario);
         let images = match &trusted {
             Some(trusted) => registry.seed_signed(&population, trusted.keys()),

@@ -23,6 +23,7 @@ mod load;
 mod matrix;
 mod mistakes;
 mod mock_network;
+mod mock_signed;
 mod others;
 mod own_metrics;
 mod planted;

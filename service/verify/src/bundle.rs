@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::certificate::Certificate;
 use crate::entry::KindVersion;
 use crate::envelope::RawEnvelope;
+use crate::json;
 use crate::log::Entry;
 use crate::merkle::{PATH_MAX, Proof};
 use crate::time::UnixTime;
@@ -166,7 +167,7 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error
 
 /// Reads `json`.
 pub(crate) fn open(json: &[u8]) -> Result<Opened, String> {
-    let raw: Raw = serde_json::from_slice(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
+    let raw: Raw = json::read(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
     let form = FORMS.iter().find(|(name, _)| *name == raw.media_type);
     let (_, needs_proof) = form.ok_or("it is a bundle of a form that is not read here")?;
     let envelope = raw.dsse_envelope.ok_or("it is a bundle without an envelope: images are signed by statements")?;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::digest::Subject;
+use crate::json;
 use crate::requirement::{ReferenceCheck, Requirement};
 use crate::verdict::Class;
 
@@ -78,7 +79,7 @@ struct StatementSubject {
 impl Claim {
     pub(crate) fn payload(bytes: &[u8]) -> Result<Self, String> {
         let payload: Payload =
-            serde_json::from_slice(bytes).map_err(|error| format!("the payload is not one of a signature: {error}"))?;
+            json::read(bytes).map_err(|error| format!("the payload is not one of a signature: {error}"))?;
         if payload.critical.r#type != PAYLOAD_TYPE {
             return Err(format!("the payload is a `{}`, not a `{PAYLOAD_TYPE}`", shown(&payload.critical.r#type)));
         }
@@ -86,8 +87,8 @@ impl Claim {
     }
 
     pub(crate) fn statement(bytes: &[u8]) -> Result<Self, String> {
-        let statement: Statement = serde_json::from_slice(bytes)
-            .map_err(|error| format!("the envelope holds no in-toto statement: {error}"))?;
+        let statement: Statement =
+            json::read(bytes).map_err(|error| format!("the envelope holds no in-toto statement: {error}"))?;
         if !STATEMENT_TYPES.contains(&statement.kind.as_str()) {
             return Err(format!("the statement is a `{}`, not one of in-toto", shown(&statement.kind)));
         }

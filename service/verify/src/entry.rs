@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::certificate::Certificate;
 use crate::claim::{STATEMENT_PAYLOAD, shown};
+use crate::json;
 use crate::key::PublicKey;
 
 /// What must have been logged.
@@ -183,8 +184,7 @@ struct RawBytes {
 /// Whether the entry with this canonical `body` is about the signature that came with it: hash, signature and key or certificate.
 /// `stated` is what a bundle says the entry is.
 pub(crate) fn check(body: &[u8], stated: Option<&KindVersion>, logged: Logged<'_>) -> Result<(), String> {
-    let parsed: Body<'_> =
-        serde_json::from_slice(body).map_err(|error| format!("the log entry's body cannot be read: {error}"))?;
+    let parsed: Body<'_> = json::read(body).map_err(|error| format!("the log entry's body cannot be read: {error}"))?;
     if stated.is_some_and(|stated| stated.kind != parsed.kind || stated.version != parsed.api_version) {
         return Err("the log entry is of another kind than the bundle says".to_owned());
     }

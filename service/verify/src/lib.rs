@@ -14,6 +14,7 @@ mod digest;
 mod entry;
 mod envelope;
 mod evidence;
+mod json;
 mod key;
 mod log;
 mod merkle;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::digest::{Digest, DigestError};
 use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
+use crate::json;
 use crate::verdict::{Class, Rejected};
 
 /// Layers of one `.sig` or `.att` manifest that are looked at, the newest first: tools append. Real ones have a handful.
@@ -343,7 +344,7 @@ fn parsed(bytes: &[u8], what: &'static str) -> Result<RawManifest, OciError> {
     if bytes.len() > MANIFEST_BYTES_MAX {
         return Err(OciError::TooLarge { what, size: bytes.len() as u64, max: MANIFEST_BYTES_MAX as u64 });
     }
-    let raw: RawManifest = serde_json::from_slice(bytes).map_err(|error| shape(what, &error.to_string()))?;
+    let raw: RawManifest = json::read(bytes).map_err(|error| shape(what, &error.to_string()))?;
     if raw.schema_version == 2 { Ok(raw) } else { Err(shape(what, "its schemaVersion is not 2")) }
 }
 

@@ -11,6 +11,7 @@ use crate::claim::{Claim, SIGN_TYPE, shown};
 use crate::digest::Subject;
 use crate::envelope::RawEnvelope;
 use crate::evidence::{Attestation, Bundle, Companions, Signature};
+use crate::json;
 use crate::log::Entry;
 use crate::oci::{ENVELOPE_BYTES_MAX, ENVELOPE_TYPE, PAYLOAD_BYTES_MAX, PAYLOAD_TYPE, is_bundle};
 use crate::verdict::{Class, EvidenceKind};
@@ -72,8 +73,8 @@ impl Piece {
     pub(crate) fn attestation(raw: &Attestation) -> Result<Self, Refusal> {
         expect_type("layer", &raw.media_type, raw.media_type == ENVELOPE_TYPE)?;
         expect_size(&raw.envelope, ENVELOPE_BYTES_MAX)?;
-        let envelope: RawEnvelope = serde_json::from_slice(&raw.envelope)
-            .map_err(|error| invalid(format!("it is no envelope of a statement: {error}")))?;
+        let envelope: RawEnvelope =
+            json::read(&raw.envelope).map_err(|error| invalid(format!("it is no envelope of a statement: {error}")))?;
         let companions = Opened::of(&raw.companions).map_err(invalid)?;
         Self::enveloped(&envelope, EvidenceKind::Attestation, companions, Some(raw.envelope.clone()))
     }

@@ -1,32 +1,32 @@
 //! Signatures of seeded images, as cosign 2 leaves them at tags and cosign 3 as referrers; and which image has which.
 //!
-//! Owns the forms and who signed. Which image is signed how follows from its place alone, so that a plan can be made without
-//! keys; the signatures themselves are as fresh as the keys are.
+//! Owns who signed, and what is wrong with it. Which image is signed how follows from its place alone, so that a plan can be made
+//! without keys; the signatures themselves are as fresh as the keys are.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
+mod attach;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use mock_pki::Signer;
-use serde_json::{Value, json};
+use mock_sigstore::{CertificateRecipe, Identity, Sigstore};
 
-use super::{Error, put_manifest};
+use super::Error;
 use crate::digest::Digest;
-use crate::manifest::OCI_MANIFEST;
 use crate::store::Store;
+use attach::{By, Holder, at_tag, in_bundle};
 
 /// Of so many images that exist the last is one that must not run, as long as there are good ones enough for workloads of three.
 const BAD_EVERY: usize = 3;
 /// The folder of images that two must have signed.
-pub(super) const TWO: &str = "two";
-
-const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-/// What legacy payloads are stored as (cosign, `SIGNATURE_SPEC.md`).
-const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
-const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
-const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
-const PREDICATE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
+const TWO: &str = "two";
+/// The folder of images that somebody must have signed whom an authority vouches for.
+const KEYLESS: &str = "keyless";
+/// The folder of all others.
+const SEEDED: &str = "seeded";
+/// Whose signatures without a key count.
+pub const HOLDER: Identity<'static> = Identity { issuer: "https://issuer.example.com", subject: "release@example.com" };
+/// Somebody else whom the same issuer knows.
+const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "mallory@example.com" };
 
 /// How an image is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +49,18 @@ pub enum Signing {
     Moved,
     /// Twice by `release`, in the folder `two`.
     SameTwice,
+    /// An index that is not signed; its first image is, by `release`.
+    Member,
+    /// Without a key, by [`HOLDER`], in the folder `keyless`, as all that follow.
+    Keyless(Form),
+    /// By somebody else whom the same authority vouches for.
+    OtherHolder(Form),
+    /// By [`HOLDER`], when the certificate was over.
+    Expired(Form),
+    /// By [`HOLDER`], as an authority says that nobody trusts.
+    StrangeAuthority(Form),
+    /// By [`HOLDER`], and no log has it.
+    NotLogged(Form),
 }
 
 /// Where a signature lies.
@@ -61,25 +73,32 @@ pub enum Form {
 }
 
 /// Good images, in turn.
-const GOOD: [Signing; 6] = [
+const GOOD: [Signing; 8] = [
     Signing::Release(Form::Tag),
     Signing::Release(Form::Bundle),
+    Signing::Keyless(Form::Tag),
     Signing::Second(Form::Tag),
     Signing::Release(Form::Bundle),
     Signing::Both,
+    Signing::Keyless(Form::Bundle),
     Signing::Second(Form::Bundle),
 ];
 /// Images that must not run, in turn.
-const BAD: [Signing; 9] = [
+const BAD: [Signing; 14] = [
     Signing::Unsigned,
     Signing::Stranger(Form::Tag),
     Signing::OtherDigest(Form::Tag),
     Signing::SameTwice,
+    Signing::OtherHolder(Form::Bundle),
     Signing::Stranger(Form::Bundle),
     Signing::OtherDigest(Form::Bundle),
     Signing::Moved,
+    Signing::Expired(Form::Tag),
+    Signing::Member,
     Signing::Successor(Form::Tag),
+    Signing::StrangeAuthority(Form::Bundle),
     Signing::Successor(Form::Bundle),
+    Signing::NotLogged(Form::Tag),
 ];
 
 /// The keys of a population. Made afresh for each run, as certificates are.
@@ -92,17 +111,31 @@ pub struct Keys {
     /// What `second` is replaced by.
     pub successor: Signer,
     stranger: Signer,
+    /// Vouches for who signs without a key. Boxed, because it is large and a run's futures hold the keys.
+    sigstore: Box<Sigstore>,
 }
 
 impl Keys {
-    /// Four fresh keys.
-    pub fn generate() -> Result<Self, mock_pki::Error> {
+    /// Four fresh keys and a fresh sigstore.
+    pub fn generate() -> Result<Self, Error> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
         Ok(Self {
             release: Signer::generate("release")?,
             second: Signer::generate("second")?,
             successor: Signer::generate("successor")?,
             stranger: Signer::generate("stranger")?,
+            sigstore: Box::new(Sigstore::new(now)?),
         })
+    }
+
+    /// The file `trusted_root.json` of the sigstore that vouches for [`HOLDER`].
+    pub fn trusted_root(&self) -> Result<String, Error> {
+        Ok(format!("{:#}\n", self.sigstore.trusted_root()?))
+    }
+
+    /// `identity` as this sigstore certifies it.
+    fn certificate(&self, identity: Identity<'_>) -> Result<CertificateRecipe, Error> {
+        Ok(CertificateRecipe::new(identity, self.sigstore.now())?)
     }
 }
 
@@ -116,9 +149,17 @@ impl Signing {
         }
     }
 
-    /// Whether two must have signed it.
-    pub fn is_of_two(self) -> bool {
-        matches!(self, Self::Both | Self::SameTwice)
+    /// The folder of images that are signed so: what is demanded of an image goes by that.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            Self::Both | Self::SameTwice => TWO,
+            Self::Keyless(_)
+            | Self::OtherHolder(_)
+            | Self::Expired(_)
+            | Self::StrangeAuthority(_)
+            | Self::NotLogged(_) => KEYLESS,
+            _ => SEEDED,
+        }
     }
 }
 
@@ -128,91 +169,44 @@ pub(super) struct Target<'a> {
     /// `host:port/name`
     pub(super) reference: &'a str,
     pub(super) digest: &'a Digest,
-    /// Another image of the repository.
+    /// Another image of the repository: what its tag pointed to before, or a member of the index.
     pub(super) other: &'a Digest,
 }
 
 /// Stores what belongs to an image that is signed so.
 pub(super) fn sign(store: &mut Store, target: &Target<'_>, signing: Signing, keys: &Keys) -> Result<(), Error> {
-    let mut in_form = |form, about: &Digest, key: &Signer| match form {
-        Form::Tag => at_tag(store, target, about, &[key]),
-        Form::Bundle => in_bundle(store, target, about, key),
+    let mut in_form = |form, about: &Digest, by: By<'_>| match form {
+        Form::Tag => at_tag(store, target, about, &[by]),
+        Form::Bundle => in_bundle(store, target, about, &by),
     };
+    let holder = |certificate| By::Holder(Holder { sigstore: &keys.sigstore, certificate, is_logged: true });
+    let certificate = |identity| keys.certificate(identity);
+    let (release, second) = (&keys.release, &keys.second);
     match signing {
-        Signing::Release(form) => in_form(form, target.digest, &keys.release),
-        Signing::Second(form) => in_form(form, target.digest, &keys.second),
-        Signing::Successor(form) => in_form(form, target.digest, &keys.successor),
-        Signing::Stranger(form) => in_form(form, target.digest, &keys.stranger),
-        Signing::OtherDigest(form) => in_form(form, target.other, &keys.release),
-        Signing::Both => at_tag(store, target, target.digest, &[&keys.release, &keys.second]),
-        Signing::SameTwice => at_tag(store, target, target.digest, &[&keys.release, &keys.release]),
-        Signing::Moved => {
-            let before = Target { digest: target.other, ..*target };
-            at_tag(store, &before, before.digest, &[&keys.release])
+        Signing::Release(form) => in_form(form, target.digest, By::Key(release)),
+        Signing::Second(form) => in_form(form, target.digest, By::Key(second)),
+        Signing::Successor(form) => in_form(form, target.digest, By::Key(&keys.successor)),
+        Signing::Stranger(form) => in_form(form, target.digest, By::Key(&keys.stranger)),
+        Signing::OtherDigest(form) => in_form(form, target.other, By::Key(release)),
+        Signing::Both => at_tag(store, target, target.digest, &[By::Key(release), By::Key(second)]),
+        Signing::SameTwice => at_tag(store, target, target.digest, &[By::Key(release), By::Key(release)]),
+        Signing::Moved | Signing::Member => {
+            let other = Target { digest: target.other, ..*target };
+            at_tag(store, &other, other.digest, &[By::Key(release)])
+        }
+        Signing::Keyless(form) => in_form(form, target.digest, holder(certificate(HOLDER)?)),
+        Signing::OtherHolder(form) => in_form(form, target.digest, holder(certificate(MALLORY)?)),
+        Signing::Expired(form) => {
+            let not_after = keys.sigstore.now() - 1;
+            in_form(form, target.digest, holder(CertificateRecipe { not_after, ..certificate(HOLDER)? }))
+        }
+        Signing::StrangeAuthority(form) => {
+            in_form(form, target.digest, holder(CertificateRecipe { by_stranger: true, ..certificate(HOLDER)? }))
+        }
+        Signing::NotLogged(form) => {
+            let holder = Holder { sigstore: &keys.sigstore, certificate: certificate(HOLDER)?, is_logged: false };
+            in_form(form, target.digest, By::Holder(holder))
         }
         Signing::Unsigned => Ok(()),
     }
-}
-
-/// Signatures of `about` at the tag of the image's signatures, one layer for each key.
-fn at_tag(store: &mut Store, target: &Target<'_>, about: &Digest, keys: &[&Signer]) -> Result<(), Error> {
-    let mut layers = Vec::with_capacity(keys.len());
-    for (n, key) in keys.iter().enumerate() {
-        // Each signature has its own payload, as those of two runs of `cosign sign -a` have.
-        let payload = json!({
-            "critical": {
-                "identity": {"docker-reference": target.reference},
-                "image": {"docker-manifest-digest": about.as_str()},
-                "type": "cosign container image signature",
-            },
-            "optional": {"signature": n.to_string()},
-        });
-        let payload = payload.to_string();
-        let signature = BASE64.encode(key.sign(payload.as_bytes())?);
-        let mut layer = put_blob(store, target.name, PAYLOAD_TYPE, payload.into())?;
-        layer["annotations"] = json!({SIGNATURE_ANNOTATION: signature});
-        layers.push(layer);
-    }
-    let config = put_blob(store, target.name, CONFIG_TYPE, Bytes::from_static(b"{}"))?;
-    let manifest = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers});
-    let tag = format!("{}.sig", target.digest.as_str().replace(':', "-"));
-    put_manifest(store, target.name, Some(&tag), OCI_MANIFEST, &manifest).map(drop)
-}
-
-/// A bundle that signs `about`, attached to the image.
-fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, key: &Signer) -> Result<(), Error> {
-    let hex = about.as_str().trim_start_matches("sha256:");
-    let statement = json!({
-        "_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": hex}}],
-        "predicateType": PREDICATE_TYPE, "predicate": {},
-    });
-    let statement = statement.to_string();
-    // What is signed of an envelope (DSSE v1, "PAE").
-    let signed = format!("DSSEv1 {} {STATEMENT_TYPE} {} {statement}", STATEMENT_TYPE.len(), statement.len());
-    let bundle = json!({
-        "mediaType": BUNDLE_TYPE,
-        "verificationMaterial": {"publicKey": {"hint": ""}, "tlogEntries": []},
-        "dsseEnvelope": {
-            "payload": BASE64.encode(&statement), "payloadType": STATEMENT_TYPE,
-            "signatures": [{"sig": BASE64.encode(key.sign(signed.as_bytes())?)}],
-        },
-    });
-    let layer = put_blob(store, target.name, BUNDLE_TYPE, bundle.to_string().into())?;
-    let config = put_blob(store, target.name, EMPTY_TYPE, Bytes::from_static(b"{}"))?;
-    let reference = crate::route::Reference::Digest(target.digest.clone());
-    let image = store.manifest(target.name, &reference);
-    let (media_type, size) = image.map_or((OCI_MANIFEST, 0), |image| (&image.media_type, image.bytes.len()));
-    let subject = json!({"mediaType": media_type, "digest": target.digest.as_str(), "size": size});
-    let manifest = json!({
-        "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": BUNDLE_TYPE, "config": config, "layers": [layer],
-        "subject": subject, "annotations": {"dev.sigstore.bundle.predicateType": PREDICATE_TYPE},
-    });
-    put_manifest(store, target.name, None, OCI_MANIFEST, &manifest).map(drop)
-}
-
-/// Stores a blob; its descriptor.
-fn put_blob(store: &mut Store, name: &str, media_type: &str, bytes: Bytes) -> Result<Value, Error> {
-    let (digest, size) = (Digest::sha256(&bytes), bytes.len());
-    store.put_blob(name, &digest, bytes)?;
-    Ok(json!({"mediaType": media_type, "digest": digest.as_str(), "size": size}))
 }

@@ -1,22 +1,17 @@
-//! A sigstore in memory that signs whatever a recipe says, each link by itself: a good piece of evidence differs from a forged one
-//! in the one thing that the recipe changes, and everything else about the forgery is signed as it should be.
-
-mod ca;
-mod log;
-mod stamp;
+//! Pieces of evidence by recipe, from a sigstore in memory: a good piece differs from a forged one in the one thing that the recipe
+//! changes, and everything else about the forgery is signed as it should be.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, SigningKey as _};
+use mock_sigstore::{Entry, Identity, KeyPair, Made, Sigstore, envelope_message, new_key, pem};
+use rcgen::{PublicKeyData as _, SigningKey as _};
 use serde_json::{Value, json};
 use service_verify::{
     Attestation, AuthoritySpec, AuthorityText, Bundle, Companions, Digest, Evidence, Listed, Pattern, RootKind,
     RootSpec, Signature, Subject, Trust, TrustSpec, UnixTime,
 };
 
-pub use ca::{Ca, CertificateRecipe, ScTs};
-pub use log::{Log, LogRecipe, Promise, Proof};
-pub use stamp::{StampRecipe, Stamper};
+pub use mock_sigstore::{CertificateRecipe, LogRecipe, Promise, Proof, ScTs, StampRecipe};
 
 pub const NOW: i64 = 1_790_000_000;
 pub const SUBJECT: &str = "release@example.com";
@@ -72,23 +67,19 @@ pub struct Recipe {
     pub bytes_edit: fn(&mut Vec<u8>),
 }
 
-/// A sigstore and two signers; `stranger` below are those that nobody trusts.
+/// A sigstore, two signers that are trusted and one that nobody trusts.
 pub struct Forge {
-    pub keys: Vec<KeyPair>,
-    pub ca: Ca,
-    pub strange_ca: Ca,
-    pub log: Log,
-    pub strange_log: Log,
-    pub stamper: Stamper,
-    pub strange_stamper: Stamper,
-}
-
-pub fn new_key() -> KeyPair {
-    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap()
+    keys: Vec<KeyPair>,
+    sigstore: Sigstore,
 }
 
 pub fn b64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
+}
+
+/// A good timestamp.
+pub fn stamp() -> StampRecipe {
+    StampRecipe::new(NOW)
 }
 
 /// The image that everything is about.
@@ -130,8 +121,8 @@ impl Recipe {
             signer: 0,
             signed_instead: None,
             signature_edit: |_| {},
-            certificate: CertificateRecipe::default(),
-            log: Some(LogRecipe::new(is_legacy)),
+            certificate: CertificateRecipe::new(Identity { issuer: ISSUER, subject: SUBJECT }, NOW).unwrap(),
+            log: Some(LogRecipe::new(NOW, is_legacy)),
             stamp: None,
             media_type: media_type.to_owned(),
             artifact_type: BUNDLE_TYPE.to_owned(),
@@ -167,15 +158,7 @@ impl Recipe {
 
 impl Forge {
     pub fn new() -> Self {
-        Self {
-            keys: (0..3).map(|_| new_key()).collect(),
-            ca: Ca::new("ours"),
-            strange_ca: Ca::new("ours"),
-            log: Log::new(),
-            strange_log: Log::new(),
-            stamper: Stamper::new(),
-            strange_stamper: Stamper::new(),
-        }
+        Self { keys: (0..3).map(|_| new_key().unwrap()).collect(), sigstore: Sigstore::new(NOW).unwrap() }
     }
 
     /// Trust in the keys 0 and 1 as `key` and `second`, and in the certificate's holder as `keyless`.
@@ -192,10 +175,10 @@ impl Forge {
         let keyless =
             RootKind::Keyless { issuer: Pattern::exact(ISSUER).unwrap(), subject: Pattern::exact(SUBJECT).unwrap() };
         let listed = Listed {
-            certificate_authorities: vec![self.ca.pem()],
-            log_keys: vec![self.log.key.public_key_pem()],
-            ct_log_keys: vec![self.ca.ct_key.public_key_pem()],
-            timestamp_authorities: vec![self.stamper.root_pem()],
+            certificate_authorities: vec![self.sigstore.authority_pem()],
+            log_keys: vec![self.sigstore.log_pem()],
+            ct_log_keys: vec![self.sigstore.certificate_log_pem()],
+            timestamp_authorities: vec![self.sigstore.stamper_pem()],
         };
         TrustSpec {
             roots: vec![
@@ -210,17 +193,16 @@ impl Forge {
     /// The piece that `recipe` describes.
     pub fn make(&self, recipe: &Recipe) -> Evidence {
         let claim = recipe.claim();
-        let kind = &recipe.payload_type;
         let message = match recipe.form {
             Form::Signature => claim.clone(),
-            _ => [format!("DSSEv1 {} {kind} {} ", kind.len(), claim.len()).as_bytes(), &claim].concat(),
+            _ => envelope_message(&recipe.payload_type, &claim),
         };
         let key = &self.keys[recipe.signer];
         let mut signature = key.sign(recipe.signed_instead.as_ref().unwrap_or(&message)).unwrap();
         (recipe.signature_edit)(&mut signature);
-        let chain = recipe.is_keyless.then(|| self.certify(key, &recipe.certificate));
+        let chain = recipe.is_keyless.then(|| self.sigstore.certify(key, &recipe.certificate).unwrap());
         let verifier = match &chain {
-            Some(chain) => ca::pem("CERTIFICATE", &chain[0]),
+            Some(chain) => pem("CERTIFICATE", &chain[0]),
             None => key.public_key_pem(),
         };
         let envelope = json!({
@@ -230,22 +212,22 @@ impl Forge {
         });
         let envelope_bytes = envelope.to_string().into_bytes();
         let logged = recipe.log.as_ref().map(|log| {
-            let made = log::Made {
+            let made = Made {
                 is_envelope: recipe.form != Form::Signature,
                 message: &message,
                 claim: &claim,
                 signature: &signature,
                 verifier: &verifier,
             };
-            self.log_entry(log, &made)
+            self.sigstore.log_entry(log, &made).unwrap()
         });
         let stamped = if recipe.form == Form::Attestation { &envelope_bytes } else { &signature };
-        let stamp = recipe.stamp.as_ref().map(|stamp| self.stamp(stamp, stamped));
+        let stamp = recipe.stamp.as_ref().map(|stamp| self.sigstore.stamp(stamp, stamped).unwrap());
         let companions = || {
             let mut companions = Companions {
-                certificate: chain.as_ref().map(|chain| ca::pem("CERTIFICATE", &chain[0])),
-                chain: chain.as_ref().map(|chain| chain[1..].iter().map(|der| ca::pem("CERTIFICATE", der)).collect()),
-                log_entry: logged.as_ref().map(log::Entry::annotation),
+                certificate: chain.as_ref().map(|chain| pem("CERTIFICATE", &chain[0])),
+                chain: chain.as_ref().map(|chain| chain[1..].iter().map(|der| pem("CERTIFICATE", der)).collect()),
+                log_entry: logged.as_ref().map(Entry::annotation),
                 timestamp: stamp.as_ref().map(|stamp| json!({"SignedRFC3161Timestamp": b64(stamp)}).to_string()),
             };
             (recipe.companions_edit)(&mut companions);
@@ -269,7 +251,7 @@ impl Forge {
                     Some(chain) => json!({"certificate": {"rawBytes": b64(&chain[0])}}),
                     None => json!({"publicKey": {"hint": b64(Digest::of(&key.subject_public_key_info()).as_bytes())}}),
                 };
-                material["tlogEntries"] = logged.iter().map(log::Entry::json).collect();
+                material["tlogEntries"] = logged.iter().map(Entry::json).collect();
                 if let Some(stamp) = &stamp {
                     material["timestampVerificationData"] =
                         json!({"rfc3161Timestamps": [{"signedTimestamp": b64(stamp)}]});

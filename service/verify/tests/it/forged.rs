@@ -8,7 +8,7 @@ use service_verify::{
     AttestationRule, Class, Evidence, FieldRule, Outcome, Pattern, Requirement, Roots, Timestamps, Verdict, verify,
 };
 
-use crate::forge::{BUILD_TYPE, Forge, Form, Recipe, now, subject};
+use crate::forge::{BUILD_TYPE, Forge, Form, Recipe, now, stamp, subject};
 
 /// What is asked of a piece of `form`.
 pub fn requirement(form: Form, root: &str) -> Requirement {
@@ -59,7 +59,7 @@ fn good_pieces_of_every_form_are_accepted() {
             for (is_logged, is_stamped) in [(true, false), (true, true), (false, true)] {
                 let mut recipe = Recipe::new(form, is_keyless);
                 recipe.log = recipe.log.filter(|_| is_logged);
-                recipe.stamp = is_stamped.then(Default::default);
+                recipe.stamp = is_stamped.then(stamp);
                 let mut requirement = requirement(form, root_of(&recipe));
                 requirement.transparency_log = is_logged;
                 requirement.timestamps = if is_stamped { Timestamps::Required } else { Timestamps::IfPresent };

@@ -6,7 +6,7 @@ use service_verify::{
 };
 
 use super::{assert_refused, judged, requirement, root_of};
-use crate::forge::{Forge, Form, NOW, Recipe, StampRecipe};
+use crate::forge::{Forge, Form, NOW, Recipe, stamp};
 
 /// A change of one piece by another, with its name and the class in which it is refused.
 type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
@@ -16,7 +16,7 @@ fn pair(forge: &Forge, is_keyless: bool) -> (Signature, Signature) {
     let make = |image: &[u8]| {
         let mut recipe = Recipe::new(Form::Signature, is_keyless);
         recipe.signed_image = Digest::of(image);
-        recipe.stamp = Some(StampRecipe::default());
+        recipe.stamp = Some(stamp());
         let Evidence::Signature(signature) = forge.make(&recipe) else { panic!("no signature") };
         signature
     };

@@ -193,6 +193,10 @@ const FORGERIES: &[Forgery] = &[
         r.companions_edit = |c| c.chain = c.chain.take().map(|chain| chain.repeat(50));
         r.bundle_edit = |b| b["verificationMaterial"]["certificate"]["rawBytes"] = b64(vec![0x30; 20_000]).into();
     }, Invalid, "certificate"),
+    ("what nobody reads is no text", For::Envelopes, |r| r.bytes_edit = |bytes| {
+        bytes.pop();
+        bytes.extend(b",\"unread\":\"\xff\"}");
+    }, Invalid, "not UTF-8"),
     ("a thousand brackets", For::All, |r| r.bytes_edit = |bytes| *bytes = vec![b'['; 1000], Invalid, ""),
     ("nothing", For::All, |r| r.bytes_edit = Vec::clear, Invalid, ""),
 ];
@@ -232,7 +236,7 @@ fn each_forgery_is_refused_in_its_class_for_its_cause() {
         for (form, is_keyless, is_stamped, is_logged) in pieces(*kind) {
             let mut recipe = Recipe::new(form, is_keyless);
             recipe.log = recipe.log.filter(|_| is_logged);
-            recipe.stamp = is_stamped.then(StampRecipe::default);
+            recipe.stamp = is_stamped.then(|| StampRecipe::new(NOW));
             let mut requirement = requirement(form, root_of(&recipe));
             requirement.transparency_log = is_logged;
             requirement.timestamps = if is_stamped { Timestamps::Required } else { Timestamps::IfPresent };

@@ -1,34 +1,40 @@
 //! A transparency log in memory.
 
-use aws_lc_rs::digest::{Context, SHA256, digest};
-use rcgen::{KeyPair, PublicKeyData as _, SigningKey as _};
+use aws_lc_rs::digest::{Context, SHA256};
+use rcgen::{KeyPair, SigningKey as _};
 use serde_json::{Value, json};
-use service_verify::Digest;
 
-use super::{Forge, NOW, b64, new_key};
+use super::{Error, Sigstore, b64, id_of, new_key, sha256};
 
 /// What the log promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
+    /// That it has the entry.
     Good,
+    /// Nothing.
     Missing,
     /// Signed by a log that nobody trusts.
     Impostor,
-    /// Signed for another time, index or body than the entry states.
+    /// Signed for another time than the entry states.
     OtherTime,
+    /// Signed for another index than the entry states.
     OtherIndex,
+    /// Signed for another body.
     OtherBody,
 }
 
 /// What the log proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
+    /// That the entry is in the log.
     Good,
+    /// Nothing.
     Missing,
     /// A path of another entry.
     OtherPath,
     /// A path that is too short.
     ShortPath,
+    /// A path of this entry, at the place of another one.
     OtherIndex,
     /// A path and a root that fit together, and a checkpoint of the log for another root.
     OtherRoot,
@@ -39,16 +45,21 @@ pub enum Proof {
 }
 
 /// What can be said of a log entry.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct LogRecipe {
+    /// What the log promises.
     pub promise: Promise,
+    /// What it proves.
     pub proof: Proof,
     /// In a log that nobody trusts, everything about it right.
     pub by_stranger: bool,
+    /// When, in seconds since 1970.
     pub time: i64,
     /// What the entry is about instead of what was signed.
     pub hash_of: Option<Vec<u8>>,
+    /// The signature that it has instead.
     pub signature: Option<Vec<u8>>,
+    /// The key or certificate that it has instead, as PEM.
     pub verifier: Option<String>,
     /// What is done to the body before the log signs it.
     pub body_edit: fn(&mut Value),
@@ -57,15 +68,22 @@ pub struct LogRecipe {
 }
 
 /// What was signed.
+#[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
+    /// Whether an envelope was signed.
     pub is_envelope: bool,
+    /// The bytes that the signature is over.
     pub message: &'a [u8],
+    /// What the signer said: payload or statement.
     pub claim: &'a [u8],
+    /// The signature.
     pub signature: &'a [u8],
+    /// Key or certificate of the signer, as PEM.
     pub verifier: &'a str,
 }
 
 /// An entry, for both forms.
+#[derive(Debug, Clone)]
 pub struct Entry {
     log_id: Vec<u8>,
     time: i64,
@@ -76,19 +94,20 @@ pub struct Entry {
 }
 
 /// A log whose tree has the entry and one other leaf on each side.
-pub struct Log {
-    pub key: KeyPair,
+pub(crate) struct Log {
+    pub(crate) key: KeyPair,
 }
 
 const INDEX: u64 = 1;
 
 impl LogRecipe {
-    pub fn new(is_legacy: bool) -> Self {
+    /// A good one at `now`: a legacy entry has a promise, one in a bundle a proof as well.
+    pub fn new(now: i64, is_legacy: bool) -> Self {
         Self {
             promise: Promise::Good,
             proof: if is_legacy { Proof::Missing } else { Proof::Good },
             by_stranger: false,
-            time: NOW,
+            time: now,
             hash_of: None,
             signature: None,
             verifier: None,
@@ -99,16 +118,13 @@ impl LogRecipe {
 }
 
 impl Log {
-    pub fn new() -> Self {
-        Self { key: new_key() }
-    }
-
-    fn id(&self) -> Vec<u8> {
-        digest(&SHA256, &self.key.subject_public_key_info()).as_ref().to_vec()
+    pub(crate) fn new() -> Result<Self, Error> {
+        Ok(Self { key: new_key()? })
     }
 }
 
 impl Entry {
+    /// As the annotation `dev.sigstore.cosign/bundle` has it.
     pub fn annotation(&self) -> String {
         let payload = json!({
             "body": b64(&self.body),
@@ -120,6 +136,7 @@ impl Entry {
             .to_string()
     }
 
+    /// As a bundle has it.
     pub fn json(&self) -> Value {
         let mut entry = json!({
             "logIndex": INDEX.to_string(),
@@ -138,15 +155,16 @@ impl Entry {
     }
 }
 
-impl Forge {
-    pub(super) fn log_entry(&self, recipe: &LogRecipe, made: &Made<'_>) -> Entry {
+impl Sigstore {
+    /// The log's entry about `made`.
+    pub fn log_entry(&self, recipe: &LogRecipe, made: &Made<'_>) -> Result<Entry, Error> {
         let log = if recipe.by_stranger { &self.strange_log } else { &self.log };
-        let hash = |bytes: &[u8]| Digest::of(recipe.hash_of.as_deref().unwrap_or(bytes)).hex();
+        let hash = |bytes: &[u8]| hex::encode(sha256(recipe.hash_of.as_deref().unwrap_or(bytes)));
         let signature = b64(recipe.signature.as_deref().unwrap_or(made.signature));
         let verifier = b64(recipe.verifier.as_deref().unwrap_or(made.verifier));
         let (kind, spec) = if made.is_envelope {
             let spec = json!({
-                "envelopeHash": {"algorithm": "sha256", "value": Digest::of(b"unknown").hex()},
+                "envelopeHash": {"algorithm": "sha256", "value": hex::encode(sha256(b"unknown"))},
                 "payloadHash": {"algorithm": "sha256", "value": hash(made.claim)},
                 "signatures": [{"signature": signature, "verifier": verifier}],
             });
@@ -161,39 +179,39 @@ impl Forge {
         let mut body = json!({"apiVersion": "0.0.1", "kind": kind, "spec": spec});
         (recipe.body_edit)(&mut body);
         let body = body.to_string().into_bytes();
-        Entry {
-            log_id: log.id(),
+        Ok(Entry {
+            log_id: id_of(&log.key),
             time: recipe.time,
             kind: recipe.stated_kind.unwrap_or(kind).to_owned(),
-            promise: self.promise(recipe, log, &body),
-            proof: self.proof(recipe.proof, log, &body),
+            promise: self.promise(recipe, log, &body)?,
+            proof: self.proof(recipe.proof, log, &body)?,
             body,
-        }
+        })
     }
 
-    fn promise(&self, recipe: &LogRecipe, log: &Log, body: &[u8]) -> Option<Vec<u8>> {
+    fn promise(&self, recipe: &LogRecipe, log: &Log, body: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (mut body, mut time, mut index) = (b64(body), recipe.time, INDEX);
         match recipe.promise {
-            Promise::Missing => return None,
+            Promise::Missing => return Ok(None),
             Promise::OtherTime => time -= 1,
             Promise::OtherIndex => index += 1,
             Promise::OtherBody => body = b64("other"),
             Promise::Good | Promise::Impostor => {}
         }
-        let id = hex::encode(log.id());
+        let id = hex::encode(id_of(&log.key));
         let text = format!(r#"{{"body":"{body}","integratedTime":{time},"logID":"{id}","logIndex":{index}}}"#);
         let key = if recipe.promise == Promise::Impostor { &self.strange_log.key } else { &log.key };
-        Some(key.sign(text.as_bytes()).unwrap())
+        Ok(Some(key.sign(text.as_bytes())?))
     }
 
-    fn proof(&self, kind: Proof, log: &Log, body: &[u8]) -> Option<Value> {
+    fn proof(&self, kind: Proof, log: &Log, body: &[u8]) -> Result<Option<Value>, Error> {
         let leaves = [hash(&[&[0], b"before"]), hash(&[&[0], body]), hash(&[&[0], b"after"])];
         let mut root = hash(&[&[1], &hash(&[&[1], &leaves[0], &leaves[1]]), &leaves[2]]);
         let mut path = vec![leaves[0], leaves[2]];
         let mut index = INDEX;
         let mut noted = root;
         match kind {
-            Proof::Missing => return None,
+            Proof::Missing => return Ok(None),
             Proof::OtherPath => path[0] = leaves[2],
             Proof::ShortPath => path.truncate(1),
             Proof::OtherIndex => index = 0,
@@ -206,16 +224,16 @@ impl Forge {
         }
         let text = format!("log.example.com - 1\n3\n{}\n", b64(noted));
         let key = if kind == Proof::Impostor { &self.strange_log.key } else { &log.key };
-        let signature = [&log.id()[..4], &key.sign(text.as_bytes()).unwrap()].concat();
+        let signature = [&id_of(&log.key)[..4], &key.sign(text.as_bytes())?].concat();
         let signature = format!("\u{2014} log.example.com {}\n", b64(signature));
         let signature = if kind == Proof::Unsigned { String::new() } else { signature };
-        Some(json!({
+        Ok(Some(json!({
             "logIndex": index.to_string(),
             "rootHash": b64(root),
             "treeSize": "3",
             "hashes": path.iter().map(b64).collect::<Vec<_>>(),
             "checkpoint": {"envelope": format!("{text}\n{signature}")},
-        }))
+        })))
     }
 }
 
@@ -224,5 +242,7 @@ fn hash(parts: &[&[u8]]) -> [u8; 32] {
     for part in parts {
         context.update(part);
     }
-    context.finish().as_ref().try_into().unwrap()
+    let mut hash = [0; 32];
+    hash.copy_from_slice(context.finish().as_ref());
+    hash
 }

@@ -11,8 +11,8 @@ use x509_cert::der::{Any, Decode as _, Encode as _};
 use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_tsp::{MessageImprint, TspVersion, TstInfo};
 
-use super::ca::{authority, leaf};
-use super::{Forge, NOW, new_key};
+use super::authority::{authority, leaf};
+use super::{Error, Sigstore, new_key};
 
 const SHA256_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
 const ECDSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
@@ -25,11 +25,16 @@ const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
 const TIME_STAMPING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 8];
 const CODE_SIGNING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 3];
 
+/// How long before and after now the authority's certificate lives, in seconds.
+const LIFE: i64 = 1000;
+
 /// What can be said of a timestamp.
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct StampRecipe {
+    /// When, in seconds since 1970.
     pub time: i64,
+    /// By an authority that nobody trusts.
     pub by_stranger: bool,
     /// Of other bytes than the signature.
     pub of_other: bool,
@@ -43,10 +48,11 @@ pub struct StampRecipe {
     pub uncritical: bool,
 }
 
-impl Default for StampRecipe {
-    fn default() -> Self {
+impl StampRecipe {
+    /// A good one at `now`.
+    pub fn new(now: i64) -> Self {
         Self {
-            time: NOW,
+            time: now,
             by_stranger: false,
             of_other: false,
             other_content: false,
@@ -57,36 +63,47 @@ impl Default for StampRecipe {
     }
 }
 
-pub struct Stamper {
+/// A root, and the key of the one who states times.
+pub(crate) struct Stamper {
+    now: i64,
     root: CertifiedIssuer<'static, KeyPair>,
     key: KeyPair,
 }
 
 impl Stamper {
-    pub fn new() -> Self {
-        Self { root: CertifiedIssuer::self_signed(authority("tsa"), new_key()).unwrap(), key: new_key() }
+    pub(crate) fn new(now: i64) -> Result<Self, Error> {
+        Ok(Self { now, root: CertifiedIssuer::self_signed(authority("tsa", now), new_key()?)?, key: new_key()? })
     }
 
-    pub fn root_pem(&self) -> String {
+    pub(crate) fn root_pem(&self) -> String {
         self.root.pem()
     }
 
-    fn certificate(&self, recipe: &StampRecipe) -> x509_cert::Certificate {
-        let mut params = leaf(Some("stamper"), NOW - 1000, NOW + 1000);
+    pub(crate) fn root(&self) -> &[u8] {
+        self.root.der()
+    }
+
+    /// The certificate of good timestamps in DER.
+    pub(crate) fn leaf(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.certificate(&StampRecipe::new(self.now))?.to_der()?)
+    }
+
+    fn certificate(&self, recipe: &StampRecipe) -> Result<x509_cert::Certificate, Error> {
+        let mut params = leaf(Some("stamper"), self.now - LIFE, self.now + LIFE);
         let usage = if recipe.other_purpose { CODE_SIGNING } else { TIME_STAMPING };
         let mut usage = CustomExtension::from_oid_content(EXTENDED_KEY_USAGE, usage.to_vec());
         usage.set_criticality(!recipe.uncritical);
         params.custom_extensions.push(usage);
-        let certificate = params.signed_by(&self.key, &self.root).unwrap();
-        x509_cert::Certificate::from_der(certificate.der()).unwrap()
+        let certificate = params.signed_by(&self.key, &self.root)?;
+        Ok(x509_cert::Certificate::from_der(certificate.der())?)
     }
 }
 
-impl Forge {
+impl Sigstore {
     /// A `TimeStampResp` of `message`.
-    pub(super) fn stamp(&self, recipe: &StampRecipe, message: &[u8]) -> Vec<u8> {
+    pub fn stamp(&self, recipe: &StampRecipe, message: &[u8]) -> Result<Vec<u8>, Error> {
         let stamper = if recipe.by_stranger { &self.strange_stamper } else { &self.stamper };
-        let certificate = stamper.certificate(recipe);
+        let certificate = stamper.certificate(recipe)?;
         let message = if recipe.of_other { b"other" } else { message };
         let sha256 = AlgorithmIdentifierOwned { oid: SHA256_ID, parameters: None };
         let time = std::time::Duration::from_secs(recipe.time.unsigned_abs());
@@ -95,26 +112,26 @@ impl Forge {
             policy: ObjectIdentifier::new_unwrap("1.2.3.4.1"),
             message_imprint: MessageImprint {
                 hash_algorithm: sha256.clone(),
-                hashed_message: OctetString::new(digest(&SHA256, message).as_ref()).unwrap(),
+                hashed_message: OctetString::new(digest(&SHA256, message).as_ref())?,
             },
-            serial_number: Int::new(&[1]).unwrap(),
-            gen_time: GeneralizedTime::from_unix_duration(time).unwrap(),
+            serial_number: Int::new(&[1])?,
+            gen_time: GeneralizedTime::from_unix_duration(time)?,
             accuracy: None,
             ordering: false,
             nonce: None,
             tsa: None,
             extensions: None,
         };
-        let info = info.to_der().unwrap();
+        let info = info.to_der()?;
         let hashed = if recipe.other_content { digest(&SHA256, b"other") } else { digest(&SHA256, &info) };
-        let one = |oid, value: Any| Attribute { oid, values: SetOfVec::try_from(vec![value]).unwrap() };
+        let one = |oid, value: Any| Ok::<_, Error>(Attribute { oid, values: SetOfVec::try_from(vec![value])? });
         let attributes = vec![
-            one(CONTENT_TYPE, Any::encode_from(&TST_INFO).unwrap()),
-            one(MESSAGE_DIGEST, Any::encode_from(&OctetString::new(hashed.as_ref()).unwrap()).unwrap()),
+            one(CONTENT_TYPE, Any::encode_from(&TST_INFO)?)?,
+            one(MESSAGE_DIGEST, Any::encode_from(&OctetString::new(hashed.as_ref())?)?)?,
         ];
-        let attributes = SetOfVec::try_from(attributes).unwrap();
+        let attributes = SetOfVec::try_from(attributes)?;
         let key = if recipe.impostor { &self.strange_stamper.key } else { &stamper.key };
-        let signature = key.sign(&attributes.to_der().unwrap()).unwrap();
+        let signature = key.sign(&attributes.to_der()?)?;
         let signer = SignerInfo {
             version: CmsVersion::V1,
             sid: SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
@@ -124,25 +141,25 @@ impl Forge {
             digest_alg: sha256.clone(),
             signed_attrs: Some(attributes),
             signature_algorithm: AlgorithmIdentifierOwned { oid: ECDSA_SHA256, parameters: None },
-            signature: OctetString::new(signature).unwrap(),
+            signature: OctetString::new(signature)?,
             unsigned_attrs: None,
         };
         let certificates = vec![CertificateChoices::Certificate(certificate)];
         let data = SignedData {
             version: CmsVersion::V3,
-            digest_algorithms: SetOfVec::try_from(vec![sha256]).unwrap(),
+            digest_algorithms: SetOfVec::try_from(vec![sha256])?,
             encap_content_info: EncapsulatedContentInfo {
                 econtent_type: TST_INFO,
-                econtent: Some(Any::encode_from(&OctetString::new(info).unwrap()).unwrap()),
+                econtent: Some(Any::encode_from(&OctetString::new(info)?)?),
             },
-            certificates: Some(CertificateSet::try_from(certificates).unwrap()),
+            certificates: Some(CertificateSet::try_from(certificates)?),
             crls: None,
-            signer_infos: vec![signer].try_into().unwrap(),
+            signer_infos: vec![signer].try_into()?,
         };
-        let token = ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data).unwrap() };
+        let token = ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data)? };
         // A response is a sequence of a status, here the sequence of the number 0, and the token.
-        let body = [&[0x30, 3, 2, 1, 0][..], &token.to_der().unwrap()].concat();
-        let length = u16::try_from(body.len()).unwrap().to_be_bytes();
-        [&[0x30, 0x82][..], &length, &body].concat()
+        let body = [&[0x30, 3, 2, 1, 0][..], &token.to_der()?].concat();
+        let length = u16::try_from(body.len())?.to_be_bytes();
+        Ok([&[0x30, 0x82][..], &length, &body].concat())
     }
 }

@@ -1,0 +1,65 @@
+//! `longhaul mock registry --signed`: what it prints of its images is what the service says of them by the configuration beside them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{longhaul, program};
+
+/// So many that every way to be signed is among them.
+const IMAGES: &str = "48";
+
+/// Ends the registry also when the test fails.
+struct Mock(Child);
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the service must say of an image that is signed so, in its own words.
+fn right(signing: &str) -> &'static str {
+    match signing.split('(').next().unwrap_or_default() {
+        "Release" | "Second" | "Both" | "Keyless" => "verified",
+        "OtherDigest" => "mismatch",
+        "Unsigned" | "Moved" | "Member" => "unsigned",
+        _ => "invalid",
+    }
+}
+
+#[test]
+fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes() {
+    let Some(service) = program("longhaul-service") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    let mut command = longhaul(&["mock", "registry", "--port", "0", "--auth", "basic", "--images", IMAGES, "--signed"]);
+    let mut mock = Mock(command.arg(&keys).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().any(|line| line.starts_with("try: longhaul-service verify ")));
+    let mut seen = std::collections::BTreeSet::new();
+    for line in lines.take(IMAGES.parse().unwrap()) {
+        let (reference, rest) = line.split_once(' ').unwrap();
+        let Some(signing) = rest.split_once(' ').map(|(_, signing)| signing).filter(|_| rest.starts_with("sha256:"))
+        else {
+            continue;
+        };
+        let mut verify = Command::new(&service);
+        verify.args(["verify", reference, "--config"]).arg(keys.join("service.yaml"));
+        let output = verify.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let wanted = right(signing);
+        let is_right = match wanted {
+            "verified" => output.status.success(),
+            class => output.status.code() == Some(1) && said.contains(&format!("not verified ({class})")),
+        };
+        assert!(is_right, "{line}: {wanted}\n{}{said}", String::from_utf8_lossy(&output.stdout));
+        seen.insert(signing.to_owned());
+    }
+    assert!(seen.len() > 20, "{seen:?}");
+    // Keys are fresh at each start, and the old ones are not somebody's to lose.
+    let mut again = longhaul(&["mock", "registry", "--port", "0", "--images", "1", "--signed"]);
+    let again = again.arg(&keys).output().unwrap();
+    assert!(!again.status.success());
+    assert!(String::from_utf8_lossy(&again.stderr).contains("name a new folder"), "{again:?}");
+}
