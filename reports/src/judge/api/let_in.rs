@@ -29,6 +29,7 @@ impl Rule for LetIn {
             observed: let_in,
             limit: *limit,
             of,
+            unjudged: 0,
             what: ("call was let in that must be refused", "calls were let in that must be refused"),
             among: "such call",
             sorts: &["let in"],

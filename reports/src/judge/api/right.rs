@@ -23,6 +23,7 @@ impl Rule for Wrong {
             observed: sum(rows, |row| row.wrong),
             limit: *limit,
             of: sum(rows, |row| row.judged),
+            unjudged: sum(rows, |row| row.unjudged),
             what: ("answer told what never was", "answers told what never was"),
             among: "told count",
             sorts: &["wrong"],
@@ -53,6 +54,7 @@ impl Rule for Lost {
             observed: sum(rows, |row| row.lost),
             limit: *limit,
             of: set,
+            unjudged: sum(rows, |row| row.unjudged),
             what: (
                 "count that was said to be set was never committed",
                 "counts that were said to be set were never committed",
@@ -81,6 +83,7 @@ impl Rule for Errors {
             observed: errors,
             limit: *limit,
             of: errors + sum(rows, |row| row.read) + sum(rows, |row| row.set),
+            unjudged: 0,
             what: ("call had no good answer", "calls had no good answer"),
             among: "call",
             sorts: &["http error", "timeout", "connect", "tls", "invalid response"],

@@ -102,12 +102,23 @@ pub async fn ask(
     path: &str,
     range: Option<&str>,
 ) -> std::io::Result<Response<Bytes>> {
+    let range = range.map(|range| ("range", range));
+    ask_with(address, method, path, range.as_slice()).await
+}
+
+/// The same with any headers.
+pub async fn ask_with(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> std::io::Result<Response<Bytes>> {
     let tcp = TcpStream::connect(address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(std::io::Error::other)?;
     tokio::spawn(connection);
     let mut request = Request::builder().method(method).uri(path).header("host", "seed");
-    if let Some(range) = range {
-        request = request.header("range", range);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
     }
     let asked = async {
         let response = sender.send_request(request.body(Full::<Bytes>::default()).unwrap()).await?;

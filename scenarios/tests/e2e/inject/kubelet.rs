@@ -301,7 +301,8 @@ fn mounted(at: &Path, files: &Files, mode: u32) {
     }
 }
 
-fn peak_rss_kib(id: u32) -> Option<u64> {
+/// The peak of a process (`VmHWM`).
+pub fn peak_rss_kib(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
 }

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::process::{Child, Command};
 
 use super::api::{Api, ask};
+pub use super::kubelet::peak_rss_kib;
 use super::kubelet::{Files, Kubelet, Tamper};
 use crate::support::program;
 
@@ -19,6 +20,8 @@ use crate::support::program;
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The user whose requests faults may hit.
 pub const INJECTOR: &str = "injector";
+/// The user of a service that watches beside.
+pub const WATCHER: &str = "watcher";
 /// The name under which the image is put in.
 pub const NAME: &str = "team/app:1";
 /// What the static seed may need, whatever it assembles.
@@ -94,7 +97,8 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let authority = mock_pki::Authority::generate("inject").unwrap();
         let mut config = mock_kube::Config::new();
-        config.users = vec![mock_kube::User::admin("node", "node"), mock_kube::User::admin(INJECTOR, INJECTOR)];
+        config.users = ["node", INJECTOR, WATCHER].map(|name| mock_kube::User::admin(name, name)).to_vec();
+        config.crds = vec![kind::manifests::package_crd().unwrap()];
         config.furnished_namespaces = true;
         let server = mock_kube::Server::start(config, &authority).await.unwrap();
         server.faults().target_users([INJECTOR]);
@@ -107,7 +111,8 @@ impl World {
         Self { server, api, kubelet, programs: setup.programs, folder, image, chunk_bytes: setup.chunk_bytes }
     }
 
-    fn command(&self, verb: &str, more: &[&str]) -> Command {
+    /// `inject VERB`, ready to start.
+    pub fn command(&self, verb: &str, more: &[&str]) -> Command {
         let mut command = Command::new(&self.programs.service);
         command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig")).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);

@@ -102,7 +102,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
                 "a digest is sha256: and 64 lower-case hex digits",
             );
         }
-        Route::BadName => return Reply::error("400 Bad Request", "NAME_INVALID", "no repository can have this name"),
+        Route::BadName => return not_found("NAME_INVALID", "no repository can have this name"),
         Route::Nothing => return not_found("UNSUPPORTED", "nothing is served here"),
         Route::Tag(name, tag) => (name, Asked::Tag(tag)),
         Route::Manifest(name, digest) => (name, Asked::Manifest(digest)),
@@ -111,7 +111,11 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
         Route::Referrers(name, digest) => (name, Asked::Referrers(digest)),
     };
     let Some(repository) = store.catalog.repositories.get(name) else {
-        return not_found("NAME_UNKNOWN", "there is no such repository");
+        return match asked {
+            // The specification forbids 404 here, or clients take it for a registry that does not know the request.
+            Asked::Referrers(_) => no_referrers(),
+            _ => not_found("NAME_UNKNOWN", "there is no such repository"),
+        };
     };
     let unknown = || not_found("MANIFEST_UNKNOWN", "there is no such manifest");
     match asked {
@@ -120,8 +124,8 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
         Asked::Manifest(_) => unknown(),
         Asked::Blob(digest) => match open(store, BLOBS, &digest) {
             Ok(file) => {
-                let reply = content(file, "application/octet-stream", head.range);
-                reply.map_or_else(unreadable, |reply| identified(reply, &digest))
+                let reply = content(file, "application/octet-stream", range_of(head, &digest));
+                reply.map_or_else(unreadable, |reply| identified(reply, &digest, head))
             }
             Err(error) if is_nothing(&error) => not_found("BLOB_UNKNOWN", "there is no such blob"),
             Err(_) => unreadable(),
@@ -129,9 +133,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
         Asked::Tags => tags(name, repository, head.query),
         Asked::Referrers(digest) => match open(store, REFERRERS, &digest) {
             Ok(file) => content(file, INDEX, None).unwrap_or_else(unreadable),
-            Err(error) if is_nothing(&error) => {
-                Reply { media_type: INDEX.to_owned(), ..Reply::json("200 OK", NO_REFERRERS.to_owned()) }
-            }
+            Err(error) if is_nothing(&error) => no_referrers(),
             Err(_) => unreadable(),
         },
     }
@@ -149,11 +151,31 @@ enum Asked<'p> {
 /// A manifest with the media type that it was stored with, whatever the request would accept: only those bytes have that digest.
 fn manifest(store: &Store, digest: &Digest, head: &Head<'_>) -> Reply {
     let Some(known) = store.catalog.manifests.get(digest) else { return unreadable() };
-    let reply = open(store, BLOBS, digest).ok().and_then(|file| content(file, &known.media_type, head.range));
-    reply.map_or_else(unreadable, |reply| identified(reply, digest))
+    let reply =
+        open(store, BLOBS, digest).ok().and_then(|file| content(file, &known.media_type, range_of(head, digest)));
+    reply.map_or_else(unreadable, |reply| identified(reply, digest, head))
 }
 
-fn identified(reply: Reply, digest: &Digest) -> Reply {
+fn no_referrers() -> Reply {
+    Reply { media_type: INDEX.to_owned(), ..Reply::json("200 OK", NO_REFERRERS.to_owned()) }
+}
+
+/// Whether the client says that it has this content already.
+fn has(head: &Head<'_>, digest: &Digest) -> bool {
+    let is_it = |tag: &str| tag.trim() == format!("\"sha256:{digest}\"");
+    head.if_none_match.is_some_and(|tags| tags == "*" || tags.split(',').any(is_it))
+}
+
+/// The part that is asked for; that the client has the whole comes first (RFC 9110, 13.2.2).
+fn range_of<'h>(head: &Head<'h>, digest: &Digest) -> Option<&'h str> {
+    head.range.filter(|_| !has(head, digest))
+}
+
+/// Names what is sent by its digest. A client that has it gets no body, and the length that it would have had.
+fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
+    if has(head, digest) {
+        reply = Reply { status: "304 Not Modified", body: Body::Nothing, ..reply };
+    }
     reply
         .header("Docker-Content-Digest", format_args!("sha256:{digest}"))
         .header("Etag", format_args!("\"sha256:{digest}\""))

@@ -32,6 +32,8 @@ pub struct Head<'h> {
     pub query: &'h str,
     /// The header `Range`.
     pub range: Option<&'h str>,
+    /// The header `If-None-Match`.
+    pub if_none_match: Option<&'h str>,
     /// Whether the connection ends with the answer.
     pub close: bool,
 }
@@ -72,12 +74,13 @@ pub fn parse(bytes: &[u8]) -> Result<Head<'_>, HeadError> {
         "HEAD" => Method::Head,
         _ => Method::Other,
     };
-    let mut head = Head { method, path, query, range: None, close: version == 0 };
+    let mut head = Head { method, path, query, range: None, if_none_match: None, close: version == 0 };
     let mut body = false;
     for header in request.headers.iter() {
         let value = || str::from_utf8(header.value).map(str::trim).map_err(|_| HeadError::Malformed);
         match header.name {
             name if name.eq_ignore_ascii_case("range") => head.range = Some(value()?),
+            name if name.eq_ignore_ascii_case("if-none-match") => head.if_none_match = Some(value()?),
             name if name.eq_ignore_ascii_case("content-length") => body |= value()? != "0",
             name if name.eq_ignore_ascii_case("transfer-encoding") => body = true,
             name if name.eq_ignore_ascii_case("connection") => {
@@ -103,8 +106,8 @@ mod tests {
         let bytes = b"GET /v2/a/blobs/x?ns=b HTTP/1.1\r\nHost: h\r\nRANGE: bytes=1-\r\nConnection: x, Close\r\n\r\n";
         assert_eq!(complete(bytes), Some(bytes.len()));
         let head = parse(bytes).unwrap();
-        let expected =
-            Head { method: Method::Get, path: "/v2/a/blobs/x", query: "ns=b", range: Some("bytes=1-"), close: true };
+        let (method, path, range) = (Method::Get, "/v2/a/blobs/x", Some("bytes=1-"));
+        let expected = Head { method, path, query: "ns=b", range, if_none_match: None, close: true };
         assert_eq!(head, expected);
         assert!(parse(b"HEAD / HTTP/1.0\r\n\r\n").unwrap().close);
         assert_eq!(parse(b"PATCH / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").unwrap().method, Method::Other);
