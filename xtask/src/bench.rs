@@ -19,6 +19,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
     /// The service's webhook, beside a bare server over the same TLS and beside k8s-digester when there is a Go toolchain.
+    /// With `--verify`: what verifying signatures costs, beside `cosign verify` when there is cosign.
     Admission,
     /// The service's API over Deployments, beside a bare server over the same TLS and beside a Go server with client-go's informer when there
     /// is a Go toolchain.

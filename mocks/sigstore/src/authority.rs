@@ -16,6 +16,8 @@ const TIMESTAMPS: &[u64] = &[1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
 const LIFE: (i64, i64) = (60, 540);
 /// The same of an authority: longer than the longest run.
 const LIFE_OF_AUTHORITY: (i64, i64) = (100_000, 100_000_000);
+/// How long before now a root begins: later than what it certifies, so that its own life can be what is wrong.
+const ROOT_BEGINS: i64 = 50_000;
 
 /// Somebody whom a certificate names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub enum ScTs {
     Good,
     /// Nothing.
     Missing,
+    /// That it has the certificate, in two lists.
+    Twice,
+    /// That it has the certificate, in a form that is still to come.
+    OtherVersion,
     /// Signed by a log that nobody trusts, under its own name.
     Strange,
     /// Signed by a log that nobody trusts, under the name of the trusted one.
@@ -65,10 +71,14 @@ pub struct CertificateRecipe {
     pub by_stranger: bool,
     /// Certified by a leaf instead of the authority.
     pub by_leaf: bool,
+    /// Certified below the authority by one that may certify servers.
+    pub by_other_purpose: bool,
     /// What the log of certificates says of it.
     pub timestamps: ScTs,
     /// The certificate of another key, so that the signature is not its holder's.
     pub of_other_key: bool,
+    /// What is done to it before anybody signs it.
+    pub edit: fn(&mut CertificateParams),
 }
 
 impl CertificateRecipe {
@@ -84,8 +94,10 @@ impl CertificateRecipe {
             is_authority: false,
             by_stranger: false,
             by_leaf: false,
+            by_other_purpose: false,
             timestamps: ScTs::Good,
             of_other_key: false,
+            edit: |_| {},
         })
     }
 }
@@ -125,7 +137,9 @@ pub(crate) fn leaf(name: Option<&str>, from: i64, until: i64) -> CertificatePara
 
 impl Authority {
     pub(crate) fn new(name: &str, now: i64) -> Result<Self, Error> {
-        let root = CertifiedIssuer::self_signed(authority(name, now), new_key()?)?;
+        let mut params = authority(name, now);
+        period(&mut params, now - ROOT_BEGINS, now + LIFE_OF_AUTHORITY.1);
+        let root = CertifiedIssuer::self_signed(params, new_key()?)?;
         let mut params = authority(&format!("{name}-intermediate"), now);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
         let intermediate = CertifiedIssuer::signed_by(params, new_key()?, &root)?;
@@ -153,6 +167,10 @@ impl Sigstore {
         let between = if recipe.by_leaf {
             let params = leaf(Some("leaf"), self.now - LIFE.0, self.now + LIFE.1);
             Some(CertifiedIssuer::signed_by(params, new_key()?, &ca.intermediate)?)
+        } else if recipe.by_other_purpose {
+            let mut params = authority("servers", self.now);
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            Some(CertifiedIssuer::signed_by(params, new_key()?, &ca.root)?)
         } else {
             None
         };
@@ -161,7 +179,9 @@ impl Sigstore {
             let unlogged = params.signed_by(key, issuer)?;
             let list = self.timestamps(recipe.timestamps, unlogged.der(), issuer.key())?;
             let der = x509_cert::der::asn1::OctetString::new(list)?.to_der()?;
-            params.custom_extensions.push(CustomExtension::from_oid_content(TIMESTAMPS, der));
+            let lists = if recipe.timestamps == ScTs::Twice { 2 } else { 1 };
+            let extension = CustomExtension::from_oid_content(TIMESTAMPS, der);
+            params.custom_extensions.extend(std::iter::repeat_n(extension, lists));
         }
         let mut chain = vec![params.signed_by(key, issuer)?.der().to_vec()];
         chain.extend(between.map(|between| between.der().to_vec()));
@@ -193,7 +213,7 @@ impl Sigstore {
             _ => (ours, ours),
         };
         let signature = signer.sign(&signed)?;
-        let mut one = vec![0];
+        let mut one = vec![u8::from(kind == ScTs::OtherVersion)];
         one.extend(id_of(named));
         one.extend(milliseconds);
         one.extend([0, 0, 4, 3]);
@@ -220,5 +240,6 @@ fn params(recipe: &CertificateRecipe) -> Result<CertificateParams, Error> {
         let der = x509_cert::der::asn1::Utf8StringRef::new(text)?.to_der()?;
         params.custom_extensions.push(CustomExtension::from_oid_content(ISSUER_V2, der));
     }
+    (recipe.edit)(&mut params);
     Ok(params)
 }

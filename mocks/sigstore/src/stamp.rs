@@ -46,6 +46,12 @@ pub struct StampRecipe {
     pub other_purpose: bool,
     /// The authority's certificate says its purpose, but not that nothing else counts.
     pub uncritical: bool,
+    /// What is done to the attributes before they are signed.
+    pub attributes_edit: fn(&mut Vec<Attribute>),
+    /// What is done to the signed data.
+    pub data_edit: fn(&mut SignedData),
+    /// What is done to the token that holds them.
+    pub token_edit: fn(&mut ContentInfo),
 }
 
 impl StampRecipe {
@@ -59,6 +65,9 @@ impl StampRecipe {
             impostor: false,
             other_purpose: false,
             uncritical: false,
+            attributes_edit: |_| {},
+            data_edit: |_| {},
+            token_edit: |_| {},
         }
     }
 }
@@ -125,10 +134,11 @@ impl Sigstore {
         let info = info.to_der()?;
         let hashed = if recipe.other_content { digest(&SHA256, b"other") } else { digest(&SHA256, &info) };
         let one = |oid, value: Any| Ok::<_, Error>(Attribute { oid, values: SetOfVec::try_from(vec![value])? });
-        let attributes = vec![
+        let mut attributes = vec![
             one(CONTENT_TYPE, Any::encode_from(&TST_INFO)?)?,
             one(MESSAGE_DIGEST, Any::encode_from(&OctetString::new(hashed.as_ref())?)?)?,
         ];
+        (recipe.attributes_edit)(&mut attributes);
         let attributes = SetOfVec::try_from(attributes)?;
         let key = if recipe.impostor { &self.strange_stamper.key } else { &stamper.key };
         let signature = key.sign(&attributes.to_der()?)?;
@@ -145,7 +155,7 @@ impl Sigstore {
             unsigned_attrs: None,
         };
         let certificates = vec![CertificateChoices::Certificate(certificate)];
-        let data = SignedData {
+        let mut data = SignedData {
             version: CmsVersion::V3,
             digest_algorithms: SetOfVec::try_from(vec![sha256])?,
             encap_content_info: EncapsulatedContentInfo {
@@ -156,7 +166,9 @@ impl Sigstore {
             crls: None,
             signer_infos: vec![signer].try_into()?,
         };
-        let token = ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data)? };
+        (recipe.data_edit)(&mut data);
+        let mut token = ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data)? };
+        (recipe.token_edit)(&mut token);
         // A response is a sequence of a status, here the sequence of the number 0, and the token.
         let body = [&[0x30, 3, 2, 1, 0][..], &token.to_der()?].concat();
         let length = u16::try_from(body.len())?.to_be_bytes();

@@ -10,6 +10,7 @@ mod measure;
 mod memory;
 mod report;
 mod subject;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,10 +29,11 @@ const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(3), paced: 
 const QUICK: Effort = Effort { rounds: 2, window: Duration::from_secs(1), paced: Duration::from_secs(5) };
 
 /// Measures the service's webhook beside a bare hyper server that reads the body and answers a constant, and beside
-/// k8s-digester's webhook when there is a Go toolchain. Without a choice: everything, about five minutes. Exit 0 when every
+/// k8s-digester's webhook when there is a Go toolchain; or what verifying costs. Without a choice: everything but that, about five minutes. Exit 0 when every
 /// requirement is met, 1 when not, 2 when it could not be measured.
 #[derive(Parser)]
 #[command(name = "cargo xtask bench admission")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own, and they go together in any way")]
 struct Cli {
     /// Two rounds of one second each.
     #[arg(long)]
@@ -39,6 +41,9 @@ struct Cli {
     /// Measure only this.
     #[arg(long, value_name = "WHAT")]
     only: Option<What>,
+    /// Measure what verifying signatures costs instead, beside `cosign verify` when there is cosign.
+    #[arg(long, conflicts_with = "only")]
+    verify: bool,
     /// Leave k8s-digester out.
     #[arg(long)]
     no_digester: bool,
@@ -112,6 +117,10 @@ async fn measured(cli: &Cli, cores: &cores::Cores) -> Result<bool> {
     let world = subject::World::start(cores).await?;
     let mut report = Report::default();
     println!("{}", cores.describe());
+    if cli.verify {
+        verify::measure(&world, cores, effort, &mut report).await?;
+        return finish(cli, report);
+    }
     let mut subjects = vec![subject::floor(&world, cores).await?, subject::service(&world, cores).await?];
     if !cli.no_digester && cli.only != Some(What::Memory) {
         match digester::start(&world, cores).await {
@@ -125,6 +134,11 @@ async fn measured(cli: &Cli, cores: &cores::Cores) -> Result<bool> {
     if cli.only != Some(What::Speed) {
         memory::measure(&world, &subjects[..2], &mut report).await?;
     }
+    finish(cli, report)
+}
+
+/// Writes and prints what was found; true when every requirement is met.
+fn finish(cli: &Cli, report: Report) -> Result<bool> {
     if let Some(path) = &cli.json {
         let text = serde_json::to_string_pretty(report.json())? + "\n";
         std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;

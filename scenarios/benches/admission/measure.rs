@@ -46,9 +46,9 @@ pub(crate) struct Effort {
 
 /// One closed-loop window.
 #[derive(Debug, Clone, Copy)]
-struct Window {
-    per_second: f64,
-    cpu_us: f64,
+pub(crate) struct Window {
+    pub(crate) per_second: f64,
+    pub(crate) cpu_us: f64,
 }
 
 /// Everything about speed.
@@ -65,7 +65,7 @@ pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, r
             for place in 0..subjects.len() {
                 let place = (place + round) % subjects.len();
                 let subject = &subjects[place];
-                let window = window(world, subject, images, effort.window).await;
+                let window = window(world, subject, world.images(images), effort.window).await;
                 windows[place].push(window.with_context(|| format!("on {}", subject.name))?);
             }
         }
@@ -81,7 +81,7 @@ pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, r
 }
 
 /// Sends some reviews whose answers are looked at closely: what is fast must also be right.
-async fn is_right(subject: &Subject, images: &[Image]) -> Result<()> {
+pub(crate) async fn is_right(subject: &Subject, images: &[Image]) -> Result<()> {
     let load = Load::saturate(plan(ENDLESS, images, true)?, &subject.target, 1)?;
     tokio::time::sleep(SETTLING).await;
     let interval = load.stop(DRAIN).await;
@@ -98,11 +98,12 @@ fn plan((per_second, length): (f64, Duration), images: &[Image], checked: bool) 
     Ok(loadgen::bench::plan_of_pod(&config, SEED, length, images, checked)?)
 }
 
-async fn window(world: &World, subject: &Subject, images: usize, length: Duration) -> Result<Window> {
+/// A closed loop of one Pod with these images.
+pub(crate) async fn window(world: &World, subject: &Subject, images: &[Image], length: Duration) -> Result<Window> {
     // A patch that must be one certain patch is compared with it. Any other would be applied to the whole object, which costs the
     // generator more than the service needs to make it, and the generator would be what is measured.
     let checked = subject.pins && subject.typed;
-    let plan = plan(ENDLESS, world.images(images), checked)?;
+    let plan = plan(ENDLESS, images, checked)?;
     // The generator of a fast subject never sleeps. That of a slower one must not either, or its waking would be on the subject's bill.
     let saturate = if world.is_alone { Load::saturate_awake } else { Load::saturate };
     let load = saturate(plan, &subject.target, CONNECTIONS)?;
@@ -182,7 +183,7 @@ fn show(
 }
 
 /// Latency at a rate that leaves every subject time.
-async fn latency(subject: &Subject, images: &[Image], length: Duration, report: &mut Report) -> Result<()> {
+pub(crate) async fn latency(subject: &Subject, images: &[Image], length: Duration, report: &mut Report) -> Result<()> {
     let before = subject.metrics.map(within).transpose()?;
     let load =
         Load::start(plan((PACED_PER_SECOND, length), images, false)?, &subject.target, Instant::now() + SETTLING)?;

@@ -13,7 +13,7 @@ use mock_pki::Authority;
 use mock_registry::Population;
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::Process;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cores::Cores;
 
@@ -123,21 +123,32 @@ pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
 
 /// The service as anybody would start it.
 pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
+    let registries = json!([{"host": world.registry.host(), "plainHttp": true}]);
+    configured(world, cores, "manager", &json!({"resolve": {"registries": registries}})).await
+}
+
+/// The service in this role, with these sections of its configuration beside what every one has.
+pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
-    let config = json!({
+    let mut config = json!({
         "admission": {"listen": address, "certificate": world.certificate(), "key": world.key()},
         "health": {"listen": health},
-        "resolve": {"registries": [{"host": world.registry.host(), "plainHttp": true}]},
         "log": {"level": "warn"},
     });
-    let file = world.folder.path().join("service.yaml");
+    for (name, section) in sections.as_object().into_iter().flatten() {
+        match (config.get_mut(name).and_then(Value::as_object_mut), section) {
+            (Some(known), Value::Object(more)) => known.extend(more.clone()),
+            _ => config[name] = section.clone(),
+        }
+    }
+    let file = world.folder.path().join(format!("service-{role}-{}.yaml", address.port()));
     // JSON is YAML.
     std::fs::write(&file, config.to_string())?;
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longhaul")).with_file_name("longhaul-service");
     let mut command = Command::new(program);
-    command.args(["run", "--role", "manager", "--config"]).arg(&file).stdin(Stdio::null());
+    command.args(["run", "--role", role, "--config"]).arg(&file).stdin(Stdio::null());
     let child = cores.spawn(&mut command).context("`cargo xtask bench admission` builds it")?;
-    let about = "longhaul-service, role manager, one thread, its defaults".to_owned();
+    let about = format!("longhaul-service, role {role}, one thread, its defaults");
     let subject = world.subject("service", about, (address, "/mutate"), child).await?;
     Ok(Subject { metrics: Some(health), ..subject })
 }

@@ -16,12 +16,13 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is verified, and against what.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false, args = ["key", "config"])]
+// The group that clap would make of it has all arguments, the image among them.
+#[group(skip)]
 pub(super) struct Arguments {
     /// The image as a pod would write it.
     image: String,
     /// The public key (PEM) that must have signed it; no transparency log is asked for.
-    #[arg(long)]
+    #[arg(long, required_unless_present = "config", conflicts_with = "config")]
     key: Option<PathBuf>,
     /// The configuration file (YAML) whose policy decides.
     #[arg(long)]

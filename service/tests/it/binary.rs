@@ -98,8 +98,19 @@ fn connaisseurs_values_become_a_configuration_that_explains_images() {
     let said = String::from_utf8(output.stderr).unwrap();
     let what = if cfg!(feature = "verify") { "absent.pub" } else { "not built in" };
     assert!(output.status.code() == Some(64) && said.contains(what), "{said}");
-    let output = Command::new(CLEAN).args(["verify", "nginx"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(64), "neither a key nor a configuration");
+    // `verify` takes either of the two beside the image, and gets as far as the same file.
+    let verify = |arguments: &[&std::ffi::OsStr]| {
+        let output = Command::new(CLEAN).args(["verify", "nginx"]).args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (key, absent) = (["--key".as_ref(), "absent.pub".as_ref()], ["--config".as_ref(), to.as_os_str()]);
+    for arguments in [&key[..], &absent] {
+        let (code, said) = verify(arguments);
+        assert!(code != Some(0) && said.contains(what), "{arguments:?}: {said}");
+    }
+    assert_eq!(verify(&[]).0, Some(64), "neither a key nor a configuration");
+    let (code, said) = verify(&[&key[..], &absent].concat());
+    assert!(code == Some(64) && said.contains("cannot be used with"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -321,3 +321,6 @@ fn ours(is_ours: bool) -> Result<(), String> {
 fn decoded(text: &str) -> Result<Vec<u8>, String> {
     STANDARD.decode(text).map_err(|_| "the log entry's body is not base64 where it must be".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,4 +175,15 @@ mod tests {
         assert!(matches!(PublicKey::from_pem(&"-".repeat(300 << 10)), Err(KeyError::Pem(_))));
         assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
     }
+    /// The same point is written in one way, or a key would have two fingerprints.
+    #[test]
+    fn a_compressed_point_is_not_read() {
+        let good = PublicKey::from_pem(GOOD).unwrap();
+        let (head, point) = good.spki().split_at(good.spki().len() - 65);
+        let mut compressed = [head, &[2 + (point[64] & 1)], &point[1..33]].concat();
+        // The lengths of the whole, and of the bits.
+        (compressed[1], compressed[24]) = (0x39, 0x22);
+        assert_eq!(PublicKey::from_spki(good.spki()), Ok(good.clone()));
+        assert_eq!(PublicKey::from_spki(&compressed), Err(KeyError::Encoding));
+    }
 }

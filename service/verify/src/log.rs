@@ -76,9 +76,9 @@ impl Entry {
         let mut failure = None;
         for log in logs.filter(|log| log.id == self.log_id) {
             match self.is_in(log) {
-                Ok(time) => {
+                Ok(found) => {
                     entry::check(&self.body, self.stated.as_ref(), logged)?;
-                    return Ok(Found { index: self.index, time });
+                    return Ok(found);
                 }
                 Err(cause) => failure = Some(cause),
             }
@@ -86,15 +86,17 @@ impl Entry {
         Err(failure.unwrap_or_else(|| "its entry is in a log that is not trusted".to_owned()))
     }
 
-    /// Whether `log` promised or proves the entry; the time of the promise.
-    fn is_in(&self, log: &Log) -> Result<Option<UnixTime>, String> {
-        if self.promise.is_none() && self.proof.is_none() {
-            return Err("its log entry comes with neither promise nor proof".to_owned());
-        }
+    /// Whether `log` promised or proves the entry; what the promise says, or where the proof found it. The index that is stated beside
+    /// them is bound by a promise alone.
+    fn is_in(&self, log: &Log) -> Result<Found, String> {
         if let Some(proof) = &self.proof {
             proof.check(&self.body, &log.key)?;
         }
-        let Some(promise) = &self.promise else { return Ok(None) };
+        let promise = match (&self.promise, &self.proof) {
+            (Some(promise), _) => promise,
+            (None, Some(proof)) => return Ok(Found { index: proof.index, time: None }),
+            (None, None) => return Err("its log entry comes with neither promise nor proof".to_owned()),
+        };
         let time = self.integrated.ok_or("its log entry says not when it was made")?;
         if !log.key.verifies(self.promised(time).as_bytes(), promise) {
             return Err("the promise of its log entry is not signed by the log".to_owned());
@@ -102,7 +104,7 @@ impl Entry {
         if !log.period.holds(time) {
             return Err(format!("its log is not to be believed at {time}"));
         }
-        Ok(Some(time))
+        Ok(Found { index: self.index, time: Some(time) })
     }
 
     /// What a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an escape.

@@ -155,14 +155,15 @@ mod tests {
                 assert!(found(&leaves[index], index, size, &path), "{index} of {size}");
                 assert!(!found(b"other", index, size, &path));
                 assert!(!found(&leaves[index], index, size + 16, &path) || size > 16);
-                assert!((0..size).filter(|other| *other != index).all(|other| !found(
+                // Those beyond the end are no places of any leaf.
+                assert!((0..size + 40).filter(|other| *other != index).all(|other| !found(
                     &leaves[index],
                     other,
                     size,
                     &path
                 )));
                 let longer = [path.clone(), vec![[0; 32]]].concat();
-                assert!(!found(&leaves[index], index, size, &longer));
+                assert_eq!(root_of(&leaves[index], index as u64, size as u64, &longer), None);
                 assert!(path.is_empty() || !found(&leaves[index], index, size, &path[1..]));
             }
         }

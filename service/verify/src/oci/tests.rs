@@ -83,3 +83,24 @@ fn an_index_lists_its_platforms_and_an_image_is_one() {
     assert!(pointed(b"[]").is_err());
     assert!(matches!(pointed(&vec![b' '; MANIFEST_BYTES_MAX + 1]), Err(OciError::TooLarge { .. })));
 }
+
+#[test]
+fn what_is_no_manifest_of_evidence_is_said_to_be_none() {
+    let layer = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0}}"#);
+    let old = String::from_utf8(manifest(&layer)).unwrap().replace(":2", ":1");
+    assert!(signature_layers(old.as_bytes()).unwrap_err().to_string().contains("schemaVersion is not 2"));
+    let kind = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    let two = format!(r#"{{"schemaVersion":2,"artifactType":"{kind}","layers":[{layer},{layer}]}}"#).into_bytes();
+    let descriptor = Descriptor { media_type: "m".to_owned(), digest: Digest::of(&two), size: two.len() as u64 };
+    let referrer = Referrer { descriptor, predicate_type: None };
+    assert!(bundle_layer(&referrer, &two).unwrap_err().to_string().contains("2 layers, a bundle is one"));
+}
+
+/// Bytes in the manifest save a request when they are those of the descriptor, and are nothing otherwise.
+#[test]
+fn embedded_bytes_are_those_of_the_digest() {
+    let layer = |data: &str| format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0,"data":"{data}"}}"#);
+    let embedded = |data: &str| signature_layers(&manifest(&layer(data))).unwrap().layers.remove(0).data;
+    assert_eq!(embedded(""), Some(Vec::new()));
+    assert_eq!(embedded(&STANDARD.encode("other")), None);
+}

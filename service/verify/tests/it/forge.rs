@@ -190,6 +190,15 @@ impl Forge {
         }
     }
 
+    /// The same by the file `trusted_root.json`, after `edit`.
+    pub fn trust_of_file(&self, edit: impl Fn(&mut Value)) -> Trust {
+        let mut file = self.sigstore.trusted_root().unwrap();
+        edit(&mut file);
+        let mut spec = self.trust_spec();
+        spec.authorities[0].text = AuthorityText::TrustedRoot { json: file.to_string() };
+        Trust::compile(&spec).unwrap()
+    }
+
     /// The piece that `recipe` describes.
     pub fn make(&self, recipe: &Recipe) -> Evidence {
         let claim = recipe.claim();

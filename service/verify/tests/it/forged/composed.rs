@@ -2,11 +2,11 @@
 
 use service_verify::{
     Bundle, Class, Digest, Evidence, Outcome, ReferenceCheck, Requirement, Roots, Signature, Subject, Timestamps,
-    UnixTime, verify,
+    Trust, UnixTime, verify,
 };
 
 use super::{assert_refused, judged, requirement, root_of};
-use crate::forge::{Forge, Form, NOW, Recipe, stamp};
+use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, stamp, subject};
 
 /// A change of one piece by another, with its name and the class in which it is refused.
 type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
@@ -158,6 +158,56 @@ fn a_signature_is_not_replayed_from_another_repository() {
     let requirement = Requirement { reference: ReferenceCheck::Repository, ..requirement(Form::Signature, "key") };
     let recipe = Recipe::new(Form::Signature, false);
     assert!(judged(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+}
+
+/// Without a promise nothing but the proof says where an entry is; what a bundle states beside it is not told.
+#[test]
+fn an_index_that_nobody_proves_is_not_told() {
+    let forge = Forge::new();
+    let mut recipe = Recipe::new(Form::Bundle, false);
+    recipe.log = recipe.log.map(|log| LogRecipe { promise: Promise::Missing, ..log });
+    recipe.bundle_edit = |bundle| bundle["verificationMaterial"]["tlogEntries"][0]["logIndex"] = "77".into();
+    let verdict = judged(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "key"));
+    let [signer] = verdict.signers.as_slice() else { panic!("{verdict:?}") };
+    assert_eq!((signer.log_index, signer.time), (Some(1), None));
+}
+
+/// Who signs an image attests nothing about it, and who attests something does not sign it.
+#[test]
+fn a_signature_is_no_attestation_nor_the_other_way() {
+    let forge = Forge::new();
+    let pairs = [(Form::Signature, Form::Attestation), (Form::Bundle, Form::BundleAttestation)];
+    for (signature, attestation) in pairs {
+        for (made, wanted) in [(signature, attestation), (attestation, signature)] {
+            let piece = forge.make(&Recipe::new(made, false));
+            let verdict = judged(&forge, &[piece], &requirement(wanted, "key"));
+            assert_refused(&verdict, Class::Unsigned, "that counts", &format!("{made:?} for {wanted:?}"));
+        }
+    }
+}
+
+/// What a `trusted_root.json` says of how long a key or certificate is to be believed counts, for each of the four.
+#[test]
+fn an_authority_is_believed_while_its_file_says_so() {
+    let forge = Forge::new();
+    let mut recipe = Recipe::new(Form::Bundle, true);
+    recipe.stamp = Some(stamp());
+    let mut requirement = requirement(Form::Bundle, "keyless");
+    requirement.timestamps = Timestamps::Required;
+    let piece = [forge.make(&recipe)];
+    let judged = |trust: &Trust| verify(&subject(), &piece, &requirement, trust, UnixTime(NOW));
+    assert!(judged(&forge.trust_of_file(|_| {})).is_verified());
+    for (place, cause) in [
+        ("/tlogs/0/publicKey/validFor", "its log is not to be believed"),
+        ("/ctlogs/0/publicKey/validFor", "its certificate log is not to be believed"),
+        ("/certificateAuthorities/0/validFor", "its authority is not to be believed"),
+        ("/timestampAuthorities/0/validFor", "its timestamp's authority: its authority is not to be believed"),
+    ] {
+        for (end, time) in [("end", "2026-01-01T00:00:00Z"), ("start", "2027-01-01T00:00:00Z")] {
+            let trust = forge.trust_of_file(|file| file.pointer_mut(place).unwrap()[end] = time.into());
+            assert_refused(&judged(&trust), Class::Invalid, cause, place);
+        }
+    }
 }
 
 /// What is good for an index is not good for its member, nor the other way.

@@ -1,8 +1,13 @@
 //! Forgeries that are one change of a recipe.
 
-use rcgen::{ExtendedKeyUsagePurpose, SanType};
+use cms::content_info::CmsVersion;
+use cms::signed_data::{SignerIdentifier, SignerInfo};
+use rcgen::{CustomExtension, ExtendedKeyUsagePurpose, SanType};
 use serde_json::json;
 use service_verify::{Class, Digest, Timestamps};
+use x509_cert::der::Any;
+use x509_cert::der::asn1::{ObjectIdentifier, SetOfVec};
+use x509_cert::serial_number::SerialNumber;
 
 use super::{assert_refused, judged, requirement, root_of};
 use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Proof, Recipe, ScTs, StampRecipe, b64};
@@ -24,10 +29,15 @@ enum For {
     Stamped,
     /// Keyless, without log, with a timestamp.
     StampedAlone,
+    /// Keyless, with log and with a timestamp that is demanded.
+    TwiceDated,
 }
 
 /// Name, for what, the one change, class, and what the cause says.
 type Forgery = (&'static str, For, fn(&mut Recipe), Class, &'static str);
+
+/// A type that nothing here has; it stands after that of timestamps where types are sorted.
+const OTHER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4.1");
 
 fn log(recipe: &mut Recipe) -> &mut LogRecipe {
     recipe.log.as_mut().unwrap()
@@ -86,8 +96,22 @@ const FORGERIES: &[Forgery] = &[
     ("certificate that was over", For::Keyless, |r| r.certificate.not_after = NOW - 1, Invalid, "does not lead to a root"),
     ("certificate that was still to come", For::Keyless, |r| r.certificate.not_before = NOW + 1, Invalid, "does not lead to a root"),
 
+    ("certified by one for servers", For::Keyless, |r| r.certificate.by_other_purpose = true, Invalid, "does not lead to a root"),
+    ("certificate from before its root", For::Keyless, |r| {
+        (r.certificate.not_before, log(r).time) = (NOW - 90_000, NOW - 80_000);
+    }, Invalid, "none of the authority's roots was valid then"),
+    ("certificate with an extension twice", For::Keyless, |r| r.certificate.edit = |params| {
+        let all = &mut params.custom_extensions;
+        all.extend(all.last().cloned());
+    }, Invalid, "not an X.509 certificate"),
+    ("an enormous certificate", For::Keyless, |r| r.certificate.edit = |params| {
+        params.custom_extensions.push(CustomExtension::from_oid_content(&[1, 2, 3, 4], vec![0; 17 << 10]));
+    }, Invalid, "not an X.509 certificate"),
+
     // the certificate log
     ("certificate that is not public", For::Keyless, |r| r.certificate.timestamps = ScTs::Missing, Invalid, "carries no signed certificate timestamp"),
+    ("certificate with two lists of timestamps", For::Keyless, |r| r.certificate.timestamps = ScTs::Twice, Invalid, "carries no signed certificate timestamp"),
+    ("certificate timestamp of a form to come", For::Keyless, |r| r.certificate.timestamps = ScTs::OtherVersion, Invalid, "signed certificate timestamp"),
     ("certificate in a stranger's log", For::Keyless, |r| r.certificate.timestamps = ScTs::Strange, Invalid, "in no certificate log that is trusted"),
     ("certificate timestamp of an impostor", For::Keyless, |r| r.certificate.timestamps = ScTs::Impostor, Invalid, "did not sign for its certificate"),
     ("certificate timestamp of another certificate", For::Keyless, |r| r.certificate.timestamps = ScTs::OtherCertificate, Invalid, "did not sign for its certificate"),
@@ -124,6 +148,13 @@ const FORGERIES: &[Forgery] = &[
     }, Invalid, "2 signatures"),
     ("entry that is stated to be of another kind", For::Bundles, |r| log(r).stated_kind = Some("hashedrekord"), Invalid, "another kind than the bundle says"),
     ("dated into the future", For::All, |r| log(r).time = NOW + 301, Invalid, "still to come"),
+    ("an enormous entry", For::All, |r| log(r).body_edit = |body| body["spec"]["more"] = "x".repeat(200_000).into(), Invalid, "at most 131072 are read"),
+    ("neither promise nor proof", For::Bundles, |r| {
+        (log(r).promise, log(r).proof) = (Promise::Missing, Proof::Missing);
+        r.bundle_edit = |b| b["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1".into();
+    }, Invalid, "neither promise nor proof"),
+    ("logged before the certificate's life and stamped in it", For::TwiceDated, |r| log(r).time = NOW - 61, Invalid, "does not lead to a root"),
+    ("stamped before the certificate's life and logged in it", For::TwiceDated, |r| stamp(r).time = NOW - 61, Invalid, "does not lead to a root"),
     ("logged before the certificate's life", For::Keyless, |r| { log(r).time = NOW - 61; }, Invalid, "does not lead to a root"),
 
     // inclusion
@@ -140,6 +171,36 @@ const FORGERIES: &[Forgery] = &[
     ("timestamp of a stranger", For::Stamped, |r| stamp(r).by_stranger = true, Invalid, "does not lead to a root"),
     ("timestamp of other bytes", For::Stamped, |r| stamp(r).of_other = true, Invalid, "of another signature"),
     ("timestamp whose signature is about another content", For::Stamped, |r| stamp(r).other_content = true, Invalid, "not about its content"),
+    ("timestamp token of another kind", For::Stamped, |r| stamp(r).token_edit = |token| token.content_type = OTHER, Invalid, "not a response of RFC 3161"),
+    ("timestamp token about another kind of content", For::Stamped, |r| stamp(r).data_edit = |data| {
+        data.encap_content_info.econtent_type = OTHER;
+    }, Invalid, "not a response of RFC 3161"),
+    ("timestamp with two signers", For::Stamped, |r| stamp(r).data_edit = |data| {
+        let one = data.signer_infos.0.as_slice()[0].clone();
+        let other = SignerInfo { version: CmsVersion::V3, ..one.clone() };
+        data.signer_infos = vec![one, other].try_into().unwrap();
+    }, Invalid, "not exactly one signer"),
+    ("timestamp whose attributes are about another kind of content", For::Stamped, |r| stamp(r).attributes_edit = |all| {
+        all[0].values = SetOfVec::try_from(vec![Any::encode_from(&OTHER).unwrap()]).unwrap();
+    }, Invalid, "not about its content"),
+    ("timestamp with an attribute twice", For::Stamped, |r| stamp(r).attributes_edit = |all| {
+        let mut other = all[0].clone();
+        other.values = SetOfVec::try_from(vec![Any::encode_from(&OTHER).unwrap()]).unwrap();
+        all.push(other);
+    }, Invalid, "not about its content"),
+    ("timestamp that names another signer", For::Stamped, |r| stamp(r).data_edit = |data| {
+        let mut one = data.signer_infos.0.as_slice()[0].clone();
+        let SignerIdentifier::IssuerAndSerialNumber(id) = &mut one.sid else { panic!("it is named by its number") };
+        id.serial_number = SerialNumber::new(&[9]).unwrap();
+        data.signer_infos = vec![one].try_into().unwrap();
+    }, Invalid, "an authority that is not trusted"),
+    ("an enormous timestamp", For::Stamped, |r| {
+        r.companions_edit = |c| c.timestamp = Some(json!({"SignedRFC3161Timestamp": b64(vec![0x30; 70_000])}).to_string());
+        r.bundle_edit = |b| {
+            let data = &mut b["verificationMaterial"]["timestampVerificationData"];
+            data["rfc3161Timestamps"][0]["signedTimestamp"] = b64(vec![0x30; 70_000]).into();
+        };
+    }, Invalid, "at most 65536 are read"),
     ("timestamp of an impostor", For::Stamped, |r| stamp(r).impostor = true, Invalid, "did not sign its timestamp"),
     ("timestamp by a certificate for code", For::Stamped, |r| stamp(r).other_purpose = true, Invalid, "state times alone"),
     ("timestamp by a certificate that is not for times alone", For::Stamped, |r| stamp(r).uncritical = true, Invalid, "state times alone"),
@@ -219,6 +280,7 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
                 For::Legacy => (!is_bundle, false, true),
                 For::Stamped => (true, true, true),
                 For::StampedAlone => (is_keyless, true, false),
+                For::TwiceDated => (is_keyless, true, true),
             };
             if is_chosen {
                 found.push((form, is_keyless, is_stamped, is_logged));

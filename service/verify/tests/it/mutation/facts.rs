@@ -61,11 +61,23 @@ impl Facts {
         Some(facts)
     }
 
-    /// Whether everything is as in `genuine`. Of several timestamps one that is as it was is enough.
+    /// Whether everything is as in `genuine`. Of several timestamps one that is as it was is enough, and a promise of a log that is gone
+    /// says nothing.
     pub fn are_as(&self, genuine: &Self) -> bool {
-        let without = |facts: &Self| Self { stamped: Vec::new(), ..facts.clone() };
+        let is_undated = self.is_undated_beside(genuine);
+        let without = |facts: &Self| {
+            let entry = facts.entry.clone();
+            let entry = entry.map(|entry| Entry { time: entry.time.filter(|_| !is_undated), ..entry });
+            Self { stamped: Vec::new(), entry, ..facts.clone() }
+        };
         let is_stamped = genuine.stamped.is_empty() || genuine.stamped.iter().any(|one| self.stamped.contains(one));
         is_stamped && without(self) == without(genuine)
+    }
+
+    /// Whether the log's promise is gone, and with it the time that it states.
+    pub fn is_undated_beside(&self, genuine: &Self) -> bool {
+        let is_dated = |facts: &Self| facts.entry.as_ref().map(|entry| entry.time.is_some());
+        is_dated(self) == Some(false) && is_dated(genuine) == Some(true)
     }
 
     fn enveloped(self, envelope: &Value) -> Option<Self> {
@@ -106,7 +118,8 @@ impl Facts {
         let entry = raw.is_object().then(|| {
             Some(Entry {
                 log: bytes(&raw["logId"]["keyId"])?,
-                index: number(&raw["logIndex"]),
+                // Without a promise it is the proof that says where the entry is.
+                index: number(if is_promised { &raw["logIndex"] } else { &raw["inclusionProof"]["logIndex"] }),
                 time: is_promised.then(|| number(&raw["integratedTime"])),
                 body: bytes(&raw["canonicalizedBody"])?,
             })

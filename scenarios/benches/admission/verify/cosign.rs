@@ -1,0 +1,59 @@
+//! `cosign verify` as a process of its own, which is what a shell script at admission would be.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use super::signed::{BESIDE_COSIGN, Signed};
+use crate::report::{Report, median};
+use crate::subject::World;
+
+/// Verifications that are timed.
+const TIMES: usize = 10;
+
+/// Times cosign with the key of most images, offline.
+pub(super) fn measure(world: &World, signed: &Signed, report: &mut Report) -> Result<()> {
+    let Some(cosign) = installer::on_path("cosign") else {
+        println!("\ncosign is left out: skipped: needs cosign");
+        return Ok(());
+    };
+    let images = signed.of(BESIDE_COSIGN);
+    let before = signed.requests();
+    let mut seconds = Vec::with_capacity(TIMES);
+    let cpu_before = children_cpu_s()?;
+    for image in images.iter().take(TIMES) {
+        let mut command = Command::new(&cosign);
+        command
+            .args(["verify", "--insecure-ignore-tlog=true", "--key"])
+            .arg(signed.key())
+            .arg(&image.reference)
+            // It would keep files there.
+            .env("HOME", world.folder.path())
+            .stdin(Stdio::null());
+        let begun = Instant::now();
+        let output = command.output().context("failed to start cosign")?;
+        seconds.push(begun.elapsed().as_secs_f64());
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "cosign refuses {}: {said}", image.reference);
+    }
+    let times = seconds.len();
+    let requests = (signed.requests() - before) as f64 / times as f64;
+    let cpu_s = (children_cpu_s()? - cpu_before) / times as f64;
+    let p50 = median(&seconds);
+    println!(
+        "\n`cosign verify` as a process, key, tag, {times} times: p50 {:.0} ms, {:.0} ms CPU, {requests:.1} requests each",
+        p50 * 1e3,
+        cpu_s * 1e3
+    );
+    report.add("cosign", json!({"p50Ms": p50 * 1e3, "cpuMs": cpu_s * 1e3, "requests": requests}));
+    Ok(())
+}
+
+/// Processor time of all children that have ended.
+fn children_cpu_s() -> Result<f64> {
+    let stat = procfs::process::Process::myself()?.stat()?;
+    let ticks = u64::try_from(stat.cutime + stat.cstime)?;
+    Ok(ticks as f64 / procfs::ticks_per_second() as f64)
+}
