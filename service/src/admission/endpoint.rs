@@ -87,7 +87,7 @@ impl Endpoint {
     {
         let hook = check_head(&request)?;
         let deadline = Instant::now() + deadline::budget(request.uri().query());
-        let (Some(_place), Some(_entered)) = (self.load.enter(), peer.enter(self.slots_per_peer)) else {
+        let (Some(place), Some(entered)) = (self.load.enter(), peer.enter(self.slots_per_peer)) else {
             discard(request.into_body()).await;
             return Err(busy());
         };
@@ -97,6 +97,8 @@ impl Endpoint {
             Ok(body) => body,
             Err(stop) => {
                 if matches!(stop, Stop::TooLarge | Stop::Full | Stop::PeerFull) {
+                    // What it holds is wanted by others, and what is read now is not kept.
+                    drop((held, entered, place));
                     discard(body).await;
                 }
                 return Err(self.stopped(stop));

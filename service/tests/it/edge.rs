@@ -104,6 +104,22 @@ async fn slow_bodies_shut_nobody_out() {
     service.app.stop().await;
 }
 
+/// A body that is refused for its size is read on for a moment, so that its answer arrives; nobody else waits for that.
+#[tokio::test]
+async fn a_refused_body_takes_nobodys_place() {
+    let service = start(", maxInFlight: 1").await;
+    let mut refused = connect_tls(&service, NEIGHBOUR).await.unwrap();
+    refused.write_all(head("content-length: 67108864").as_bytes()).await.unwrap();
+    refused.flush().await.unwrap();
+    in_flight(&service, 1).await;
+    let mut stream = connect_tls(&service, HONEST).await.unwrap();
+    assert_eq!(call(&mut stream).await.unwrap(), "HTTP/1.1 200 OK");
+    let mut answer = [0; 12];
+    refused.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    service.app.stop().await;
+}
+
 /// One peer has its share of the reviews in work and no more; a call that is shed costs the connection nothing.
 #[tokio::test]
 async fn one_peer_cannot_take_every_place() {

@@ -175,6 +175,7 @@ mod tests {
         assert!(matches!(PublicKey::from_pem(&"-".repeat(300 << 10)), Err(KeyError::Pem(_))));
         assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
     }
+
     /// The same point is written in one way, or a key would have two fingerprints.
     #[test]
     fn a_compressed_point_is_not_read() {

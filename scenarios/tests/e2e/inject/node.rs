@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::world::{Programs, noise, peak_rss_kib};
+use super::world::{Programs, SEED_PEAK_KIB_MAX, noise, peak_rss_kib};
 
 /// Random bytes of the image.
 const LAYER_BYTES: usize = 210_000_000;
 /// The largest chunks: a kubelet asks for each one, five times a second at most, and that is what most of the time goes to.
 const CHUNK_BYTES: &str = "1048576";
-/// What the seed may need, whatever it assembles.
-const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
 /// Longest wait for a Pod.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// What the image runs: it reads all of its layer and prints how long it is, with a hash.
@@ -118,7 +116,7 @@ fn pod(name: &str, image: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The peak of the seed that runs on this machine with `run` on its command line.
+/// The peak of the seed that runs in the node with this folder: its mounts come from there.
 fn seed_peak_kib(folder: &str) -> Option<u64> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

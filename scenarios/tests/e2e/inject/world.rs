@@ -25,7 +25,7 @@ pub const WATCHER: &str = "watcher";
 /// The name under which the image is put in.
 pub const NAME: &str = "team/app:1";
 /// What the static seed may need, whatever it assembles.
-const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
+pub const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
 
 /// The programs; `None` (and a message) when they are not built. The seed is the one that is shipped: no other fits into a `ConfigMap`.
 pub struct Programs {
