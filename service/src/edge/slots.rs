@@ -84,8 +84,9 @@ struct State {
     /// Cancelled by the first call.
     called: CancellationToken,
     calls: AtomicU32,
-    /// Since when it is as it is: the handshake, or doing nothing. Milliseconds of the listener.
-    since_ms: AtomicU64,
+    /// Since when it is as it is: the handshake, or doing nothing. Nanoseconds of the listener: in a millisecond more
+    /// than one connection can come to rest, and then the oldest of them would be anyone.
+    since_ns: AtomicU64,
     given_up: CancellationToken,
 }
 
@@ -137,7 +138,7 @@ impl Slots {
             leaving: AtomicBool::new(false),
             called: CancellationToken::new(),
             calls: AtomicU32::new(0),
-            since_ms: AtomicU64::new(self.now_ms()),
+            since_ns: AtomicU64::new(self.now_ns()),
             given_up: CancellationToken::new(),
         });
         let count = table.counts.entry(address).or_default();
@@ -158,14 +159,14 @@ impl Slots {
 
     /// Who goes: linear in the connections, and only asked when there is no place.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
-        let now_ms = self.now_ms();
-        let is_young = |since_ms: u64| u128::from(now_ms.saturating_sub(since_ms)) < YOUNG.as_millis();
+        let now_ns = self.now_ns();
+        let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
         let candidates = table.seats.values().filter(|state| {
             let mine = reason == Reason::Full || state.address == newcomer;
             mine && !state.leaving.load(Ordering::Relaxed) && state.calls.load(Ordering::Relaxed) == 0
         });
         let ranked = candidates.filter_map(|state| {
-            let since = state.since_ms.load(Ordering::Relaxed);
+            let since = state.since_ns.load(Ordering::Relaxed);
             let rank = match (state.handshaking.load(Ordering::Relaxed), state.called.is_cancelled()) {
                 (true, _) if !is_young(since) => 2,
                 (false, false) if !is_young(since) => 0,
@@ -181,8 +182,8 @@ impl Slots {
         ranked.min_by_key(|(key, _)| *key).map(|(_, state)| Arc::clone(state))
     }
 
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -216,7 +217,7 @@ impl Seat {
             count.handshakes -= 1;
         }
         drop(table);
-        self.state.since_ms.store(self.slots.now_ms(), Ordering::Relaxed);
+        self.state.since_ns.store(self.slots.now_ns(), Ordering::Relaxed);
     }
 
     /// What counts the calls of this connection.
@@ -273,7 +274,7 @@ impl Calls {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.state.since_ms.store(self.slots.now_ms(), Ordering::Relaxed);
+        self.state.since_ns.store(self.slots.now_ns(), Ordering::Relaxed);
         self.state.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -50,6 +50,18 @@ async fn the_oldest_idle_connection_of_the_greatest_holder_makes_room() {
     drop(busy);
 }
 
+/// Which one goes is looked up in a map without order: eight that rested within a millisecond show whether time decides.
+#[tokio::test]
+async fn the_oldest_goes_also_when_all_came_to_rest_within_a_millisecond() {
+    let slots = Slots::new(Limits { connections: 8, connections_per_peer: 8, handshakes_per_peer: 8 });
+    let crowd: Vec<_> = (0..8).map(|_| connected(&slots, 1)).collect();
+    for seat in &crowd {
+        drop(seat.calls().begin());
+    }
+    let (_newcomer, gone) = slots.admit(address(2)).unwrap();
+    assert_eq!((gone, goes(&crowd[0])), (Some(Reason::Full), true));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_without_a_call_goes_before_one_that_brought_some() {
     let slots = slots();
