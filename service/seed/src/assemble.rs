@@ -1,7 +1,10 @@
 //! From chunks to a folder that may be served: the pipeline, and the folder's name as the mark that all is verified.
 //!
-//! Three threads hand two buffers on: one reads and verifies chunks, one hashes the whole, one decompresses and unpacks. Nothing is
-//! taken from a buffer before its chunk is verified, and the folder gets the name that is served only after the whole is.
+//! Three threads hand a few buffers on: one reads and verifies chunks, one hashes the whole, one decompresses and unpacks. Nothing is
+//! unpacked before its chunk is verified, and the folder gets the name that is served only after the whole is.
+//!
+//! Three fifths of the work are SHA-256, of each chunk and of the whole, at one time on two cores. With two buffers the threads waited for
+//! each other: 200 MB came at 850 MB/s instead of 960.
 
 use std::fs;
 use std::io::{self, Read};
@@ -24,8 +27,11 @@ use crate::unpack::{Bounds, unpack};
 const ASSEMBLING: &str = "assembling";
 /// What the folder is called once the whole is verified.
 const VERIFIED: &str = "verified";
-/// Chunks in memory: one is read while the other is used.
-const BUFFERS: usize = 2;
+/// Chunks in memory: at least one that is read while the other is used, and as many more as these bytes hold.
+const BUFFERED_BYTES: usize = 7 << 19;
+const BUFFERS_MIN: usize = 2;
+/// Small chunks gain nothing from more.
+const BUFFERS_MAX: usize = 8;
 /// What the thread that unpacks may need: its buffers are on the heap, the decompressor's tables are not large.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -38,7 +44,7 @@ pub struct Store {
     pub catalog: Catalog,
 }
 
-/// A verified chunk on its way.
+/// A chunk on its way.
 type Bytes = Arc<Vec<u8>>;
 
 /// Reads index and chunks, verifies, unpacks.
@@ -83,8 +89,12 @@ fn index(args: &Args) -> Result<Index, Failure> {
 
 fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> {
     let bounds = Bounds { bytes: index.unpacked_bytes, files: index.files, window_bytes: index.window_bytes };
-    let (to_hash, hashed) = sync_channel::<Bytes>(0);
-    let (to_unpack, unpacked) = sync_channel::<Bytes>(0);
+    let largest = index.chunks.iter().map(|chunk| chunk.bytes as usize).max().unwrap_or(1).max(1);
+    let buffers = (BUFFERED_BYTES / largest).clamp(BUFFERS_MIN, BUFFERS_MAX);
+    // One is read, one is used, all others may wait.
+    let waiting = buffers - BUFFERS_MIN;
+    let (to_hash, hashed) = sync_channel::<Bytes>(waiting);
+    let (to_unpack, unpacked) = sync_channel::<Bytes>(waiting);
     thread::scope(|scope| {
         let spawn = |name: &str| thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
         let system = |source| Failure::System { what: "a thread cannot be started".to_owned(), source };
@@ -92,7 +102,7 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
         let unpacking = spawn("unpack")
             .spawn_scoped(scope, move || unpack(Source::new(unpacked), folder, bounds))
             .map_err(system)?;
-        let fed = feed(&Chunks::new(index, chunks), &[to_hash, to_unpack]);
+        let fed = feed(&Chunks::new(index, chunks), buffers, to_hash, to_unpack);
         let found = whole.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let catalog = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // What is wrong with a chunk explains whatever else went wrong.
@@ -106,11 +116,18 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
 }
 
 /// Reads chunk after chunk and hands each on. Ends early without an error when somebody takes no more: they say why.
-fn feed(chunks: &Chunks<'_>, takers: &[SyncSender<Bytes>]) -> Result<(), Failure> {
-    let mut buffers: [Bytes; BUFFERS] = std::array::from_fn(|_| Arc::default());
+#[expect(clippy::needless_pass_by_value, reason = "the takers end when nobody can hand them anything")]
+fn feed(
+    chunks: &Chunks<'_>,
+    buffers: usize,
+    to_hash: SyncSender<Bytes>,
+    to_unpack: SyncSender<Bytes>,
+) -> Result<(), Failure> {
+    let mut buffers: Vec<Bytes> = (0..buffers).map(|_| Arc::default()).collect();
+    let count = buffers.len();
     for place in 0..chunks.count() {
-        let buffer = &mut buffers[place % BUFFERS];
-        // Whoever was handed the chunk after it has let go of this one.
+        let buffer = &mut buffers[place % count];
+        // Whoever could take the chunk before this one has let go of the one that was here: no more than all others can wait.
         if let Some(bytes) = Arc::get_mut(buffer) {
             chunks.read(place, bytes)?;
         } else {
@@ -118,10 +135,11 @@ fn feed(chunks: &Chunks<'_>, takers: &[SyncSender<Bytes>]) -> Result<(), Failure
             chunks.read(place, &mut bytes)?;
             *buffer = Arc::new(bytes);
         }
-        for taker in takers {
-            if taker.send(Arc::clone(buffer)).is_err() {
-                return Ok(());
-            }
+        // Hashing trusts nothing, so both digests are made at the same time.
+        let hashing = to_hash.send(Arc::clone(buffer));
+        chunks.verify(place, buffer)?;
+        if hashing.is_err() || to_unpack.send(Arc::clone(buffer)).is_err() {
+            return Ok(());
         }
     }
     Ok(())
