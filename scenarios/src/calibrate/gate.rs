@@ -12,10 +12,10 @@ use crate::scenario::Phases;
 
 /// Blocks of a session: ten pairs, of which a bound needs nine on one side.
 const BLOCKS: u32 = 5;
-/// What a slice takes beside its phases on a machine that does nothing else: threads, the end of its calls, objects made and deleted.
-const ASIDE: Duration = Duration::from_millis(650);
-/// Both builds started, warm, and counted.
-const START: Duration = Duration::from_secs(12);
+/// What a slice takes beside its phases on two processors that do nothing else: threads, the end of its calls, objects made and deleted.
+const ASIDE: Duration = Duration::from_millis(1800);
+/// Both builds started, warm, and counted, and the session judged.
+const START: Duration = Duration::from_secs(43);
 
 /// How long it takes: what is worse needs a second session.
 pub(super) fn length(row: &Row, phases: &Phases) -> Duration {

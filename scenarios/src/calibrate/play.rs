@@ -310,14 +310,14 @@ mod tests {
         assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
     }
 
-    /// Twenty gates of identical builds and three of each plant take less than fifty minutes, beginning with a change that cannot be missed.
+    /// Twenty gates of identical builds and one of each plant take about an hour, beginning with a change that cannot be missed.
     #[test]
-    fn the_gates_alone_fit_into_fifty_minutes() {
-        let gates = Choice { gates: true, clean: 20, repeats: 3, ..choice(&[], false) };
+    fn the_gates_alone_take_about_an_hour() {
+        let gates = Choice { gates: true, clean: 20, ..choice(&[], false) };
         let all = rows(&gates).unwrap();
         assert!(all[0].canary && all[0].name() == GATE_CANARY && all.iter().all(Row::is_gated), "{all:?}");
         assert_eq!(all.iter().filter(|row| row.plant.is_none()).count(), 1);
         let takes = estimate(&all, &gates).unwrap();
-        assert!(takes < Duration::from_mins(50), "{takes:?}");
+        assert!(takes > Duration::from_mins(55) && takes < Duration::from_mins(65), "{takes:?}");
     }
 }
