@@ -23,6 +23,7 @@ const STEPS: &[(&str, &str)] = &[
 ];
 
 /// The allocator that the service has.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

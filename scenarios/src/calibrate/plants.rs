@@ -92,7 +92,8 @@ const CPU: &str = "gate.cpuPerRequest";
 const SLOWER: &[&str] = &["gate.p50", "gate.p99", "gate.instructions"];
 const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.allocations", "gate.syscalls"];
 /// What is kept adds up from slice to slice; what one slice leaves behind is little beside the memory of its reviews.
-const KEPT: &[&str] = &["gate.growthPerObject", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
+const KEPT: &[&str] =
+    &["gate.growthPerObject", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
 /// Every plant. The canary is the first.
 pub const PLANTS: &[Plant] = &[
