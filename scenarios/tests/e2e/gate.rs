@@ -259,27 +259,6 @@ fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
     assert!(judgement["header"]["events"] == 0.0 && judgement["header"]["rate"].as_f64() > Some(0.0));
 }
 
-/// What one build keeps of each object is found without a review being about it.
-#[test]
-#[ignore = "takes many minutes of a quiet machine, as `longhaul calibrate --gates` does"]
-fn a_kibibyte_kept_of_each_object_is_found() {
-    let Some(planted) = program("longhaul-service-planted") else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let churn = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 600, rate: 300/s}\n";
-    let (output, judgement) = gate_in(
-        folder.path(),
-        &planted,
-        Some("leak-1k-per-object"),
-        &format!("{SHORT}{churn}"),
-        &["--quiet", "--no-callgrind", "--blocks", "5"],
-    );
-    if !is_valid(&output, &judgement) {
-        return;
-    }
-    assert_eq!(word(&judgement, "growthPerObject"), "worse", "{}", said(&output));
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-}
-
 /// Where valgrind is, instructions and allocations are counted, a request and an event; also with `--quick`, which says how long it takes.
 #[test]
 fn callgrind_counts_what_is_the_same() {
