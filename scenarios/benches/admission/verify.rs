@@ -4,6 +4,7 @@
 //! cold is cold; the registry counts what it was asked.
 
 mod caller;
+mod controller;
 mod cosign;
 mod signed;
 
@@ -79,7 +80,8 @@ pub(crate) async fn measure(world: &World, cores: &Cores, effort: Effort, report
     warm(world, &signed, &subject, effort, report).await.context("warm")?;
     drop(subject);
     memory(world, cores, &signed, effort, report).await.context("memory")?;
-    cosign::measure(world, &signed, report)
+    cosign::measure(world, &signed, report)?;
+    controller::measure(cores, &signed, report)
 }
 
 /// Images of one kind of which nothing is known.

@@ -93,7 +93,7 @@ pub(crate) async fn floor(world: &World) -> Result<Subject> {
 
 /// The Go server; an error says what is missing.
 pub(crate) async fn go(world: &World) -> Result<Subject, String> {
-    let program = built()?;
+    let program = installer::go_program("replicas-server", GO_SOURCE, GO_MODULE)?;
     let run = async {
         let address = free()?;
         let mut command = Command::new(program);
@@ -101,30 +101,6 @@ pub(crate) async fn go(world: &World) -> Result<Subject, String> {
         Subject::start(world, "go", address, &mut command).await
     };
     run.await.map_err(|error| format!("a Go server that starts ({error:#})"))
-}
-
-/// Builds it, unless the cache has it.
-fn built() -> Result<PathBuf, String> {
-    let go = installer::on_path("go").ok_or("a Go toolchain")?;
-    let folder = installer::cache().map_err(|missing| missing.to_string())?.join("go").join("replicas-server");
-    let failed = |error: std::io::Error| format!("a folder to build in ({error})");
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    let program = folder.join("replicas-server");
-    let is_same = std::fs::read_to_string(folder.join("main.go")).is_ok_and(|text| text == GO_SOURCE);
-    if is_same && program.is_file() {
-        return Ok(program);
-    }
-    println!("building the Go server, some minutes the first time …");
-    std::fs::write(folder.join("main.go"), GO_SOURCE).map_err(failed)?;
-    std::fs::write(folder.join("go.mod"), GO_MODULE).map_err(failed)?;
-    let mut command = Command::new(go);
-    command.args(["build", "-mod=mod", "-buildvcs=false", "-o"]).arg(&program).arg(".").current_dir(&folder);
-    let output = command.stdin(Stdio::null()).output().map_err(failed)?;
-    if output.status.success() {
-        return Ok(program);
-    }
-    let _ = std::fs::remove_file(folder.join("main.go"));
-    Err(format!("a Go toolchain that builds it: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// A program that was built beside this one.

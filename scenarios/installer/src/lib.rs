@@ -1,6 +1,6 @@
-//! Client packages of other languages, installed once into the user's cache folder.
+//! Client packages of other languages and Go programs of our own, installed once into the user's cache folder.
 //!
-//! Owns the cache folder `longhaul/clients` and nothing else. The lock files beside the programs that use a package name
+//! Owns the cache folders `longhaul/clients` and, of `longhaul/go`, what is built from source that travels with us. The lock files beside the programs that use a package name
 //! every version, those of npm with its digest, so that a run means the same tomorrow. What cannot be installed is
 //! reported as missing, never as an error: whoever asked says `skipped: needs …`.
 
@@ -13,8 +13,10 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+mod go;
 mod packages;
 
+pub use go::go_program;
 pub use packages::{PACKAGES, Package, package};
 
 /// A registry that does not deliver by then counts as out of reach.

@@ -1,0 +1,146 @@
+// What sigstore's policy-controller does for one image of a Pod: it looks where the tag is, and holds the image against a policy with
+// one key. Called as a library, without the webhook around it.
+//
+// Arguments: the file of the public key, how many images are looked at in turn, and how many at one time after those. References come on
+// standard input, a line each; plain HTTP. One JSON object with the figures goes to standard output.
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	ociremote "github.com/sigstore/cosign/v2/pkg/oci/remote"
+	"github.com/sigstore/policy-controller/pkg/webhook"
+	"github.com/sigstore/policy-controller/pkg/webhook/clusterimagepolicy"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) != 4 {
+		return fmt.Errorf("usage: %s KEY IN-TURN AT-ONCE", os.Args[0])
+	}
+	pem, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		return err
+	}
+	public, err := cryptoutils.UnmarshalPEMToPublicKey(pem)
+	if err != nil {
+		return err
+	}
+	inTurn, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		return err
+	}
+	atOnce, err := strconv.Atoi(os.Args[3])
+	if err != nil {
+		return err
+	}
+	var references []string
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		references = append(references, lines.Text())
+	}
+	if len(references) <= inTurn+atOnce {
+		return fmt.Errorf("%d images are too few", len(references))
+	}
+	key := clusterimagepolicy.KeyRef{HashAlgorithmCode: crypto.SHA256, PublicKeys: []crypto.PublicKey{public}}
+	policy := clusterimagepolicy.ClusterImagePolicy{
+		Authorities: []clusterimagepolicy.Authority{{Name: "release", Key: &key}},
+	}
+	// The first one pays for what is made once.
+	if err := verify(references[0], policy); err != nil {
+		return err
+	}
+	var times []float64
+	for _, reference := range references[1 : 1+inTurn] {
+		begun := time.Now()
+		if err := verify(reference, policy); err != nil {
+			return err
+		}
+		times = append(times, time.Since(begun).Seconds()*1e3)
+	}
+	sort.Float64s(times)
+
+	rest := references[1+inTurn:]
+	work := make(chan string)
+	failed := make(chan error, atOnce)
+	var running sync.WaitGroup
+	cpu, begun := cpuSeconds(), time.Now()
+	for range atOnce {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			var first error
+			// What is left after an error is taken and not looked at.
+			for reference := range work {
+				if first == nil {
+					first = verify(reference, policy)
+				}
+			}
+			if first != nil {
+				failed <- first
+			}
+		}()
+	}
+	for _, reference := range rest {
+		work <- reference
+	}
+	close(work)
+	running.Wait()
+	seconds := time.Since(begun).Seconds()
+	cpu = cpuSeconds() - cpu
+	select {
+	case err := <-failed:
+		return err
+	default:
+	}
+	return json.NewEncoder(os.Stdout).Encode(map[string]float64{
+		"p50Ms":     times[len(times)/2],
+		"perSecond": float64(len(rest)) / seconds,
+		"cpuUs":     cpu * 1e6 / float64(len(rest)),
+		"images":    float64(len(references)),
+	})
+}
+
+func verify(text string, policy clusterimagepolicy.ClusterImagePolicy) error {
+	reference, err := name.ParseReference(text, name.Insecure)
+	if err != nil {
+		return err
+	}
+	// The webhook that writes digests into Pods does this before.
+	digest, err := ociremote.ResolveDigest(reference)
+	if err != nil {
+		return err
+	}
+	result, errs := webhook.ValidatePolicy(context.Background(), "default", digest, policy, authn.DefaultKeychain)
+	if result == nil {
+		return fmt.Errorf("%s is refused: %v", text, errs)
+	}
+	return nil
+}
+
+func cpuSeconds() float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	seconds := func(time syscall.Timeval) float64 { return float64(time.Sec) + float64(time.Usec)/1e6 }
+	return seconds(usage.Utime) + seconds(usage.Stime)
+}
