@@ -1,19 +1,14 @@
 //! The allocator's housekeeping: memory that nobody uses goes back to the system, also when nothing happens any more; and what it says
 //! of the heap.
 //!
-//! The binaries bring jemalloc (`docs/decisions/013`). By itself it gives memory back only when more is asked for or freed; its
-//! background thread does so ten seconds after the burst, whatever comes then.
+//! The binaries bring jemalloc (`docs/decisions/013`) with the feature of that name. By itself it gives memory back only when more is
+//! asked for or freed; its background thread does so ten seconds after the burst, whatever comes then. Without the feature there is the
+//! allocator of the system, which keeps what it has and says nothing.
 
-use tikv_jemalloc_ctl::{Error, background_thread, epoch, max_background_threads, stats};
-
-/// One is enough: it wakes a few times a second while there is something to give back, and not at all otherwise.
-const THREADS: usize = 1;
-
-/// Starts the thread.
-pub fn give_memory_back() -> Result<(), Error> {
-    max_background_threads::write(THREADS)?;
-    background_thread::write(true)
-}
+#[cfg(feature = "jemalloc")]
+pub use jemalloc::{NAME, give_memory_back, heap};
+#[cfg(not(feature = "jemalloc"))]
+pub use system::{NAME, give_memory_back, heap};
 
 /// What the allocator says of the heap, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +19,44 @@ pub struct Heap {
     pub resident: usize,
 }
 
-/// The heap as it is now. It takes some tens of microseconds: each arena is asked.
-pub fn heap() -> Result<Heap, Error> {
-    // What is read is of the last epoch.
-    epoch::advance()?;
-    Ok(Heap { allocated: stats::allocated::read()?, resident: stats::resident::read()? })
+#[cfg(feature = "jemalloc")]
+mod jemalloc {
+    use tikv_jemalloc_ctl::{Error, background_thread, epoch, max_background_threads, stats};
+
+    use super::Heap;
+
+    /// Who hands out the memory.
+    pub const NAME: &str = "jemalloc";
+    /// One is enough: it wakes a few times a second while there is something to give back, and not at all otherwise.
+    const THREADS: usize = 1;
+
+    /// Starts the thread.
+    pub fn give_memory_back() -> Result<(), Error> {
+        max_background_threads::write(THREADS)?;
+        background_thread::write(true)
+    }
+
+    /// The heap as it is now, where the allocator tells. It takes some tens of microseconds: each arena is asked.
+    pub fn heap() -> Option<Heap> {
+        // What is read is of the last epoch.
+        epoch::advance().ok()?;
+        Some(Heap { allocated: stats::allocated::read().ok()?, resident: stats::resident::read().ok()? })
+    }
+}
+
+#[cfg(not(feature = "jemalloc"))]
+mod system {
+    use std::convert::Infallible;
+
+    use super::Heap;
+
+    pub const NAME: &str = "system";
+
+    pub fn give_memory_back() -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    pub fn heap() -> Option<Heap> {
+        None
+    }
 }

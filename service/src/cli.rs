@@ -233,7 +233,6 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             let config = Config::load(&path).map_err(usage)?;
             check_role(role, &config).map_err(usage)?;
             logs::init(config.log_format, config.log_level);
-            #[cfg(feature = "jemalloc")]
             if let Err(error) = crate::allocator::give_memory_back() {
                 tracing::warn!(name: logs::names::MEMORY_LATE, %error, "memory that is free will be given back late");
             }

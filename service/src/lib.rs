@@ -10,7 +10,6 @@
 //! the suites that there are; `authority`, the spelling of `host:port`, and `logs` are for everybody.
 
 pub mod admission;
-#[cfg(feature = "jemalloc")]
 mod allocator;
 pub mod authority;
 #[cfg(feature = "certs-dev")]

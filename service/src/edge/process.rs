@@ -11,7 +11,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-#[cfg(feature = "jemalloc")]
 use crate::allocator;
 
 /// The commit that was built, given by whoever builds a release.
@@ -22,20 +21,16 @@ const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
 /// What is compiled in besides the service.
 const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
 
-/// Who hands out the memory: what is measured of it is that of this one.
-const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "system" };
-
 /// Registers build facts and process metrics.
 pub fn register(registry: &mut Registry) {
     let facts = Info::new(vec![
         ("version", env!("CARGO_PKG_VERSION")),
         ("revision", REVISION),
         ("features", FEATURES),
-        ("allocator", ALLOCATOR),
+        ("allocator", allocator::NAME),
     ]);
     registry.register("longhaul_build", "What runs: version, commit and compiled-in features", facts);
     registry.register_collector(Box::new(ThisProcess));
-    #[cfg(feature = "jemalloc")]
     registry.register_collector(Box::new(ThisHeap));
 }
 
@@ -62,14 +57,12 @@ impl Collector for ThisProcess {
 }
 
 /// The heap in use: soak tests judge growth by it before the resident set moves.
-#[cfg(feature = "jemalloc")]
 #[derive(Debug)]
 struct ThisHeap;
 
-#[cfg(feature = "jemalloc")]
 impl Collector for ThisHeap {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Ok(heap) = allocator::heap() else { return Ok(()) };
+        let Some(heap) = allocator::heap() else { return Ok(()) };
         let (allocated, resident) = (heap.allocated as f64, heap.resident as f64);
         gauge(&mut encoder, "jemalloc_allocated_bytes", "Heap handed out and not given back", allocated)?;
         gauge(

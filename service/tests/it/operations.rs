@@ -108,6 +108,7 @@ async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
     let page = service.health("/metrics").await.1;
     assert!(page.contains("longhaul_admission_http_requests_total{code=\"200\"} 1\n"), "{page}");
     assert!(page.contains("longhaul_build_info{version=\"") && !page.contains("# EOF"), "{page}");
+    assert!(page.contains("allocator=\"jemalloc\"") && page.contains("\njemalloc_allocated_bytes "), "{page}");
     assert!(page.contains("longhaul_certificate_expiry_timestamp_seconds{certificate=\"server\"} "), "{page}");
     // The registries of the configuration are few, and whoever wrote it chose their names.
     let mut lines = page.lines().filter(|line| !line.starts_with("longhaul_registry_breaker"));
