@@ -14,8 +14,9 @@ pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, Str
     let failed = |error: std::io::Error| format!("a folder to build in ({error})");
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let program = folder.join(name);
-    let is_same = std::fs::read_to_string(folder.join("main.go")).is_ok_and(|text| text == source);
-    if is_same && program.is_file() {
+    // Go adds to `go.mod`, so what was asked for stands in a file of its own, written when the program is there.
+    let (stamp, asked) = (folder.join("built-from"), format!("{module}\n{source}"));
+    if std::fs::read_to_string(&stamp).is_ok_and(|text| text == asked) && program.is_file() {
         return Ok(program);
     }
     println!("building {name} with Go, some minutes the first time …");
@@ -25,8 +26,8 @@ pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, Str
     command.args(["build", "-mod=mod", "-buildvcs=false", "-o"]).arg(&program).arg(".").current_dir(&folder);
     let output = command.stdin(Stdio::null()).output().map_err(failed)?;
     if output.status.success() {
+        std::fs::write(&stamp, asked).map_err(failed)?;
         return Ok(program);
     }
-    let _ = std::fs::remove_file(folder.join("main.go"));
     Err(format!("a Go toolchain that builds it: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
