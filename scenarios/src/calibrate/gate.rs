@@ -46,7 +46,10 @@ pub(super) fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let name = |metric: Metric| format!("gate.{}", metric.key());
     let own = match &row.expected {
         Expectation::Caught { judge, .. } => judgement.rows.iter().find(|row| name(row.metric) == *judge),
-        _ => judgement.rows.iter().find(|row| row.metric == Metric::CpuPerRequest),
+        // A controller that only watches answers no request.
+        _ => [Metric::CpuPerRequest, Metric::CpuPerEvent]
+            .iter()
+            .find_map(|metric| judgement.rows.iter().find(|row| row.metric == *metric)),
     };
     let is_own = |metric: Metric| own.is_some_and(|own| own.metric == metric);
     let mut play =

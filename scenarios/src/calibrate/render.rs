@@ -121,7 +121,8 @@ fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
             format!("≤ 1 of 20; {stated}")
         };
         let nothing = || NOTHING.to_owned();
-        Some(["identical builds".to_owned(), "any".to_owned(), nothing(), nothing(), share(alarms.alarms), promised])
+        let builds = format!("identical builds, {}", row.stage);
+        Some([builds, "any".to_owned(), nothing(), nothing(), share(alarms.alarms), promised])
     })
 }
 

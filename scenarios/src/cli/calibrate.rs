@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     clean: Option<u32>,
     /// Only gates: builds with a planted change side by side with the same without, and identical builds. With `--clean 20` it takes
-    /// an hour on a machine that does nothing else.
+    /// less than two hours on a machine that does nothing else.
     #[arg(long)]
     gates: bool,
     /// Only these plants, such as `leak-1k-per-object,step`, with their clean twins and the canary.

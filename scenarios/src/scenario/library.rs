@@ -39,12 +39,13 @@ const SCENARIOS: [(&str, &str); 31] = [
 ];
 
 /// Name and text of the stages of `longhaul calibrate`: what planted bugs are played in.
-const STAGES: [(&str, &str); 11] = [
+const STAGES: [(&str, &str); 12] = [
     ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
     ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
     ("calibrate-replicas", include_str!("../../library/calibration/calibrate-replicas.yaml")),
     ("calibrate-verify", include_str!("../../library/calibration/calibrate-verify.yaml")),
     ("calibrate-gate", include_str!("../../library/calibration/calibrate-gate.yaml")),
+    ("calibrate-gate-objects", include_str!("../../library/calibration/calibrate-gate-objects.yaml")),
     ("calibrate-reviews", include_str!("../../library/calibration/calibrate-reviews.yaml")),
     ("calibrate-objects", include_str!("../../library/calibration/calibrate-objects.yaml")),
     ("calibrate-large-objects", include_str!("../../library/calibration/calibrate-large-objects.yaml")),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Calibration, Expectation, Play, Row, Share};
-use crate::calibrate::plants::GATE;
+use crate::calibrate::plants::is_gate;
 
 /// Of identical builds one gate in so many may call one worse.
 const ALARMS_ONE_IN: u64 = 20;
@@ -80,7 +80,7 @@ fn too_many(alarms: Share) -> bool {
 impl Row {
     /// Whether gates play it.
     pub fn is_gated(&self) -> bool {
-        self.stage == GATE
+        is_gate(&self.stage)
     }
 
     /// What became of a planted change; none of other rows, and of what was not played.
@@ -143,6 +143,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::super::State;
     use super::*;
+    use crate::calibrate::plants::GATE;
 
     fn row(expected: Expectation, plays: &[(bool, f64, f64)]) -> Row {
         let play = |(fires, change, smallest): &(bool, f64, f64)| Play {
