@@ -24,14 +24,21 @@ mod jemalloc {
     use tikv_jemalloc_ctl::{Error, background_thread, epoch, max_background_threads, stats};
 
     use super::Heap;
+    use crate::logs::names;
 
     /// Who hands out the memory.
     pub const NAME: &str = "jemalloc";
     /// One is enough: it wakes a few times a second while there is something to give back, and not at all otherwise.
     const THREADS: usize = 1;
 
-    /// Starts the thread.
-    pub fn give_memory_back() -> Result<(), Error> {
+    /// Starts the thread. Without it the service works as well, so that is a warning.
+    pub fn give_memory_back() {
+        if let Err(error) = start() {
+            tracing::warn!(name: names::MEMORY_LATE, %error, "memory that is free will be given back late");
+        }
+    }
+
+    fn start() -> Result<(), Error> {
         max_background_threads::write(THREADS)?;
         background_thread::write(true)
     }
@@ -46,15 +53,11 @@ mod jemalloc {
 
 #[cfg(not(feature = "jemalloc"))]
 mod system {
-    use std::convert::Infallible;
-
     use super::Heap;
 
     pub const NAME: &str = "system";
 
-    pub fn give_memory_back() -> Result<(), Infallible> {
-        Ok(())
-    }
+    pub fn give_memory_back() {}
 
     pub fn heap() -> Option<Heap> {
         None

@@ -233,9 +233,7 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             let config = Config::load(&path).map_err(usage)?;
             check_role(role, &config).map_err(usage)?;
             logs::init(config.log_format, config.log_level);
-            if let Err(error) = crate::allocator::give_memory_back() {
-                tracing::warn!(name: logs::names::MEMORY_LATE, %error, "memory that is free will be given back late");
-            }
+            crate::allocator::give_memory_back();
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(worker_threads())
                 .enable_all()
