@@ -59,7 +59,7 @@ const ROOMS: &[Room] = &[
     room("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
     room("mock-pki", "certificates", &["gotls"], &[]),
     room("mock-sigstore", "a sigstore in memory, each link right or wrong by itself", &[], &[]),
-    room("installer", "client packages of other languages", &[], &[]),
+    room("installer", "client packages of other languages, and Go programs of our own", &[], &[]),
     room("gotls", "what Go decides in TLS", &[], &[]),
     room("units", "durations, sizes, rates, addresses", &[], &[]),
     room("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
