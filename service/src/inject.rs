@@ -20,7 +20,9 @@ pub mod planted;
 mod progress;
 mod quantity;
 mod send;
+mod signed;
 mod status;
 
 pub use images::ImagesError;
 pub use payload::PayloadError;
+pub use signed::{Judge, Verdict};

@@ -29,7 +29,7 @@ use crate::edge::{
 use crate::{validator, watch};
 use api::Replicas;
 use reload::{Admission, Metrics as ConfigMetrics, Reloader, Trouble};
-pub use verify::{Report, verify, with_key};
+pub use verify::{Report, verify, verify_among, with_key};
 
 /// After the drain, connections that were just made get so long to bring their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);

@@ -10,12 +10,13 @@ mod cosign;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::config::{Config, ValidatorKind};
-use crate::registry::{Keyring, Registry};
+use crate::registry::{Keyring, Piece, Registry, Wanted};
 use crate::verdicts::Failure;
 pub use approvals::{Approvals, Metrics};
 
@@ -68,6 +69,37 @@ pub trait Validator: Send + Sync + 'static {
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 
+/// Where the pieces of signatures lie: a registry, or images that are about to travel.
+pub trait Pieces: Send + Sync + 'static {
+    /// What is `wanted` of `repository` at `host`, for whoever has `keyring`, at the latest at `deadline`.
+    fn piece<'p>(
+        &'p self,
+        place: (&'p str, &'p str),
+        wanted: Wanted<'p>,
+        keyring: &'p Keyring,
+        deadline: Instant,
+    ) -> BoxFuture<'p, Result<Piece, Failure>>;
+
+    /// The part of `keyring` that may be shown for `repository` at `host`.
+    fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
+}
+
+impl Pieces for Registry {
+    fn piece<'p>(
+        &'p self,
+        place: (&'p str, &'p str),
+        wanted: Wanted<'p>,
+        keyring: &'p Keyring,
+        deadline: Instant,
+    ) -> BoxFuture<'p, Result<Piece, Failure>> {
+        Self::piece(self, place, wanted, keyring, deadline).boxed()
+    }
+
+    fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
+        self.relevant_at(host, repository, keyring)
+    }
+}
+
 /// Who is asked, by rule of the policy.
 #[derive(Default)]
 pub struct Validators {
@@ -104,13 +136,13 @@ impl Memory {
 }
 
 impl Validators {
-    /// The validators of a configuration, which read their keys now and look for signatures through `registry`.
-    pub fn load(config: &Config, registry: &Arc<Registry>, memory: &Memory) -> Result<Self, ValidatorError> {
+    /// The validators of a configuration, which read their keys now and look for signatures among `pieces`.
+    pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Self, ValidatorError> {
         #[cfg(feature = "verify")]
-        return cosign::load(config, registry, memory);
+        return cosign::load(config, pieces, memory);
         #[cfg(not(feature = "verify"))]
         {
-            let _ = (registry, memory);
+            let _ = (pieces, memory);
             let cosign = |kind: &ValidatorKind| matches!(kind, ValidatorKind::Cosign(_));
             match config.validators.iter().position(|validator| cosign(&validator.kind)) {
                 Some(index) => Err(ValidatorError {

@@ -8,6 +8,7 @@ mod kubelet;
 mod link;
 mod node;
 mod pulls;
+mod signed;
 mod watched;
 mod world;
 

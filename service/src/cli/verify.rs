@@ -1,15 +1,20 @@
-//! `verify`: one image, on the command line.
+//! `verify`: one image, on the command line; and the same question about what `inject` packed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{EXIT_FAILURE, Failure, usage};
 use crate::config::Config;
-use crate::run::{verify, with_key};
+use crate::inject::Verdict;
+use crate::run::{verify, verify_among, with_key};
+use crate::validator::Pieces;
 
 /// Longest time for one image: as long as the API server would wait for a webhook at most.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,4 +52,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(failure) => Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("not verified ({})", failure.class) }),
     }
+}
+
+/// What `config` says of `image`, whose signatures lie among `pieces`.
+pub(super) fn judged(
+    config: Arc<Config>,
+    image: String,
+    pieces: Arc<dyn Pieces>,
+) -> BoxFuture<'static, anyhow::Result<Verdict>> {
+    async move {
+        let report = verify_among(&config, &image, &pieces, Instant::now() + TIMEOUT).await?;
+        let signers = |approval: Arc<crate::validator::Approval>| {
+            approval.signers.iter().map(|signer| signer.name.clone()).collect()
+        };
+        Ok(report.outcome.map(signers).map_err(|failure| format!("{failure} ({})", report.rule)))
+    }
+    .boxed()
 }

@@ -11,10 +11,11 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 
 use super::apply::{self, Applied};
 use super::cluster::Cluster;
-use super::images::{Fetch, Images, Name, Source};
+use super::images::{Fetch, Images, Source, Taken};
 use super::objects::{NAME_CHARS_MAX, Names, Reach};
 use super::payload::Payload;
 use super::place::Needs;
+use super::signed::{self, Judge};
 use super::status::{self, Status};
 use super::{clean, send};
 use crate::config::{Config, Transport};
@@ -74,6 +75,9 @@ pub struct Pack {
     /// A configuration of this service, for its registries, credentials and mirrors.
     #[arg(long)]
     config: Option<PathBuf>,
+    /// Send only images that the policy of --config would let run by the signatures that travel with them.
+    #[arg(long, requires = "config")]
+    verify: bool,
     /// Where the payload is packed; as large as the images.
     #[arg(long)]
     work_dir: Option<PathBuf>,
@@ -144,11 +148,11 @@ fn parallel(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("from 1 to {PARALLEL_MAX}"))
 }
 
-/// Does it; answers whether all is well.
-pub async fn run(command: Command) -> Result<bool> {
+/// Does it; answers whether all is well. `judge` decides what `--verify` asks.
+pub async fn run(command: Command, judge: &Judge<'_>) -> Result<bool> {
     match command {
-        Command::Plan(arguments) => plan(&arguments).await.map(|()| true),
-        Command::Apply(arguments) => apply(&arguments).await.map(|()| true),
+        Command::Plan(arguments) => plan(&arguments, judge).await.map(|()| true),
+        Command::Apply(arguments) => apply(&arguments, judge).await.map(|()| true),
         Command::Status(at) => {
             let cluster = at.cluster()?;
             let status = status::status(&cluster).await?;
@@ -191,32 +195,37 @@ impl Where {
 /// Images in a payload, with the folder that holds what was fetched for them.
 struct Packed {
     payload: Payload,
-    images: Images,
-    names: Vec<Name>,
+    images: Arc<Images>,
+    taken: Vec<Taken>,
 }
 
 impl Pack {
-    async fn pack(&self) -> Result<Packed> {
+    async fn pack(&self, judge: &Judge<'_>) -> Result<Packed> {
         let parent = self.work_dir.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("longhaul-inject-").tempdir_in(&parent);
         let folder = folder.with_context(|| format!("failed to make a folder in {}", parent.display()))?;
-        let config = match &self.config {
+        let config = Arc::new(match &self.config {
             Some(path) => Config::load(path)?,
             None => Config::parse("", Path::new(""))?,
-        };
+        });
         let metrics = crate::registry::Metrics::register(&mut MetricsRegistry::default());
         let hosts = Hosts::new(&config.resolve, Proxies::from_env()?, metrics)?;
         let fetch = Fetch::new(Registry::new(hosts), folder.path().to_owned());
-        let (mut images, mut names) = (Images::default(), Vec::new());
+        let (mut images, mut taken) = (Images::default(), Vec::new());
         for text in &self.images {
             let source: Source = text.parse()?;
-            names.extend(source.collect(&mut images, &fetch, self.platform.as_deref()).await?);
+            taken.extend(source.collect(&mut images, &fetch, self.platform.as_deref()).await?);
+        }
+        let images = Arc::new(images);
+        if self.verify {
+            signed::verify(&images, &taken, self.platform.as_deref(), &config, judge).await?;
         }
         eprintln!("packing {} blobs of {} bytes", images.blobs.len(), images.bytes());
         let (chunk_bytes, place) = (self.chunk_bytes, folder.path().to_owned());
-        let packing = tokio::task::spawn_blocking(move || (Payload::pack(&images, chunk_bytes, &place), images));
-        let (payload, images) = packing.await.context("packing broke")?;
-        Ok(Packed { payload: payload?, images, names })
+        let packed = Arc::clone(&images);
+        let packing = tokio::task::spawn_blocking(move || Payload::pack(&packed, chunk_bytes, &place));
+        let payload = packing.await.context("packing broke")??;
+        Ok(Packed { payload, images, taken })
     }
 }
 
@@ -248,9 +257,9 @@ impl Placing {
     }
 }
 
-async fn plan(arguments: &PlanArgs) -> Result<()> {
+async fn plan(arguments: &PlanArgs, judge: &Judge<'_>) -> Result<()> {
     let (binary, architecture) = arguments.placing.binary()?;
-    let packed = arguments.pack.pack().await?;
+    let packed = arguments.pack.pack(judge).await?;
     print!("{}", described(&packed, binary.len()));
     if arguments.offline {
         return Ok(());
@@ -271,10 +280,10 @@ async fn plan(arguments: &PlanArgs) -> Result<()> {
     Ok(())
 }
 
-async fn apply(arguments: &ApplyArgs) -> Result<()> {
+async fn apply(arguments: &ApplyArgs, judge: &Judge<'_>) -> Result<()> {
     let (binary, architecture) = arguments.placing.binary()?;
     let cluster = arguments.at.cluster()?;
-    let packed = arguments.pack.pack().await?;
+    let packed = arguments.pack.pack(judge).await?;
     print!("{}", described(&packed, binary.len()));
     let options = apply::Options {
         binary,
@@ -296,9 +305,13 @@ fn described(packed: &Packed, binary_bytes: usize) -> String {
     let index = &packed.payload.index;
     let chunk = index.chunks.first().map_or(0, |chunk| chunk.bytes);
     let mut text = format!("run: {}\n", index.run);
-    for name in &packed.names {
+    for Taken { name, .. } in &packed.taken {
         let digest = packed.images.catalog.repositories[&name.repository].tags[&name.tag];
         let _ = writeln!(text, "image: {name} sha256:{digest}");
+    }
+    let beside = packed.images.count_beside();
+    if beside > 0 {
+        let _ = writeln!(text, "signatures and the like: {beside}");
     }
     let _ = writeln!(
         text,
@@ -325,7 +338,7 @@ fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
         Some(port) => format!("127.0.0.1:{port}"),
         None => format!("{}:{}", applied.cluster_ip, super::objects::PORT),
     };
-    for name in &packed.names {
+    for Taken { name, .. } in &packed.taken {
         let digest = packed.images.catalog.repositories[&name.repository].tags[&name.tag];
         let _ = writeln!(text, "serves: {host}/{}@sha256:{digest} ({name})", name.repository);
     }

@@ -4,9 +4,11 @@
 //! read. Where they come from is a [`Shelf`]: a folder, an archive, or what was fetched from a registry.
 
 mod archive;
+mod beside;
 mod fetch;
 mod layout;
 mod manifest;
+mod pieces;
 mod source;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use service_seed::digest::Digest;
 use crate::registry::Image;
 pub use fetch::Fetch;
 use manifest::{Descriptor, Manifest};
+pub use pieces::Packed;
 pub use source::Source;
 
 /// Largest manifest read (OCI distribution specification).
@@ -174,6 +177,7 @@ impl Images {
         let repository = self.repository(&name.repository);
         repository.tags.insert(name.tag.clone(), digest);
         self.referrers_of(shelf, name)?;
+        self.tagged_beside(shelf, name)?;
         Ok(digest)
     }
 
@@ -235,9 +239,34 @@ impl Images {
         Ok(digest)
     }
 
-    /// Signatures and the like that lie beside an image travel with it.
-    fn referrers_of(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
+    /// Signatures and the like at tags that name an image travel with it.
+    fn tagged_beside(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in shelf.listed() {
+            let Some(tag) = beside::tag_of(descriptor, shelf.listed()) else { continue };
+            let Some(image) = beside::image_of(&tag) else { continue };
+            if self.repository(&name.repository).manifests.contains(&image) {
+                let digest = self.tree(shelf, descriptor, name, 0)?;
+                self.repository(&name.repository).tags.insert(tag, digest);
+            }
+        }
+        Ok(())
+    }
+
+    /// What may refer to an image: whatever is listed, and what lists of referrers list.
+    fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
+        let mut all = shelf.listed().to_vec();
+        for descriptor in shelf.listed() {
+            if beside::tag_of(descriptor, shelf.listed()).is_some_and(|tag| beside::is_list(&tag)) {
+                let children = Self::manifest(shelf, descriptor, of)?.0.manifests;
+                all.extend(children.into_iter().filter(|child| child.has_digest_on(shelf)));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Signatures and the like that refer to an image travel with it.
+    fn referrers_of(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
+        for descriptor in &Self::referring(shelf, &name.to_string())? {
             let digest = descriptor.digest(shelf.path())?;
             let known = self.catalog.repositories.get(&name.repository);
             if known.is_some_and(|known| known.manifests.contains(&digest)) {
@@ -260,15 +289,42 @@ impl Images {
             if let Some(annotations) = manifest.annotations {
                 entry["annotations"] = annotations;
             }
-            self.referrers.entry(subject).or_default().push(entry);
+            let list = self.referrers.entry(subject).or_default();
+            // An image with two names has them once.
+            if list.iter().all(|listed| listed["digest"] != entry["digest"]) {
+                list.push(entry);
+            }
         }
         Ok(())
+    }
+
+    /// The list of what refers to `image`, as a registry answers it.
+    pub fn referrers_list(&self, image: &Digest) -> String {
+        let descriptors = self.referrers.get(image).map(Vec::as_slice).unwrap_or_default();
+        let media_type = "application/vnd.oci.image.index.v1+json";
+        json!({"schemaVersion": 2, "mediaType": media_type, "manifests": descriptors}).to_string()
+    }
+
+    /// How many signatures and the like there are beside the images.
+    pub fn count_beside(&self) -> usize {
+        let tags = self.catalog.repositories.values().flat_map(|repository| repository.tags.keys());
+        let tagged = tags.filter(|tag| beside::image_of(tag).is_some()).count();
+        tagged + self.referrers.values().map(Vec::len).sum::<usize>()
     }
 
     /// Bytes of all blobs.
     pub fn bytes(&self) -> u64 {
         self.blobs.values().map(|blob| blob.bytes).sum()
     }
+}
+
+/// An image of a payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// What it is called in the payload.
+    pub name: Name,
+    /// What it was called where it was taken from, host included: what the patterns of a policy are about.
+    pub known_as: String,
 }
 
 /// What an image is called in the registry that the seed is.
@@ -280,13 +336,17 @@ pub struct Name {
     pub tag: String,
 }
 
-impl Name {
-    /// From a reference as people write it; its host is left out, because the seed stands in for all of them.
+impl Taken {
+    /// From a reference as people write it; the name in the payload is without a host, because the seed stands in for all of them.
     fn parse(text: &str) -> Result<Self, ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
-        let image = Image::parse(text).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self::of(Image::parse(text).map_err(|error| wrong(error.to_string()))?))
+    }
+
+    fn of(image: Image) -> Self {
         let tag = image.tag.unwrap_or_else(|| "latest".to_owned());
-        Ok(Self { repository: image.repository, tag })
+        let known_as = Image { tag: Some(tag.clone()), digest: None, ..image };
+        Self { known_as: known_as.full_name(), name: Name { repository: known_as.repository, tag } }
     }
 }
 

@@ -146,11 +146,8 @@ impl<W: Write> Archive<W> {
         self.small("catalog", catalog.as_bytes())?;
         self.small("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
         self.small("index.json", layout_index(images).as_bytes())?;
-        for (subject, descriptors) in &images.referrers {
-            let list = json!({
-                "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": descriptors,
-            });
-            self.small(&format!("referrers/sha256/{subject}"), list.to_string().as_bytes())?;
+        for subject in images.referrers.keys() {
+            self.small(&format!("referrers/sha256/{subject}"), images.referrers_list(subject).as_bytes())?;
         }
         for (digest, blob) in &images.blobs {
             let mut hashed = Hashed { inner: blob.reader()?, hasher: Sha256::new() };

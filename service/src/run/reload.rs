@@ -25,7 +25,7 @@ use crate::edge::Probe;
 use crate::kube::{self, Cluster};
 use crate::registry::{Hosts, Metrics as RegistryMetrics, PullSecrets, Registry};
 use crate::replicas::Api;
-use crate::validator::{self, Approvals, Memory, Metrics as ValidationMetrics, Validators};
+use crate::validator::{self, Approvals, Memory, Metrics as ValidationMetrics, Pieces, Validators};
 use crate::wire::Proxies;
 
 /// How often the file is read, whatever it looks like.
@@ -207,7 +207,8 @@ fn pipeline(
     options: &Options,
 ) -> anyhow::Result<Pipeline> {
     let policy = Arc::new(Policy::new(config));
-    let validators = Validators::load(config, &parts.client.registry, parts.memory)?;
+    let pieces: Arc<dyn Pieces> = parts.client.registry.clone();
+    let validators = Validators::load(config, &pieces, parts.memory)?;
     let approvals = Arc::clone(parts.approvals);
     let validation = Validation { validators, approvals, owners: parts.owners.cloned() };
     let resolver = Arc::clone(&parts.client.resolver);

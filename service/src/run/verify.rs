@@ -1,4 +1,4 @@
-//! One image verified once, outside of any review: the library behind `longhaul-service verify`.
+//! One image verified once, outside of any review: the library behind `longhaul-service verify` and `inject --verify`.
 //!
 //! It goes the way of a review (policy, digest, signatures) without its caches, so that what it says is what a review would say.
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::admission::{Policy, Target, Treatment};
 use crate::config::Config;
 use crate::registry::{Hosts, Image, Keyring, Metrics, Registry};
-use crate::validator::{Approval, Memory, Question, Validators};
+use crate::validator::{Approval, Memory, Pieces, Question, Validators};
 use crate::verdicts::{Class, Failure};
 use crate::wire::Proxies;
 
@@ -50,7 +50,29 @@ pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Con
 pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::Result<Report> {
     let metrics = Metrics::register(&mut MetricsRegistry::default());
     let registry = Arc::new(Registry::new(Hosts::new(&config.resolve, Proxies::from_env()?, metrics)?));
-    let validators = Validators::load(config, &registry, &Memory::default())?;
+    let pieces: Arc<dyn Pieces> = registry.clone();
+    examine(config, image, &pieces, Some(&registry), deadline).await
+}
+
+/// Verifies `image`, which has a digest, by what lies among `pieces` alone.
+pub async fn verify_among(
+    config: &Config,
+    image: &str,
+    pieces: &Arc<dyn Pieces>,
+    deadline: Instant,
+) -> anyhow::Result<Report> {
+    examine(config, image, pieces, None, deadline).await
+}
+
+/// Looks for signatures among `pieces`; a tag is asked of `registry`.
+async fn examine(
+    config: &Config,
+    image: &str,
+    pieces: &Arc<dyn Pieces>,
+    registry: Option<&Registry>,
+    deadline: Instant,
+) -> anyhow::Result<Report> {
+    let validators = Validators::load(config, pieces, &Memory::default())?;
     let policy = Policy::new(config);
     let report = |rule, digest, outcome| Report { image: image.to_owned(), rule, digest, outcome };
     let nobody = |what: &str| Err(Failure::new(Class::Unsigned, what));
@@ -68,10 +90,13 @@ pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::
     let name = policy.name(rule);
     let (host, repository, digest) = match target {
         Target::Digest { host, repository, digest } => (host, repository, digest),
-        Target::Tag(reference) => match registry.resolve(&reference, &Keyring::default(), deadline).await {
-            Ok(digest) => (reference.host, reference.repository, Arc::from(digest)),
-            Err(failure) => return Ok(report(name, None, Err(failure))),
-        },
+        Target::Tag(reference) => {
+            let registry = registry.context("the image has no digest")?;
+            match registry.resolve(&reference, &Keyring::default(), deadline).await {
+                Ok(digest) => (reference.host, reference.repository, Arc::from(digest)),
+                Err(failure) => return Ok(report(name, None, Err(failure))),
+            }
+        }
     };
     let validator = policy.index(rule).and_then(|index| validators.of_rule(index)).cloned();
     let validator = validator.context("the rule asks for signatures and nobody here can verify any")?;

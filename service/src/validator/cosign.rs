@@ -1,7 +1,7 @@
 //! Signatures as cosign makes them: looked for in the image's registry, judged by `service-verify`.
 //!
 //! Owns one engine for each rule that asks for signatures. What is looked for and in which order is in `search`, what is trusted in
-//! `trust`, what is said in `words`. Nothing here believes a registry: it fetches bytes, and what they show is for `service-verify`.
+//! `trust`, what is said in `words`. Nothing here believes a registry: that fetches bytes, and what they show is for `service-verify`.
 
 mod knowledge;
 #[cfg(feature = "planted-bugs")]
@@ -19,9 +19,9 @@ use futures_util::future::BoxFuture;
 use service_verify::{Digest, Requirement, RequirementError, Subject, Trust, UnixTime};
 use sha2::{Digest as _, Sha256};
 
-use super::{Answer, Memory, Question, Validator, ValidatorError, Validators};
+use super::{Answer, Memory, Pieces, Question, Validator, ValidatorError, Validators};
 use crate::config::{Config, Rule, ValidatorKind};
-use crate::registry::{Image, Keyring, Registry};
+use crate::registry::{Image, Keyring};
 use crate::verdicts::{Class, Failure};
 pub use knowledge::Knowledge;
 use search::Search;
@@ -34,7 +34,7 @@ struct Engine {
     trust: Arc<Trust>,
     requirement: Requirement,
     generation: String,
-    registry: Arc<Registry>,
+    pieces: Arc<dyn Pieces>,
     knowledge: Arc<Knowledge>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
@@ -73,7 +73,7 @@ pub fn check(config: &Config) -> Result<(), ValidatorError> {
 }
 
 /// Compiles what every rule demands.
-pub fn load(config: &Config, registry: &Arc<Registry>, memory: &Memory) -> Result<Validators, ValidatorError> {
+pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Validators, ValidatorError> {
     let compiled = compiled(config)?;
     let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
         let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
@@ -81,7 +81,7 @@ pub fn load(config: &Config, registry: &Arc<Registry>, memory: &Memory) -> Resul
             generation: generation(&trust, &requirement),
             trust,
             requirement,
-            registry: Arc::clone(registry),
+            pieces: Arc::clone(pieces),
             knowledge: Arc::clone(&memory.knowledge),
             #[cfg(feature = "planted-bugs")]
             planted: memory.planted,
@@ -123,7 +123,7 @@ impl Validator for Engine {
     }
 
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
-        self.registry.relevant_at(host, repository, keyring)
+        self.pieces.relevant(host, repository, keyring)
     }
 }
 

@@ -147,7 +147,7 @@ async fn the_seed_answers_pulls_as_the_mock_registry_does() {
 }
 
 /// Runs a program to its end; what it printed, or `None` when it is not installed.
-async fn tool(name: &str, arguments: &[&str]) -> Option<String> {
+pub async fn tool(name: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(name);
     match tokio::time::timeout(PATIENCE, command.args(arguments).kill_on_drop(true).output()).await.expect("it ends") {
         Ok(output) => {

@@ -1,6 +1,7 @@
 //! Images from a registry, fetched into a layout in a folder of our own: manifests whole, blobs piece by piece.
 //!
-//! The requests are the registry client's, with its credentials, mirrors, redirects and retries.
+//! What belongs to an image by its digest, its signatures among it, is fetched with it. The requests are the registry client's, with its
+//! credentials, mirrors, redirects and retries.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -12,11 +13,15 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::manifest::{Descriptor, Manifest};
-use super::{Blob, ImagesError, Name, Shelf};
-use crate::registry::{Image, Registry};
+use super::source::REF_NAME;
+use super::{Blob, ImagesError, Shelf, Taken, beside};
+use crate::registry::{Image, Keyring, Piece, Registry, Wanted};
+use crate::verdicts::{Class, Failure};
 
 /// How long one piece of a blob, or a manifest, may take.
 const PIECE_TIME: Duration = Duration::from_mins(1);
+/// Most things that refer to one image: a year of daily attestations.
+const REFERRERS_MAX: usize = 512;
 
 /// Fetches into a folder.
 pub struct Fetch {
@@ -36,21 +41,25 @@ impl Fetch {
         Self { registry, folder }
     }
 
-    /// Fetches an image with everything that belongs to it, or of an index only what is for `platform`.
-    pub async fn fetch(&self, text: &str, platform: Option<&str>) -> Result<(Fetched, Name), ImagesError> {
+    /// Fetches an image with everything that belongs to it, or of an index only what is for `platform`. The image is listed first.
+    pub async fn fetch(&self, text: &str, platform: Option<&str>) -> Result<(Fetched, Taken), ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         let image = Image::parse(text).map_err(|error| wrong(error.to_string()))?;
-        let name =
-            Name { repository: image.repository.clone(), tag: image.tag.clone().unwrap_or_else(|| "latest".into()) };
-        let reference = image.digest.clone().unwrap_or_else(|| name.tag.clone());
+        let taken = Taken::of(image.clone());
+        let reference = image.digest.clone().unwrap_or_else(|| taken.name.tag.clone());
         let top = self.manifest(&image, text, &reference).await?;
         // Manifests that are still to be looked into; a fetched index adds to it.
         let mut todo = vec![top.clone()];
+        let mut images = Vec::new();
         while let Some(descriptor) = todo.pop() {
             let digest = descriptor.digest(&self.folder)?;
             let path = self.path(&digest);
             let bytes = fs::read(&path).map_err(|source| ImagesError::Read { path: path.clone(), source })?;
             let manifest = Manifest::parse(&bytes, &path)?;
+            // An index of which one image is taken does not travel itself.
+            if manifest.manifests.is_empty() || platform.is_none() {
+                images.push(digest);
+            }
             for child in manifest.manifests {
                 if platform.is_none_or(|platform| child.is_for(platform)) {
                     todo.push(self.manifest(&image, text, &child.digest).await?);
@@ -60,21 +69,100 @@ impl Fetch {
                 self.blob(&image, text, part).await?;
             }
         }
-        Ok((Fetched { folder: self.folder.clone(), listed: vec![top] }, name))
+        let mut listed = vec![top];
+        for digest in images {
+            self.beside(&image, text, &digest, &mut listed).await?;
+        }
+        Ok((Fetched { folder: self.folder.clone(), listed }, taken))
+    }
+
+    /// Fetches what belongs to the image of that digest, and lists it as a layout does.
+    async fn beside(
+        &self,
+        image: &Image,
+        text: &str,
+        digest: &Digest,
+        listed: &mut Vec<Descriptor>,
+    ) -> Result<(), ImagesError> {
+        for referrer in self.referrers(image, text, digest).await? {
+            listed.extend(self.whole(image, text, &referrer.digest).await?);
+        }
+        for tag in beside::tags(digest) {
+            if let Some(mut found) = self.whole(image, text, &tag).await? {
+                found.annotations.insert(REF_NAME.to_owned(), tag);
+                listed.push(found);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the registry says refers to an image, or a tag says where the registry does not know the question.
+    async fn referrers(&self, image: &Image, text: &str, digest: &Digest) -> Result<Vec<Descriptor>, ImagesError> {
+        let (place, nobody) = ((image.host.as_str(), image.repository.as_str()), Keyring::default());
+        let ask = async |wanted| {
+            let piece = self.registry.piece(place, wanted, &nobody, Instant::now() + PIECE_TIME).await;
+            piece.map_err(Self::failed(text))
+        };
+        let (named, tag) = (format!("sha256:{digest}"), beside::list_tag(digest));
+        let mut piece = ask(Wanted::Referrers(&named)).await?;
+        if piece == Piece::Unknown {
+            piece = ask(Wanted::Manifest(&tag)).await?;
+        }
+        let Piece::Here(bytes) = piece else { return Ok(Vec::new()) };
+        let wrong = |what: String| ImagesError::Registry {
+            image: text.to_owned(),
+            cause: format!("the referrers of sha256:{digest}: {what}"),
+        };
+        let list: Manifest = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        if list.manifests.len() > REFERRERS_MAX {
+            return Err(wrong(format!("there are {}, and at most {REFERRERS_MAX} travel", list.manifests.len())));
+        }
+        Ok(list.manifests)
+    }
+
+    /// Fetches a manifest with its blobs; `None` when there is none, or an index, which signs nothing.
+    async fn whole(&self, image: &Image, text: &str, reference: &str) -> Result<Option<Descriptor>, ImagesError> {
+        let Some(found) = self.manifest_if_there(image, text, reference).await? else { return Ok(None) };
+        let path = self.path(&found.digest(&self.folder)?);
+        let bytes = fs::read(&path).map_err(|source| ImagesError::Read { path: path.clone(), source })?;
+        let manifest = Manifest::parse(&bytes, &path)?;
+        if !manifest.manifests.is_empty() {
+            return Ok(None);
+        }
+        for part in manifest.config.iter().chain(&manifest.layers) {
+            self.blob(image, text, part).await?;
+        }
+        Ok(Some(found))
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join(digest.to_string())
     }
 
-    fn failed(text: &str) -> impl Fn(crate::verdicts::Failure) -> ImagesError + '_ {
+    fn failed(text: &str) -> impl Fn(Failure) -> ImagesError + '_ {
         move |failure| ImagesError::Registry { image: text.to_owned(), cause: failure.cause }
     }
 
     async fn manifest(&self, image: &Image, text: &str, reference: &str) -> Result<Descriptor, ImagesError> {
+        let there = self.manifest_if_there(image, text, reference).await?;
+        there.ok_or_else(|| ImagesError::Registry {
+            image: text.to_owned(),
+            cause: format!("{} has no `{reference}` in {}", image.host, image.repository),
+        })
+    }
+
+    async fn manifest_if_there(
+        &self,
+        image: &Image,
+        text: &str,
+        reference: &str,
+    ) -> Result<Option<Descriptor>, ImagesError> {
         let fetched =
             self.registry.manifest_bytes(&image.host, &image.repository, reference, Instant::now() + PIECE_TIME);
-        let (media_type, bytes) = fetched.await.map_err(Self::failed(text))?;
+        let (media_type, bytes) = match fetched.await {
+            Err(failure) if failure.class == Class::NotFound => return Ok(None),
+            fetched => fetched.map_err(Self::failed(text))?,
+        };
         let digest = Digest::of(&bytes);
         if reference.contains(':') && reference != format!("sha256:{digest}") {
             let cause = "the registry answered with another manifest than the digest asked for".to_owned();
@@ -82,7 +170,8 @@ impl Fetch {
         }
         let path = self.path(&digest);
         fs::write(&path, &bytes).map_err(|source| ImagesError::Read { path, source })?;
-        Ok(Descriptor { media_type: Some(media_type), digest: format!("sha256:{digest}"), ..Descriptor::default() })
+        let digest = format!("sha256:{digest}");
+        Ok(Some(Descriptor { media_type: Some(media_type), digest, ..Descriptor::default() }))
     }
 
     /// Fetches a blob unless it is there; its bytes are compared with its digest before it gets its name.

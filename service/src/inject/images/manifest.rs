@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use service_seed::digest::Digest;
 
-use super::ImagesError;
+use super::{ImagesError, Shelf};
 
 /// The media type of an image that does not say it.
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -58,6 +58,11 @@ impl Descriptor {
     pub fn digest(&self, path: &Path) -> Result<Digest, ImagesError> {
         let what = || format!("`{}` is not sha256: and 64 lower-case hex digits", self.digest);
         Digest::from_oci(&self.digest).ok_or_else(|| ImagesError::Shape { path: path.into(), what: what() })
+    }
+
+    /// Whether `shelf` has it.
+    pub fn has_digest_on(&self, shelf: &dyn Shelf) -> bool {
+        Digest::from_oci(&self.digest).is_some_and(|digest| shelf.blob(&digest).is_some())
     }
 
     /// Whether it is for `os/architecture` or `os/architecture/variant`.

@@ -8,7 +8,7 @@ use super::archive::Archive;
 use super::fetch::Fetch;
 use super::layout::Layout;
 use super::manifest::Descriptor;
-use super::{Images, ImagesError, Name, Shelf};
+use super::{Images, ImagesError, Shelf, Taken, beside};
 
 /// The annotation under which a layout keeps what its images are called.
 pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -21,7 +21,7 @@ pub struct Source {
     text: String,
     kind: Kind,
     /// What the image is to be called.
-    name: Option<Name>,
+    name: Option<Taken>,
 }
 
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, ImagesError> {
         let wrong = |what: &str| ImagesError::Source { text: text.to_owned(), what: what.to_owned() };
         let (source, name) = match text.rsplit_once('=') {
-            Some((source, name)) => (source, Some(Name::parse(name)?)),
+            Some((source, name)) => (source, Some(Taken::parse(name)?)),
             None => (text, None),
         };
         let kind = match source.split_once(':') {
@@ -55,65 +55,71 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Puts everything from this source into `images`; answers the names it has there.
+    /// Puts everything from this source into `images`; answers which images that are.
     pub async fn collect(
         &self,
         images: &mut Images,
         fetch: &Fetch,
         platform: Option<&str>,
-    ) -> Result<Vec<Name>, ImagesError> {
+    ) -> Result<Vec<Taken>, ImagesError> {
         match &self.kind {
             Kind::Layout(folder) => self.take(images, &Layout::open(folder)?, platform),
             Kind::Archive(file) => self.take(images, &Archive::open(file)?, platform),
             Kind::Registry(image) => {
-                let (shelf, name) = fetch.fetch(image, platform).await?;
-                let name = self.name.clone().unwrap_or(name);
+                let (shelf, mut taken) = fetch.fetch(image, platform).await?;
+                if let Some(renamed) = &self.name {
+                    taken.name = renamed.name.clone();
+                }
                 let top = shelf.listed().first().cloned().unwrap_or_default();
-                images.put(&shelf, &top, &name, platform)?;
-                Ok(vec![name])
+                images.put(&shelf, &top, &taken.name, platform)?;
+                Ok(vec![taken])
             }
         }
     }
 
-    fn take(&self, images: &mut Images, shelf: &dyn Shelf, platform: Option<&str>) -> Result<Vec<Name>, ImagesError> {
+    fn take(&self, images: &mut Images, shelf: &dyn Shelf, platform: Option<&str>) -> Result<Vec<Taken>, ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: self.text.clone(), what };
-        let named: Vec<(Option<Name>, &Descriptor)> =
-            shelf.listed().iter().map(|one| (name_of(one, shelf.path()), one)).collect();
-        let mut names = Vec::new();
-        if let Some(name) = &self.name {
+        let is_image = |one: &&Descriptor| beside::tag_of(one, shelf.listed()).is_none();
+        let named: Vec<(Option<Taken>, &Descriptor)> =
+            shelf.listed().iter().filter(is_image).map(|one| (name_of(one, shelf.path()), one)).collect();
+        let mut all = Vec::new();
+        if let Some(taken) = &self.name {
             let [(_, descriptor)] = candidates(&named)[..] else {
                 let count = candidates(&named).len();
-                return Err(wrong(format!("it has {count} images, so one name cannot be meant: leave `={name}` out")));
+                return Err(wrong(format!(
+                    "it has {count} images, so one name cannot be meant: leave `={}` out",
+                    taken.name
+                )));
             };
-            images.put(shelf, descriptor, name, platform)?;
-            names.push(name.clone());
+            images.put(shelf, descriptor, &taken.name, platform)?;
+            all.push(taken.clone());
         } else {
-            for (name, descriptor) in &named {
-                let Some(name) = name else { continue };
-                images.put(shelf, descriptor, name, platform)?;
-                names.push(name.clone());
+            for (taken, descriptor) in &named {
+                let Some(taken) = taken else { continue };
+                images.put(shelf, descriptor, &taken.name, platform)?;
+                all.push(taken.clone());
             }
-            if names.is_empty() {
+            if all.is_empty() {
                 return Err(wrong("none of its images has a name: write =NAME:TAG behind it".to_owned()));
             }
         }
-        Ok(names)
+        Ok(all)
     }
 }
 
 /// The images that one name could be for: those with a name, else all.
-fn candidates<'n>(named: &'n [(Option<Name>, &'n Descriptor)]) -> Vec<(&'n Option<Name>, &'n Descriptor)> {
+fn candidates<'n>(named: &'n [(Option<Taken>, &'n Descriptor)]) -> Vec<(&'n Option<Taken>, &'n Descriptor)> {
     let with: Vec<_> = named.iter().filter(|(name, _)| name.is_some()).map(|(name, one)| (name, *one)).collect();
     if with.is_empty() { named.iter().map(|(name, one)| (name, *one)).collect() } else { with }
 }
 
 /// What a layout calls an image. A tag alone says nothing about the repository, so the folder's name stands in for it.
-fn name_of(descriptor: &Descriptor, path: &Path) -> Option<Name> {
+fn name_of(descriptor: &Descriptor, path: &Path) -> Option<Taken> {
     let text = descriptor.annotations.get(CONTAINERD_NAME).or_else(|| descriptor.annotations.get(REF_NAME))?;
     let tag_alone = !text.contains(['/', ':']) && service_seed::catalog::is_tag(text);
     if tag_alone {
         let stem = path.file_stem()?.to_str()?;
-        return Name::parse(&format!("{stem}:{text}")).ok();
+        return Taken::parse(&format!("{stem}:{text}")).ok();
     }
-    Name::parse(text).ok()
+    Taken::parse(text).ok()
 }

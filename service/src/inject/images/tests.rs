@@ -43,6 +43,16 @@ impl Written {
             descriptor["annotations"] = json!({"org.opencontainers.image.ref.name": name});
         }
         self.listed.push(descriptor);
+        self.write();
+    }
+
+    /// Says this of what was listed last, instead of a name.
+    pub fn annotate(&mut self, key: &str, value: &str) {
+        self.listed.last_mut().unwrap()["annotations"] = json!({key: value});
+        self.write();
+    }
+
+    fn write(&self) {
         let index = json!({"schemaVersion": 2, "manifests": self.listed});
         fs::write(self.folder.join("index.json"), index.to_string()).unwrap();
     }
@@ -143,6 +153,48 @@ async fn signatures_travel_with_what_they_refer_to() {
         (&listed["artifactType"], &listed["annotations"]["k"]),
         (&"application/vnd.test.signature".into(), &"v".into())
     );
+}
+
+/// As skopeo copies tags, as cosign saves, and as a registry without the referrers API keeps them: none becomes an image of its own.
+#[tokio::test]
+async fn signatures_at_tags_travel_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut written = Written::new(folder.path());
+    let image = written.image(&[b"layer"]);
+    let signature = written.image(&[b"payload"]);
+    let of = |descriptor: &Value| Digest::from_oci(descriptor["digest"].as_str().unwrap()).unwrap();
+    let manifest = "application/vnd.oci.image.manifest.v1+json";
+    let config = written.blob("application/vnd.oci.empty.v1+json", b"{}");
+    let bundle = json!({"schemaVersion": 2, "config": config, "layers": [], "subject": image});
+    let bundle = written.blob(manifest, bundle.to_string().as_bytes());
+    let gone = json!({"mediaType": manifest, "digest": format!("sha256:{}", Digest::of(b"gone")), "size": 4});
+    let list = json!({"schemaVersion": 2, "manifests": [bundle, gone]});
+    let list = written.blob("application/vnd.oci.image.index.v1+json", list.to_string().as_bytes());
+    let (tag, other) = (format!("sha256-{}.sig", of(&image)), format!("sha256-{}.sig", Digest::of(b"another")));
+    written.list(signature.clone(), Some(&tag));
+    written.list(image.clone(), Some("team/a:1"));
+    written.list(signature.clone(), Some(&other));
+    written.list(list, Some(&format!("sha256-{}", of(&image))));
+    let images = collected(&[oci(&written)], None).await.unwrap();
+    let repository = &images.catalog.repositories["team/a"];
+    assert_eq!(repository.tags, [("1".to_owned(), of(&image)), (tag.clone(), of(&signature))].into());
+    assert_eq!((images.catalog.repositories.len(), images.count_beside()), (1, 2));
+    assert_eq!(images.referrers[&of(&image)][0]["digest"], bundle["digest"]);
+    // One image under two names has what refers to it once.
+    let twice = [format!("{}=b:1", oci(&written)), oci(&written)];
+    let twice = collected(&twice, None).await.unwrap();
+    assert_eq!((twice.catalog.repositories.len(), twice.referrers[&of(&image)].len()), (2, 1));
+    // What `cosign save` writes has no names.
+    let mut saved = Written::new(&folder.path().join("saved"));
+    let (image, signature) = (saved.image(&[b"layer"]), saved.image(&[b"payload"]));
+    for (descriptor, kind) in [(image.clone(), "image"), (signature.clone(), "sigs"), (signature.clone(), "atts")] {
+        saved.list(descriptor, None);
+        saved.annotate("kind", &format!("dev.cosignproject.cosign/{kind}"));
+    }
+    let images = collected(&[format!("{}=ghcr.io/team/a:1", oci(&saved))], None).await.unwrap();
+    let attestation = format!("sha256-{}.att", of(&image));
+    let wanted = [("1".to_owned(), of(&image)), (tag, of(&signature)), (attestation, of(&signature))];
+    assert_eq!(images.catalog.repositories["team/a"].tags, wanted.into());
 }
 
 #[tokio::test]

@@ -1,0 +1,135 @@
+//! Signatures travel with their images, and `--verify` sends nothing that the policy would not let run by what travels.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mock_registry::{Form, HOLDER, Image, Keys, Population, Server, Signing};
+use serde_json::json;
+use tokio::process::Command;
+
+use super::pulls::tool;
+use super::world::{Programs, Setup, World};
+
+/// So many that every way to be signed is among them.
+const POPULATION: Population = Population { count: 48, seed: 5, signed: true };
+
+/// A registry with signed images, and whose signatures count.
+struct Signed {
+    registry: Server,
+    images: Vec<Image>,
+    keys: PathBuf,
+}
+
+impl Signed {
+    async fn start(keys: PathBuf) -> Self {
+        let registry = Server::start(mock_registry::Config::new()).await.unwrap();
+        let made = Keys::generate().unwrap();
+        std::fs::create_dir(&keys).unwrap();
+        std::fs::write(keys.join("release.pub"), made.release.public_pem()).unwrap();
+        std::fs::write(keys.join("trusted_root.json"), made.trusted_root().unwrap()).unwrap();
+        let images = registry.seed_signed(&POPULATION, &made).unwrap();
+        Self { registry, images, keys }
+    }
+
+    /// The reference of an image that is signed so.
+    fn of(&self, signing: Signing) -> &str {
+        &self.images.iter().find(|image| image.signing == Some(signing)).unwrap().reference
+    }
+
+    /// A configuration that wants images signed by the release key, those in the folder `keyless` by their holder, wherever they are.
+    fn configuration(&self, host: &str) -> String {
+        let path = self.keys.join(format!("{}.yaml", host.replace(':', "-")));
+        let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});
+        let validators = json!([
+            {"name": "default", "type": "cosign", "trustRoots": [{"name": "release", "keyFile": "release.pub"}]},
+            {"name": "keyless", "type": "cosign", "trustRoots": [holder], "trustedRootFile": "trusted_root.json"},
+        ]);
+        let rules = json!([
+            {"pattern": "*", "with": {"trustRoot": "release", "verifyInTransparencyLog": false}},
+            {"pattern": "*/keyless/*", "validator": "keyless", "with": {"trustRoot": "release"}},
+        ]);
+        let registries = json!([{"host": host, "plainHttp": true}]);
+        let configuration =
+            json!({"validators": validators, "policy": {"rules": rules}, "resolve": {"registries": registries}});
+        std::fs::write(&path, configuration.to_string()).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+}
+
+/// Both forms, with keys and without: sent only because they are verified, and verified again by whoever asks the seed.
+#[tokio::test(flavor = "multi_thread")]
+async fn signatures_travel_and_hold_at_the_other_end() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    let signed = Signed::start(world.folder.path().join("keys")).await;
+    let good = [
+        Signing::Release(Form::Tag),
+        Signing::Release(Form::Bundle),
+        Signing::Keyless(Form::Tag),
+        Signing::Keyless(Form::Bundle),
+    ]
+    .map(|signing| signed.of(signing));
+    let config = signed.configuration(signed.registry.host());
+    let seed = world.programs.seed.to_string_lossy().into_owned();
+    let sources = good.map(|image| format!("docker://{image}"));
+    let mut arguments = vec!["--config", &config, "--verify", "--seed", &seed, "--wait-seconds", "60"];
+    arguments.extend(sources.iter().flat_map(|source| ["--image", source]));
+    let (code, said) = world.run(world.command("apply", &arguments)).await;
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(said.matches("signed by release: ").count(), good.len(), "{said}");
+    assert!(said.contains("signatures and the like: 4"), "{said}");
+    let host = world.kubelet.seen.lock().address.unwrap().to_string();
+    let there = signed.configuration(&host);
+    for image in good {
+        let (_, name) = image.split_once('/').unwrap();
+        let mut verify = Command::new(&world.programs.service);
+        verify.args(["verify", &format!("{host}/{name}"), "--config", &there]);
+        let (code, said) = world.run(verify).await;
+        assert!(code == 0 && said.contains("\nverified\n"), "{image}: {said}");
+    }
+    // The form that cosign 2 and 3 both look for; neither says which one it is.
+    let key = signed.keys.join("release.pub").to_string_lossy().into_owned();
+    let there = format!("{host}/{}", good[0].split_once('/').unwrap().1);
+    let flags = ["verify", "--key", &key, "--insecure-ignore-tlog=true", "--allow-insecure-registry", &there];
+    tool("cosign", &flags).await;
+    assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+    signed.registry.shutdown().await;
+}
+
+/// One bad image among good ones: its class is said, and nothing is sent. Who takes one image of an index leaves the index's signature.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_verified_is_not_sent() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    let signed = Signed::start(world.folder.path().join("keys")).await;
+    let config = signed.configuration(signed.registry.host());
+    let seed = world.programs.seed.to_string_lossy().into_owned();
+    let good = format!("docker://{}", signed.of(Signing::Release(Form::Tag)));
+    let bad = BTreeMap::from([
+        (Signing::Unsigned, "unsigned"),
+        (Signing::Moved, "unsigned"),
+        (Signing::Stranger(Form::Tag), "invalid"),
+        (Signing::Stranger(Form::Bundle), "invalid"),
+        (Signing::OtherDigest(Form::Tag), "mismatch"),
+        (Signing::OtherDigest(Form::Bundle), "mismatch"),
+        (Signing::StrangeAuthority(Form::Bundle), "invalid"),
+        (Signing::NotLogged(Form::Tag), "invalid"),
+    ]);
+    for (signing, class) in bad {
+        let image = format!("docker://{}", signed.of(signing));
+        let arguments = ["--config", &config, "--verify", "--seed", &seed, "--image", &good, "--image", &image];
+        let (code, said) = world.run(world.command("apply", &arguments)).await;
+        assert!(code == 1 && said.contains("not verified, so nothing is sent"), "{signing:?}: {code}: {said}");
+        assert!(said.contains(&format!(": {class}: ")), "{signing:?} is {class}: {said}");
+        assert_eq!(said.matches("verified: ").count(), 1, "the other one is: {said}");
+    }
+    assert_eq!(world.left().await, Vec::<String>::new());
+    // Without --verify they are the user's to send, and without --config nobody can say.
+    let image = format!("docker://{}", signed.of(Signing::Unsigned));
+    let plan = ["--offline", "--seed", &seed, "--image", &image];
+    let (code, said) = world.run(world.command("plan", &[&plan[..], &["--config", &config]].concat())).await;
+    assert!(code == 0 && !said.contains("signatures and the like"), "{said}");
+    let (code, said) = world.run(world.command("plan", &[&plan[..], &["--verify"]].concat())).await;
+    assert!(code != 0 && said.contains("--config"), "{said}");
+    signed.registry.shutdown().await;
+}
