@@ -132,6 +132,9 @@ pub enum Error {
         #[from]
         source: hyper::Error,
     },
+    /// The connection ended, and nobody says what became of the request. Over HTTP/1.1 it was not sent.
+    #[error("the connection ended without an answer")]
+    Ended,
     /// The answer is larger than its cap.
     #[error("the answer is larger than {cap_bytes} bytes")]
     TooLarge {
@@ -146,6 +149,15 @@ impl Error {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+    }
+
+    /// Whether a request over HTTP/1.1 that failed so cannot have been processed.
+    fn is_unsent(&self) -> bool {
+        match self {
+            Self::Http { source } => source.is_canceled(),
+            Self::Ended => true,
+            _ => false,
+        }
     }
 }
 
@@ -310,8 +322,8 @@ impl Client {
             match connection.send(request).await {
                 Ok(response) => return Ok((response, Link::One(connection))),
                 // The server closed the idle connection. Only what cannot have been processed is sent again.
-                Err(error) if error.is_canceled() || again.method().is_safe() => request = again,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.is_unsent() || again.method().is_safe() => request = again,
+                Err(error) => return Err(error),
             }
         }
         let (mut connection, peer) = Http1::connect(&self.origin, &self.way).await?;

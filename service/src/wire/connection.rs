@@ -14,6 +14,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::proxy::Proxy;
@@ -33,6 +35,9 @@ const ADDRESSES_MAX: usize = 8;
 /// Largest head of an answer from a registry or proxy; hyper's own limit is 400 KiB for each connection.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// Over HTTP/2 answers are handed on by tasks of their own, which may be a moment behind the end of their connection.
+const HTTP2_LAST_ANSWER: Duration = Duration::from_secs(1);
+
 /// The way to an origin.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
@@ -48,31 +53,73 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 /// An HTTP/1.1 connection.
 pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
-    _driver: AbortOnDropHandle<()>,
+    driver: Driver,
 }
 
 /// An HTTP/2 connection.
 pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
-    _driver: AbortOnDropHandle<()>,
+    driver: Driver,
+}
+
+/// What moves the bytes of a connection.
+struct Driver {
+    /// Cancelled when the connection has ended.
+    ended: CancellationToken,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Driver {
+    fn spawn(connection: impl Future<Output = Result<(), hyper::Error>> + Send + 'static) -> Self {
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        let task = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::trace!(name: crate::logs::names::WIRE_ENDED, %error, "connection ended");
+            }
+            drop(guard);
+        });
+        Self { ended, _task: AbortOnDropHandle::new(task) }
+    }
+
+    /// Waits for an answer, and after the end of the connection no longer than `grace`.
+    ///
+    /// A request that is sent while its connection ends may lie in the library's queue for ever: nobody takes it, and nobody says so
+    /// (<https://github.com/hyperium/hyper/issues/4122>).
+    async fn answer(
+        &self,
+        answer: impl Future<Output = Result<Response<Incoming>, hyper::Error>>,
+        grace: Duration,
+    ) -> Result<Response<Incoming>, Error> {
+        let mut answer = std::pin::pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => return Ok(answer?),
+            () = self.ended.cancelled() => {}
+        }
+        // What the connection had to say it has said before it ended.
+        match timeout(grace, answer).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Error::Ended),
+        }
+    }
 }
 
 impl Http1 {
     pub async fn connect(origin: &Origin, way: &Way) -> Result<(Self, Option<IpAddr>), Error> {
         let (io, _, peer) = dial(origin, way).await?;
-        let mut builder = http1::Builder::new();
-        let (sender, connection) = builder.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(io)).await?;
-        let driver = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::trace!(name: crate::logs::names::WIRE_ENDED, %error, "connection ended");
-            }
-        });
-        Ok((Self { sender, _driver: AbortOnDropHandle::new(driver) }, peer))
+        Ok((Self::over(io).await?, peer))
     }
 
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, hyper::Error> {
+    async fn over(io: impl Io + 'static) -> Result<Self, Error> {
+        let mut builder = http1::Builder::new();
+        let (sender, connection) = builder.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(io)).await?;
+        Ok(Self { sender, driver: Driver::spawn(connection) })
+    }
+
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
         self.sender.ready().await?;
-        self.sender.send_request(request).await
+        self.driver.answer(self.sender.send_request(request), Duration::ZERO).await
     }
 
     pub fn is_open(&self) -> bool {
@@ -94,18 +141,13 @@ impl Http2 {
             .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
             .handshake(TokioIo::new(io))
             .await?;
-        let driver = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::trace!(name: crate::logs::names::WIRE_ENDED, %error, "connection ended");
-            }
-        });
-        Ok(Self { sender, _driver: AbortOnDropHandle::new(driver) })
+        Ok(Self { sender, driver: Driver::spawn(connection) })
     }
 
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, hyper::Error> {
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
         let mut sender = self.sender.clone();
         sender.ready().await?;
-        sender.send_request(request).await
+        self.driver.answer(sender.send_request(request), HTTP2_LAST_ANSWER).await
     }
 
     pub fn is_open(&self) -> bool {
@@ -188,4 +230,45 @@ async fn tunnel(tcp: TcpStream, authority: &str, proxy: &Proxy) -> Result<Box<dy
     // Its task has ended: the bytes are ours now.
     drop(driver);
     Ok(Box::new(TokioIo::new(upgraded)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// More than processors: a thread that must wait in the midst of sending is what it takes. Without the end in sight three of four runs hang.
+    const THREADS: usize = 8;
+    const TRIES: u32 = 2_000;
+    /// Within so long another thread has noticed what was written.
+    const NOTICED: Duration = Duration::from_micros(100);
+    /// Longer than any try takes whose end is noticed.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// hyper's issue 4122: a request that is sent while its connection ends is in nobody's hands. Each try sends it a little later.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+    async fn a_request_does_not_wait_for_a_connection_that_has_ended() {
+        let tries = || async {
+            for n in 0..TRIES {
+                let (ours, mut theirs) = UnixStream::pair().unwrap();
+                ours.set_nonblocking(true).unwrap();
+                let mut connection = Http1::over(tokio::net::UnixStream::from_std(ours).unwrap()).await.unwrap();
+                connection.sender.ready().await.unwrap();
+                // No request has asked for it. The driver of the connection runs on the other thread, as this one is kept.
+                theirs.write_all(b"x").unwrap();
+                let written = Instant::now();
+                while written.elapsed() < NOTICED * (n % 100) / 100 {
+                    std::hint::spin_loop();
+                }
+                let request = Request::builder().header(header::HOST, "h").body(Full::default()).unwrap();
+                let answer = timeout(PATIENCE, connection.send(request)).await;
+                assert!(answer.unwrap_or_else(|_| panic!("try {n} waits")).is_err());
+            }
+        };
+        let all: tokio::task::JoinSet<()> = (0..THREADS).map(|_| tries()).collect();
+        all.join_all().await;
+    }
 }

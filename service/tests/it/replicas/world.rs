@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::deployments::Deployments;
 use crate::support::{PATIENCE, kubeconfig, until};
@@ -197,10 +198,15 @@ pub fn identity(certificate: &Path, key: &Path) -> Identity {
     }
 }
 
+/// How long an answer may be behind the end of its connection.
+const LAST_ANSWER: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// One connection that is kept.
 pub struct Caller {
     send: tokio::sync::Mutex<SendRequest<Full<Bytes>>>,
     pub resumed: bool,
+    /// Cancelled when the connection has ended: the library does not always say so (hyper's issue 4122).
+    ended: CancellationToken,
     _task: JoinSet<()>,
 }
 
@@ -239,8 +245,13 @@ impl Caller {
         let (send, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
         let mut task = JoinSet::new();
-        task.spawn(async move { drop(connection.await) });
-        Ok(Self { send: tokio::sync::Mutex::new(send), resumed, _task: task })
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        task.spawn(async move {
+            let _ = connection.await;
+            drop(guard);
+        });
+        Ok(Self { send: tokio::sync::Mutex::new(send), resumed, ended, _task: task })
     }
 
     pub async fn try_call(
@@ -249,7 +260,7 @@ impl Caller {
         path: &str,
         body: Option<&str>,
         headers: &[(&str, &str)],
-    ) -> Result<Answer, hyper::Error> {
+    ) -> Result<Answer, String> {
         let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
         if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header("content-type", "application/json");
@@ -259,15 +270,24 @@ impl Caller {
         }
         let request = request.body(Full::new(Bytes::from(body.unwrap_or_default().to_owned()))).unwrap();
         let mut send = self.send.lock().await;
+        let wrong = |error: hyper::Error| error.to_string();
         let answer = async {
-            send.ready().await?;
-            let response = send.send_request(request).await?;
+            send.ready().await.map_err(wrong)?;
+            let response = send.send_request(request).await.map_err(wrong)?;
             let (head, body) = response.into_parts();
-            let text = String::from_utf8_lossy(&body.collect().await?.to_bytes()).into_owned();
+            let bytes = body.collect().await.map_err(wrong)?.to_bytes();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
             let json = serde_json::from_str(&text).unwrap_or_default();
             Ok(Answer { code: head.status.as_u16(), headers: head.headers, json, text })
         };
-        timeout(PATIENCE, answer).await.expect("an answer in time")
+        let mut answer = std::pin::pin!(answer);
+        tokio::select! {
+            biased;
+            answer = timeout(PATIENCE, &mut answer) => return answer.expect("an answer in time"),
+            () = self.ended.cancelled() => {}
+        }
+        // What came before the end is there.
+        timeout(LAST_ANSWER, answer).await.unwrap_or_else(|_| Err("the connection ended without an answer".to_owned()))
     }
 
     pub async fn call(&self, method: &str, path: &str, body: Option<&str>, headers: &[(&str, &str)]) -> Answer {
