@@ -23,7 +23,7 @@ use service_seed::digest::Digest;
 use crate::registry::Image;
 pub use fetch::Fetch;
 use manifest::{Descriptor, Manifest};
-pub use pieces::Packed;
+pub use pieces::InPayload;
 pub use source::Source;
 
 /// Largest manifest read (OCI distribution specification).

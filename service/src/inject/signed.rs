@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use futures_util::future::BoxFuture;
 
-use super::images::{Images, Packed, Taken};
+use super::images::{Images, InPayload, Taken};
 use crate::config::Config;
 use crate::validator::Pieces;
 
@@ -29,7 +29,7 @@ pub async fn verify(
     for one in taken {
         let digest = images.catalog.repositories[&one.name.repository].tags[&one.name.tag];
         let known_as = format!("{}@sha256:{digest}", one.known_as);
-        let pieces: Arc<dyn Pieces> = Arc::new(Packed::new(Arc::clone(images), one.name.repository.clone()));
+        let pieces: Arc<dyn Pieces> = Arc::new(InPayload::new(Arc::clone(images), one.name.repository.clone()));
         match judge(Arc::clone(config), known_as, pieces).await? {
             Ok(signers) => println!("verified: {} sha256:{digest} signed by {}", one.name, signers.join(", ")),
             Err(why) => refused.push(format!("{}: {why}", one.known_as)),

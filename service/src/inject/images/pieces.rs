@@ -15,12 +15,12 @@ use crate::validator::Pieces;
 use crate::verdicts::{Class, Failure};
 
 /// What one repository of the payload has.
-pub struct Packed {
+pub struct InPayload {
     images: Arc<Images>,
     repository: String,
 }
 
-impl Packed {
+impl InPayload {
     /// Answers for `repository`, whatever it was called where it was taken from.
     pub fn new(images: Arc<Images>, repository: String) -> Self {
         Self { images, repository }
@@ -63,7 +63,7 @@ impl Packed {
     }
 }
 
-impl Pieces for Packed {
+impl Pieces for InPayload {
     fn piece<'p>(
         &'p self,
         _place: (&'p str, &'p str),
