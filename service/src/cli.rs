@@ -219,7 +219,7 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
                 .enable_all()
                 .build()
                 .context("failed to start the runtime")?;
-            let is_well = runtime.block_on(inject::run(command, &verify::judged))?;
+            let is_well = runtime.block_on(inject::run(command, verify::judged))?;
             if is_well {
                 Ok(())
             } else {

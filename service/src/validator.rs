@@ -71,28 +71,17 @@ pub trait Validator: Send + Sync + 'static {
 
 /// Where the pieces of signatures lie: a registry, or images that are about to travel.
 pub trait Pieces: Send + Sync + 'static {
-    /// What is `wanted` of `repository` at `host`, for whoever has `keyring`, at the latest at `deadline`.
-    fn piece<'p>(
-        &'p self,
-        place: (&'p str, &'p str),
-        wanted: Wanted<'p>,
-        keyring: &'p Keyring,
-        deadline: Instant,
-    ) -> BoxFuture<'p, Result<Piece, Failure>>;
+    /// What is `wanted` of the image's repository, for whoever asks.
+    fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>>;
 
     /// The part of `keyring` that may be shown for `repository` at `host`.
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 
 impl Pieces for Registry {
-    fn piece<'p>(
-        &'p self,
-        place: (&'p str, &'p str),
-        wanted: Wanted<'p>,
-        keyring: &'p Keyring,
-        deadline: Instant,
-    ) -> BoxFuture<'p, Result<Piece, Failure>> {
-        Self::piece(self, place, wanted, keyring, deadline).boxed()
+    fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>> {
+        let Question { host, repository, keyring, deadline, .. } = question;
+        Self::piece(self, (host, repository), wanted, keyring, *deadline).boxed()
     }
 
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {

@@ -75,7 +75,8 @@ pub struct Pack {
     /// A configuration of this service, for its registries, credentials and mirrors.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Send only images that the policy of --config would let run by the signatures that travel with them.
+    /// Send only images that are verified under the policy of --config by the signatures that travel with them; one whose rule asks for no
+    /// signature is not.
     #[arg(long, requires = "config")]
     verify: bool,
     /// Where the payload is packed; as large as the images.
@@ -149,7 +150,7 @@ fn parallel(text: &str) -> Result<usize, String> {
 }
 
 /// Does it; answers whether all is well. `judge` decides what `--verify` asks.
-pub async fn run(command: Command, judge: &Judge<'_>) -> Result<bool> {
+pub async fn run(command: Command, judge: Judge) -> Result<bool> {
     match command {
         Command::Plan(arguments) => plan(&arguments, judge).await.map(|()| true),
         Command::Apply(arguments) => apply(&arguments, judge).await.map(|()| true),
@@ -200,7 +201,7 @@ struct Packed {
 }
 
 impl Pack {
-    async fn pack(&self, judge: &Judge<'_>) -> Result<Packed> {
+    async fn pack(&self, judge: Judge) -> Result<Packed> {
         let parent = self.work_dir.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("longhaul-inject-").tempdir_in(&parent);
         let folder = folder.with_context(|| format!("failed to make a folder in {}", parent.display()))?;
@@ -257,7 +258,7 @@ impl Placing {
     }
 }
 
-async fn plan(arguments: &PlanArgs, judge: &Judge<'_>) -> Result<()> {
+async fn plan(arguments: &PlanArgs, judge: Judge) -> Result<()> {
     let (binary, architecture) = arguments.placing.binary()?;
     let packed = arguments.pack.pack(judge).await?;
     print!("{}", described(&packed, binary.len()));
@@ -280,7 +281,7 @@ async fn plan(arguments: &PlanArgs, judge: &Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn apply(arguments: &ApplyArgs, judge: &Judge<'_>) -> Result<()> {
+async fn apply(arguments: &ApplyArgs, judge: Judge) -> Result<()> {
     let (binary, architecture) = arguments.placing.binary()?;
     let cluster = arguments.at.cluster()?;
     let packed = arguments.pack.pack(judge).await?;

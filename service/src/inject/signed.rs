@@ -1,4 +1,4 @@
-//! `--verify`: nothing is sent that the policy would not let run. What is looked at is what was packed, signatures included, so that
+//! `--verify`: nothing is sent whose signatures the policy does not accept. What is looked at is what was packed, signatures included, so that
 //! whoever pulls it from the seed finds the same.
 
 use std::sync::Arc;
@@ -14,8 +14,7 @@ use crate::validator::Pieces;
 pub type Verdict = Result<Vec<String>, String>;
 
 /// Whoever decides by a configuration whether an image (with its digest) may run, by signatures that lie among some pieces.
-pub type Judge<'j> =
-    dyn Fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>> + Send + Sync + 'j;
+pub type Judge = fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>>;
 
 /// Has every image judged; prints who signed it, and fails when one may not run.
 pub async fn verify(
@@ -23,7 +22,7 @@ pub async fn verify(
     taken: &[Taken],
     platform: Option<&str>,
     config: &Arc<Config>,
-    judge: &Judge<'_>,
+    judge: Judge,
 ) -> Result<()> {
     let mut refused = Vec::new();
     for one in taken {

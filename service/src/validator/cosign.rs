@@ -1,7 +1,7 @@
 //! Signatures as cosign makes them: looked for in the image's registry, judged by `service-verify`.
 //!
 //! Owns one engine for each rule that asks for signatures. What is looked for and in which order is in `search`, what is trusted in
-//! `trust`, what is said in `words`. Nothing here believes a registry: that fetches bytes, and what they show is for `service-verify`.
+//! `trust`, what is said in `words`. Nothing here believes a registry: it fetches bytes, and what they show is for `service-verify`.
 
 mod knowledge;
 #[cfg(feature = "planted-bugs")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use mock_registry::{Form, HOLDER, Image, Keys, Population, Server, Signing};
+use mock_registry::{Form, HOLDER, Image, ImageKind, Keys, Population, Server, Signing};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -124,6 +124,15 @@ async fn what_is_not_verified_is_not_sent() {
         assert_eq!(said.matches("verified: ").count(), 1, "the other one is: {said}");
     }
     assert_eq!(world.left().await, Vec::<String>::new());
+    let is_index =
+        |image: &&Image| image.kind == ImageKind::MultiArch && matches!(image.signing, Some(Signing::Release(_)));
+    let index = format!("docker://{}", signed.images.iter().find(is_index).unwrap().reference);
+    let of_index = ["--offline", "--config", &config, "--verify", "--seed", &seed, "--image", &index];
+    let (code, said) = world.run(world.command("plan", &of_index)).await;
+    assert_eq!(code, 0, "{said}");
+    let one = [&of_index[..], &["--platform", "linux/amd64"]].concat();
+    let (code, said) = world.run(world.command("plan", &one)).await;
+    assert!(code == 1 && said.contains("--platform leaves out an index and what signs it"), "{code}: {said}");
     // Without --verify they are the user's to send, and without --config nobody can say.
     let image = format!("docker://{}", signed.of(Signing::Unsigned));
     let plan = ["--offline", "--seed", &seed, "--image", &image];

@@ -15,13 +15,15 @@ use tokio::time::Instant;
 use super::manifest::{Descriptor, Manifest};
 use super::source::REF_NAME;
 use super::{Blob, ImagesError, Shelf, Taken, beside};
-use crate::registry::{Image, Keyring, Piece, Registry, Wanted};
+use crate::registry::{Image, Keyring, Kind, Piece, Registry, Wanted};
 use crate::verdicts::{Class, Failure};
 
 /// How long one piece of a blob, or a manifest, may take.
 const PIECE_TIME: Duration = Duration::from_mins(1);
 /// Most things that refer to one image: a year of daily attestations.
 const REFERRERS_MAX: usize = 512;
+/// Most bytes of one of them: anybody who may push can attach what he likes.
+const BESIDE_BYTES_MAX: u64 = 256 << 20;
 
 /// Fetches into a folder.
 pub struct Fetch {
@@ -85,6 +87,10 @@ impl Fetch {
         listed: &mut Vec<Descriptor>,
     ) -> Result<(), ImagesError> {
         for referrer in self.referrers(image, text, digest).await? {
+            if referrer.media_type.as_deref().and_then(Kind::of) != Some(Kind::Image) {
+                left_out(text, &referrer.digest, "it is no manifest with layers");
+                continue;
+            }
             listed.extend(self.whole(image, text, &referrer.digest).await?);
         }
         for tag in beside::tags(digest) {
@@ -120,13 +126,14 @@ impl Fetch {
         Ok(list.manifests)
     }
 
-    /// Fetches a manifest with its blobs; `None` when there is none, or an index, which signs nothing.
+    /// Fetches a manifest with its blobs; `None` when there is none, or one that does not travel.
     async fn whole(&self, image: &Image, text: &str, reference: &str) -> Result<Option<Descriptor>, ImagesError> {
         let Some(found) = self.manifest_if_there(image, text, reference).await? else { return Ok(None) };
         let path = self.path(&found.digest(&self.folder)?);
         let bytes = fs::read(&path).map_err(|source| ImagesError::Read { path: path.clone(), source })?;
         let manifest = Manifest::parse(&bytes, &path)?;
-        if !manifest.manifests.is_empty() {
+        if let Some(why) = stays_behind(&manifest, &path) {
+            left_out(text, reference, &why);
             return Ok(None);
         }
         for part in manifest.config.iter().chain(&manifest.layers) {
@@ -189,6 +196,10 @@ impl Fetch {
             let piece =
                 self.registry.blob_part(&image.host, &image.repository, &part.digest, at, Instant::now() + PIECE_TIME);
             let piece = piece.await.map_err(Self::failed(text))?;
+            if part.size.is_some_and(|size| size != piece.total) {
+                let cause = format!("{} has {} bytes, and its manifest says another number", part.digest, piece.total);
+                return Err(ImagesError::Registry { image: text.to_owned(), cause });
+            }
             hasher.update(&piece.bytes);
             file.write_all(&piece.bytes).map_err(read)?;
             at += piece.bytes.len() as u64;
@@ -204,6 +215,27 @@ impl Fetch {
     }
 }
 
+/// Why a manifest beside an image does not travel.
+fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
+    let parts = || manifest.config.iter().chain(&manifest.layers);
+    // A size that is not told is too large.
+    let bytes = parts().fold(0_u64, |sum, part| sum.saturating_add(part.size.unwrap_or(u64::MAX)));
+    if !manifest.manifests.is_empty() {
+        Some("an index signs nothing".to_owned())
+    } else if parts().any(|part| part.digest(path).is_err()) {
+        Some("it names a blob by another digest than SHA-256".to_owned())
+    } else if bytes > BESIDE_BYTES_MAX {
+        Some(format!("it has more than {BESIDE_BYTES_MAX} bytes"))
+    } else {
+        None
+    }
+}
+
+/// Says that something beside an image stays behind. With `--verify` what it might have shown does not count.
+fn left_out(image: &str, what: &str, why: &str) {
+    eprintln!("{image}: {what} beside it does not travel: {why}");
+}
+
 impl Shelf for Fetched {
     fn path(&self) -> &Path {
         &self.folder
@@ -217,5 +249,26 @@ impl Shelf for Fetched {
 
     fn listed(&self) -> &[Descriptor] {
         &self.listed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_or_signs_nothing_stays_behind() {
+        let digest = format!("sha256:{}", Digest::of(b"x"));
+        let why = |manifest: Value| stays_behind(&serde_json::from_value(manifest).unwrap(), Path::new("x"));
+        let layers =
+            |sizes: &[u64]| -> Value { sizes.iter().map(|size| json!({"digest": digest, "size": size})).collect() };
+        assert_eq!(why(json!({"layers": layers(&[1, BESIDE_BYTES_MAX - 1])})), None);
+        for large in [layers(&[2, BESIDE_BYTES_MAX - 1]), layers(&[u64::MAX, 1]), json!([{"digest": digest}])] {
+            assert!(why(json!({"layers": large})).unwrap().contains("more than 268435456 bytes"), "{large}");
+        }
+        assert!(why(json!({"manifests": layers(&[1])})).unwrap().contains("signs nothing"));
+        assert!(why(json!({"layers": [{"digest": "sha512:00", "size": 1}]})).unwrap().contains("SHA-256"));
     }
 }

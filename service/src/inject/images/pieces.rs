@@ -7,11 +7,10 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{self, BoxFuture};
 use service_seed::digest::Digest;
-use tokio::time::Instant;
 
 use super::{Blob, Images, MANIFEST_BYTES_MAX};
 use crate::registry::{Keyring, Piece, Wanted};
-use crate::validator::Pieces;
+use crate::validator::{Pieces, Question};
 use crate::verdicts::{Class, Failure};
 
 /// What one repository of the payload has.
@@ -64,13 +63,7 @@ impl InPayload {
 }
 
 impl Pieces for InPayload {
-    fn piece<'p>(
-        &'p self,
-        _place: (&'p str, &'p str),
-        wanted: Wanted<'p>,
-        _keyring: &'p Keyring,
-        _deadline: Instant,
-    ) -> BoxFuture<'p, Result<Piece, Failure>> {
+    fn piece<'p>(&'p self, _question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>> {
         future::ready(self.answer(wanted)).boxed()
     }
 

@@ -294,8 +294,7 @@ impl<'s> Search<'s> {
     }
 
     async fn piece(&self, wanted: Wanted<'_>) -> Result<Piece, Failure> {
-        let Question { host, repository, keyring, deadline, .. } = self.question;
-        self.engine.pieces.piece((host, repository), wanted, keyring, *deadline).await
+        self.engine.pieces.piece(self.question, wanted).await
     }
 
     fn may_fetch(&mut self, pieces: usize) -> bool {
