@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 mod go;
 mod packages;
 
-pub use go::go_program;
+pub use go::{GoError, go_module, go_program};
 pub use packages::{PACKAGES, Package, package};
 
 /// A registry that does not deliver by then counts as out of reach.

@@ -1,0 +1,53 @@
+// Package planted has the mistakes that operators are known for, one at a time behind the variable PLANTED. Without it every function here
+// is the right one, and the operator has none of them.
+package planted
+
+import (
+	"fmt"
+	"strings"
+)
+
+// All of them. What each does stands in the other files.
+var (
+	goroutinePerReconcile  = mistake("goroutine-per-reconcile")
+	mapOfEveryObject       = mistake("map-of-every-object")
+	conflictsSwallowed     = mistake("conflicts-swallowed")
+	deletionsDropped       = mistake("deletions-dropped")
+	primaryOnly            = mistake("primary-only")
+	generateNameDuplicates = mistake("generate-name-duplicates")
+	allowsOnError          = mistake("allows-on-error")
+	responseShared         = mistake("response-shared")
+	statusOnEveryReconcile = mistake("status-on-every-reconcile")
+	finalizerNeverRemoved  = mistake("finalizer-never-removed")
+	requeueWithoutBackOff  = mistake("requeue-without-back-off")
+	webhookSlower          = mistake("webhook-slower")
+)
+
+type planted struct {
+	name string
+	on   bool
+}
+
+var all []*planted
+
+func mistake(name string) *planted {
+	planted := &planted{name: name}
+	all = append(all, planted)
+	return planted
+}
+
+// Choose makes the operator wrong in that way; the empty name leaves it right.
+func Choose(name string) error {
+	names := make([]string, 0, len(all))
+	for _, planted := range all {
+		planted.on = planted.name == name
+		if planted.on {
+			return nil
+		}
+		names = append(names, planted.name)
+	}
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("PLANTED=%q is none of %s", name, strings.Join(names, ", "))
+}
