@@ -3,10 +3,11 @@
 //! Owns the list of causes with their remedies, and which of them the facts of an anomaly show. It is pure and reads nothing but the
 //! record. It says no more than the facts: where the control plane does not tell what it sent, nobody is blamed.
 //! `history` reads an anomaly's evidence, `unreported` explains what was not reported or late, `misreported` what should not have been
-//! reported.
+//! reported; `multiplied` says where that is one and the same thing for all of them.
 
 use std::collections::BTreeMap;
 
+use crate::judge::grown;
 use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Record};
 use crate::words::count;
@@ -15,6 +16,7 @@ use history::History;
 mod faults;
 mod history;
 mod misreported;
+mod multiplied;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -77,9 +79,11 @@ pub fn explain(row: &AnomalyRow, faults: &Faults) -> Explained {
 /// All anomalies of a record by their cause.
 pub fn summary(record: &Record) -> Summary<'_> {
     let faults = Faults::of(record);
+    let grown = grown(record);
     let mut groups: BTreeMap<Cause, Vec<(&AnomalyRow, String)>> = BTreeMap::new();
     for row in &record.anomalies {
-        let Explained { cause, sentence } = explain(row, &faults);
+        let own = explain(row, &faults);
+        let Explained { cause, sentence } = multiplied::explain(row, own, grown.as_ref());
         groups.entry(cause).or_default().push((row, sentence));
     }
     let mut groups: Vec<_> = groups.into_iter().map(|(cause, rows)| Group { cause, rows }).collect();

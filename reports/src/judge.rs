@@ -36,6 +36,7 @@ pub use api::Api;
 pub use crashes::Crashes;
 pub use events::{DRIFT, Delivery, Events};
 pub use registry::Registry;
+pub(crate) use requests::grown::{Grown, grown};
 pub use requests::{AtLeast, Connections, Requests};
 pub(crate) use resources::growth::{Fit, fits};
 pub use resources::{Descriptors, Memory, OpenWatches, OwnSeries, Threads};

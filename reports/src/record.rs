@@ -43,7 +43,7 @@ pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestS
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent,
     FaultRow, Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,
-    StoredRow, WitnessRow, quantile_us, samples_needed,
+    StoredRow, WitnessRow, is_unsure, quantile_us, samples_needed,
 };
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};

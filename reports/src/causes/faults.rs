@@ -2,11 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{FaultEvent, FaultRow, Record};
-
-/// Faults under which what was sent does not prove what arrived: of the network, of the process, and those that change bytes.
-const UNSURE: [&str; 7] =
-    ["net-", "freeze", "no-pong", "truncated-line", "slow-drip", "event-edited", "subject-restart"];
+use crate::record::{FaultEvent, FaultRow, Record, is_unsure};
 
 /// When each fault was active.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,7 +53,7 @@ impl Faults {
 
     /// The first of them under which what was sent may not have arrived as it was.
     pub(super) fn unsure_between(&self, from_ms: u64, to_ms: u64) -> Option<&str> {
-        self.overlapping(from_ms, to_ms).find(|name| UNSURE.iter().any(|unsure| name.starts_with(unsure)))
+        self.overlapping(from_ms, to_ms).find(|name| is_unsure(name))
     }
 
     fn overlapping(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = &str> {

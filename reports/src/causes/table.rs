@@ -89,6 +89,10 @@ causes! {
     SentAgain: "told again because it was sent again",
         "This is legal, and handlers must bear it. To have less of it resume from the newest event or bookmark instead of an older \
          revision, and ask for initial events only at the start.";
+    /// It was read from several watches of the same.
+    Multiplied: "read from watches that multiplied",
+        "Each end of a watch opens more than one, and their number doubles. Take `end`, `close` and `error` of one stream for one end: let one \
+         place alone open the next watch, and only if none is open. Take the listeners of the old stream away, and close it, before that.";
     /// It was reported in another order than it was sent.
     Overtaken: "overtaken in the client",
         "Keep one queue for each object and wait for its handler before the next: handlers that run side by side finish in any order.";

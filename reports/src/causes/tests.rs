@@ -3,6 +3,7 @@
 use facts::Change;
 
 use super::*;
+use crate::judge::Grown;
 use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, Step};
 
 /// Version 17 of an object, written at 4 s.
@@ -266,6 +267,50 @@ fn what_was_never_written_is_made_up() {
     assert_eq!(of(&gone, &[]).0, Cause::OlderStateBelieved);
     let edited = of(&status, &fault("event-edited", 11_000, 13_000));
     assert_eq!(edited.0, Cause::OnTheWay);
+}
+
+/// What many watches of the same tell is no matter of queues; what was told before they were many, or of something else, is.
+#[test]
+fn what_watches_tell_that_multiplied_has_that_cause() {
+    let grown = Grown {
+        resource: "packages.longhaul.dev".to_owned(),
+        scope: "packages.longhaul.dev in default".to_owned(),
+        first: 1,
+        most: 8,
+        most_ms: 11_000,
+        from_ms: 9000,
+        ends: 7,
+    };
+    let steps = [sent(4010, 17, 3), reported(4020, 17), sent(4010, 18, 3), reported(5000, 18)];
+    for outcome in [Outcome::Duplicate, Outcome::Regressed, Outcome::Resurrected] {
+        let row = row(outcome, &steps);
+        let own = explain(&row, &Faults::default());
+        let Explained { cause, sentence } = multiplied::explain(&row, own.clone(), Some(&grown));
+        assert_eq!(cause, Cause::Multiplied, "{outcome}: {own:?}");
+        let end =
+            "; 8 watches of packages.longhaul.dev in default were open at once after 7 ends, and 1 before the first";
+        assert_eq!(sentence, format!("{}{end}", own.sentence));
+        for other in
+            [Grown { from_ms: 12_001, ..grown.clone() }, Grown { resource: "pods".to_owned(), ..grown.clone() }]
+        {
+            assert_eq!(multiplied::explain(&row, own.clone(), Some(&other)), own);
+        }
+        assert_eq!(multiplied::explain(&row, own.clone(), None), own);
+    }
+    let missed = row(Outcome::Missed, &steps);
+    let own = explain(&missed, &Faults::default());
+    assert_eq!(multiplied::explain(&missed, own.clone(), Some(&grown)), own);
+}
+
+/// A fault that kept an event back and then sent it on the same watch is no excuse for what the client did after that.
+#[test]
+fn what_came_late_and_waited_in_the_client_is_the_clients() {
+    let withheld =
+        Step::Withheld { t_ms: 4010, revision: "17".to_owned(), watch: 3, fault: "event-delayed".to_owned() };
+    let came = |t_ms| explained(Outcome::Late, &[watched(100, 3, 9), withheld.clone(), sent(t_ms, 17, 3)]);
+    let waited = "kept back by the fault event-delayed from 4.01 s on, sent on watch 3 at 10 s, reported only at 12 s";
+    assert_eq!(came(10_000), says(Cause::SlowInClient, waited));
+    assert_eq!(came(11_500), says(Cause::Withheld, "kept back by the fault event-delayed, sent only at 11.5 s"));
 }
 
 #[test]

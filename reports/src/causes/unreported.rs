@@ -31,6 +31,17 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, faults: &Faults) 
     let until_ms = late.unwrap_or(history.until_ms);
     if let Some(sent) = history.own_sent().first().copied() {
         let waited = sent.t_ms.saturating_sub(history.committed_ms);
+        if let Some((kept, fault)) = history.withheld().filter(|(kept, _)| kept.watch == sent.watch) {
+            // The fault gave it back: what came after that is the client's.
+            if late.is_some_and(|late_ms| late_ms.saturating_sub(sent.t_ms) > BREAKS_WITHIN_MS) {
+                let (from, to) = (millis(kept.t_ms), millis(sent.t_ms));
+                let text = format!(
+                    "kept back by the fault {fault} from {from} on, sent on watch {} at {to}, {reported}",
+                    sent.watch
+                );
+                return of(Cause::SlowInClient, text);
+            }
+        }
         if late.is_some() && waited * 2 > until_ms.saturating_sub(history.committed_ms) {
             return sent_late(history, faults, sent);
         }

@@ -21,6 +21,7 @@ mod restored;
 #[cfg(test)]
 mod tests;
 mod unseen;
+mod watch_growth;
 
 pub use delivery::Delivery;
 pub use restored::DRIFT;
@@ -29,7 +30,7 @@ section! {
     /// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever this
     /// section is present: each of them breaks what the API promises a watcher.
     Events as "events", judge "events", facts<'a> EventCounts;
-    always [blind::Blind, hot_loop::HotLoop];
+    always [blind::Blind, hot_loop::HotLoop, watch_growth::WatchGrowth];
     missed: u64 = counts::Missed,
     ghost: u64 = counts::Ghost,
     regressed: u64 = counts::Regressed,

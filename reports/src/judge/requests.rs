@@ -13,6 +13,7 @@ use crate::words::{count, counted, millis};
 
 mod blind;
 mod connections;
+pub(super) mod grown;
 mod hot_loop;
 mod open;
 mod rate;
@@ -129,6 +130,6 @@ fn at_least(number: u64) -> String {
 }
 
 /// `1 list`, `2 watches`.
-fn watches(number: u64) -> String {
+pub(super) fn watches(number: u64) -> String {
     if number == 1 { counted(1, "watch") } else { format!("{} watches", count(number)) }
 }

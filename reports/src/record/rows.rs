@@ -549,6 +549,15 @@ pub struct FaultRow {
     pub detail: Option<String>,
 }
 
+/// Faults under which what was sent does not prove what arrived: of the network, of the process, and those that change bytes.
+const UNSURE: [&str; 7] =
+    ["net-", "freeze", "no-pong", "truncated-line", "slow-drip", "event-edited", "subject-restart"];
+
+/// Whether what was sent under a fault of this name may not have arrived as it was.
+pub fn is_unsure(name: &str) -> bool {
+    UNSURE.iter().any(|unsure| name.starts_with(unsure))
+}
+
 /// One row of `anomalies.jsonl`: an outcome that is neither observed nor coalesced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -132,3 +132,27 @@ fn who_asks_the_same_again_asks_in_vain() {
     let soak = soak(&[SMALL, "--plant", "ignore-410", "--service", service.to_str().unwrap()]);
     told(&soak.record(), "asked in vain", &["the last with 410"]);
 }
+
+/// Both ends of a stream open the next watch: what is then told twice is no matter of queues, and the judge says how many there were.
+#[test]
+fn watches_that_multiply_are_told_as_that() {
+    let Some((record, _keep)) = play("multiplies", &["both-ends-reconnect"]) else { return };
+    told(&record, "read from watches that multiplied", &["were open at once after", "and 1 before the first"]);
+    let verdict = |record: &Path| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(record.join("verdict.json")).unwrap()).unwrap()
+    };
+    let growth = |verdict: &Value| {
+        let findings = verdict["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["budget"] == "events.watchGrowth").cloned().unwrap()
+    };
+    let planted = growth(&verdict(&record));
+    assert_eq!(planted["verdict"], "fail", "{planted}");
+    assert!(planted["text"].as_str().unwrap().starts_with("8 watches of packages.longhaul.dev"), "{planted}");
+    let Some((record, _keep)) = play("multiplies", &[]) else { return };
+    let clean = verdict(&record);
+    assert_eq!(
+        (clean["verdict"].as_str(), growth(&clean)["verdict"].as_str()),
+        (Some("pass"), Some("pass")),
+        "{clean}"
+    );
+}

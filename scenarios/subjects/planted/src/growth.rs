@@ -38,6 +38,7 @@ struct Kept {
     labels: Vec<Vec<u8>>,
     threads: Vec<std::thread::JoinHandle<()>>,
     doubles: JoinSet<()>,
+    twins: JoinSet<()>,
     followed: BTreeMap<Arc<str>, JoinSet<()>>,
 }
 
@@ -106,6 +107,19 @@ impl Growth {
         if kept.doubles.len() < DOUBLES_MAX {
             let double = follow(self.clone(), wire.clone(), path.to_owned(), start.clone(), mistakes.clone());
             kept.doubles.spawn(double);
+        }
+    }
+}
+
+impl Growth {
+    /// A watch is over, and both of its ends are taken for one: so there is one more informer, which tells what it hears as well.
+    pub fn twin(&self, mistakes: &Mistakes, twin: impl FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
+        if !mistakes.made(Mistake::BothEndsReconnect) {
+            return;
+        }
+        let mut kept = self.0.lock();
+        if kept.twins.len() < DOUBLES_MAX {
+            kept.twins.spawn(twin());
         }
     }
 }

@@ -106,6 +106,13 @@ impl Queues {
         Self { handler, all, handled, loose, counts, _workers: workers }
     }
 
+    /// Another entrance of the same queues.
+    pub fn twin(&self) -> Self {
+        let (handler, all, handled) = (self.handler.clone(), self.all.clone(), self.handled.clone());
+        let (loose, counts, workers) = (JoinSet::new(), BTreeMap::new(), JoinSet::new());
+        Self { handler, all, handled, loose, counts, _workers: workers }
+    }
+
     /// Hands a change over, and waits while its queue is full.
     pub async fn push(&mut self, observation: Observation) {
         let mistakes = &self.handler.mistakes;

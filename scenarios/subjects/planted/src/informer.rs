@@ -9,6 +9,7 @@ mod relist;
 mod shared_backoff;
 mod watching;
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -53,6 +54,26 @@ pub struct Parts {
     pub after: usize,
     /// Says on stderr what happens.
     pub verbose: bool,
+}
+
+impl Parts {
+    /// The same, with another entrance to the same queues.
+    fn twin(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            wire: self.wire.clone(),
+            clocks: self.clocks,
+            mistakes: self.mistakes.clone(),
+            streaming: self.streaming,
+            queues: self.queues.as_ref().map(Queues::twin),
+            growth: self.growth.clone(),
+            shared_backoff: self.shared_backoff.clone(),
+            synced: self.synced.clone(),
+            asked: self.asked.clone(),
+            after: 0,
+            verbose: self.verbose,
+        }
+    }
 }
 
 /// One kind of objects.
@@ -108,9 +129,13 @@ impl Informer {
         }
     }
 
-    /// Lists and watches until the process ends.
-    pub async fn run(mut self) {
-        let mut step = Step::List;
+    /// Lists and watches until the process ends. Boxed, because one may start another.
+    pub fn run(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.go_on())
+    }
+
+    async fn go_on(mut self) {
+        let mut step = if self.listed_once { Step::Watch } else { Step::List };
         loop {
             self.parts.shared_backoff.wait().await;
             let end = match step {
@@ -121,6 +146,7 @@ impl Informer {
                     let start = self.start();
                     let end = self.watch(start.clone()).await;
                     self.parts.growth.double(&self.parts.wire, &self.parts.path, &start, &self.parts.mistakes);
+                    self.parts.growth.twin(&self.parts.mistakes, || self.twin().run());
                     end
                 }
                 // It has given up, and nobody is told: the process goes on.
@@ -140,6 +166,15 @@ impl Informer {
             }
             step = decision.next;
         }
+    }
+
+    /// Another one that goes on from here, with the same handler and a cache of its own.
+    fn twin(&self) -> Self {
+        let parts = self.parts.twin();
+        let mut policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
+        policy.listed_by_watch();
+        let (position, seen, covered) = (self.position.clone(), self.seen.clone(), self.covered.clone());
+        Self { store: self.store.clone(), policy, position, seen, covered, listed_once: true, ..Self::new(parts) }
     }
 
     /// Waits for those that ask for their first watch before this one.

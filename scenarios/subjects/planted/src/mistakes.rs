@@ -172,6 +172,8 @@ pub enum Mistake {
     WatchNotClosed,
     /// Each disconnect opens two watches.
     DoubleReconnect,
+    /// The end of a stream and its close both open the next watch, and all of them are told.
+    BothEndsReconnect,
     /// Keeps something for each name it ever saw.
     MapPerName,
     /// Keeps something for each list it ever made.
@@ -256,7 +258,7 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M2", &[M::WatchNotClosed, M::ConnectionPerReconnect]),
     ("M3", &[M::MapPerName]),
     ("M4", &[M::LabelPerRelist]),
-    ("M5", &[M::DoubleReconnect]),
+    ("M5", &[M::DoubleReconnect, M::BothEndsReconnect]),
     ("M7", &[M::UnboundedQueue]),
     ("M8", &[M::ListHeldTwice]),
     ("M9", &[M::MapPerName]),
@@ -312,6 +314,7 @@ impl Mistake {
                 | M::ConnectionPerReconnect
                 | M::WatchNotClosed
                 | M::DoubleReconnect
+                | M::BothEndsReconnect
                 | M::MapPerName
                 | M::LabelPerRelist
                 | M::UnboundedQueue

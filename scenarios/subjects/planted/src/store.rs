@@ -35,7 +35,7 @@ pub enum Trust {
 }
 
 /// What is believed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Store {
     by_uid: BTreeMap<Arc<str>, Object>,
     by_name: BTreeMap<(Arc<str>, Arc<str>), Arc<str>>,

@@ -667,7 +667,7 @@ async fn each_watch_is_followed_by_one() {
     };
     let mut story = Story::new(script, |play| (1..24).contains(&play.count("watch")));
     story.lasts = Duration::from_secs(8);
-    story.tells_apart(mistakes!["double-reconnect"]).await;
+    story.tells_apart(mistakes!["double-reconnect", "both-ends-reconnect"]).await;
 }
 
 async fn a_full_connection_is_not_the_last() {

@@ -1,0 +1,60 @@
+//! `events.watchGrowth`: watches that become more with each end of one.
+
+use super::Events;
+use crate::judge::requests::{self, grown};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{EventCounts, Record};
+use crate::words::{count, counted, millis};
+
+/// `events.watchGrowth`.
+pub(super) struct WatchGrowth;
+
+impl Rule for WatchGrowth {
+    type Section = Events;
+    type Limit = ();
+    const KEY: &'static str = "watchGrowth";
+    const DOC: &'static str = "The subject's open watches of one scope became more with each that ended: at least 4 at once, and 3 times as many \
+        as before. Informers of one scope, however many, are constant. Judged where the control plane tells what was asked, as the mock does.";
+    const WORD: Option<Word> = Some(Word::WatchLeak);
+
+    fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {
+        judge(record, findings);
+    }
+}
+
+fn judge(record: &Record, findings: &mut Findings) {
+    let name = Name::of::<WatchGrowth>();
+    if !record.requests.told {
+        // Before there were such rows nobody asked for them.
+        if record.manifest.control_plane != "mock" {
+            findings.note(format!(
+                "{name} was not judged: this control plane does not tell which watches were open; the mock does."
+            ));
+        }
+        return;
+    }
+    if let Some(grown) = grown::grown(record) {
+        let text = format!(
+            "{} of {} were open at once at {}, after {} of such watches; before that it was {}. Each end must open one watch, not more.",
+            requests::watches(grown.most),
+            grown.scope,
+            millis(grown.most_ms),
+            counted(grown.ends, "end"),
+            count(grown.first),
+        );
+        let limit = format!("{} as before", count(grown.first));
+        findings.push(name, Verdict::Fail, count(grown.most), limit, text);
+        return;
+    }
+    let (most, ends) = grown::most(record);
+    // Without an end nothing is known of what follows one.
+    if ends > 0 {
+        let text = format!(
+            "{} made the open watches of no scope more: at most {} at once.",
+            counted(ends, "end"),
+            count(most)
+        );
+        findings.push(name, Verdict::Pass, count(most), "as many as before", text);
+    }
+}

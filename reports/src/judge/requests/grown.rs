@@ -1,0 +1,277 @@
+//! Watches that become more with each end: what a client does that takes one end of a stream for two.
+//!
+//! Owns when watches of one scope count as multiplied. Pure; `events.watchGrowth` judges by it and `causes` explains by it. It must not take
+//! for a watch what a fault hides the end of: whoever gives up a connection that is dead without a word closes it, and the control plane
+//! never hears of that.
+
+use std::collections::BTreeSet;
+
+use super::Asked;
+use crate::record::{FaultEvent, Record, RequestRow, Verb, is_unsure};
+
+/// Informers of one scope begin within this time of the first of them.
+const STARTS_WITHIN_MS: u64 = 2000;
+/// A watch that is opened so soon after the end of another one follows from it, if it makes more than ever before.
+const FOLLOWS_WITHIN_MS: u64 = 10_000;
+/// So many at once are no start of a late informer, nor a watch that is opened before the old one is closed.
+const MOST_LEAST: u64 = 4;
+/// And so many times as many as there were.
+const TIMES_LEAST: u64 = 3;
+/// One end may be followed by more watches for another reason. Two are not.
+const ENDS_LEAST: usize = 2;
+/// Faults under which a watch may be over and look open, beside those that lose what is sent.
+const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];
+
+/// Watches of one scope that became more with each end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grown {
+    /// What they follow.
+    pub resource: String,
+    /// The same with namespace and selectors.
+    pub scope: String,
+    /// The most that were open at once before the first end.
+    pub first: u64,
+    /// The most that were open at once, and when that was so first.
+    pub most: u64,
+    pub most_ms: u64,
+    /// When they began to be more.
+    pub from_ms: u64,
+    /// Watches of the scope that had ended until then.
+    pub ends: u64,
+}
+
+/// The scope whose watches became most.
+pub(crate) fn grown(record: &Record) -> Option<Grown> {
+    let asked = Asked::of(record);
+    let hidden = Hidden::of(record);
+    let of_scope = |(scope, rows): (&super::scope::Scope<'_>, &Vec<&RequestRow>)| {
+        let grown = of_rows(&asked, rows, &hidden)?;
+        Some(Grown { resource: scope.resource.to_owned(), scope: scope.to_string(), ..grown })
+    };
+    asked.scopes.iter().filter_map(of_scope).max_by_key(|grown| grown.most)
+}
+
+/// The most watches of one scope that were open at once, of which no fault hides the end; and how many ended.
+pub(crate) fn most(record: &Record) -> (u64, u64) {
+    let (asked, hidden) = (Asked::of(record), Hidden::of(record));
+    let scopes = asked.scopes.values().map(|rows| {
+        let turns = turns(&asked, rows, &hidden);
+        let mut open = Open::default();
+        turns.iter().for_each(|turn| open.take(*turn));
+        (open.most, open.ends)
+    });
+    scopes.fold((0, 0), |(most, ends), (of_scope, ended)| (most.max(of_scope), ends + ended))
+}
+
+fn of_rows(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown> {
+    let turns = turns(asked, rows, hidden);
+    let begin_ms = turns.first()?.t_ms;
+    let mut open = Open::default();
+    let mut first = None;
+    // What made more than ever before: all of it, and what followed from an end.
+    let (mut more, mut following, mut after, mut from_ms) = (0_u64, 0_u64, BTreeSet::new(), None);
+    for turn in turns {
+        if turn.t_ms > begin_ms + STARTS_WITHIN_MS {
+            first.get_or_insert(open.most);
+        }
+        let before = open.most;
+        open.take(turn);
+        if open.most > before && first.is_some() {
+            more += 1;
+            if let Some(end_ms) = open.ended_ms.filter(|end_ms| turn.t_ms <= end_ms + FOLLOWS_WITHIN_MS) {
+                following += 1;
+                after.insert(end_ms);
+                from_ms.get_or_insert(turn.t_ms);
+            }
+        }
+    }
+    let (first, most) = (first?, open.most);
+    let multiplied = most >= MOST_LEAST
+        && most >= TIMES_LEAST.saturating_mul(first)
+        && following * 2 > more
+        && after.len() >= ENDS_LEAST;
+    multiplied.then(|| Grown {
+        resource: String::new(),
+        scope: String::new(),
+        first,
+        most,
+        most_ms: open.most_ms,
+        from_ms: from_ms.unwrap_or(begin_ms),
+        ends: open.ends_then,
+    })
+}
+
+/// One watch more or less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    t_ms: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// Within a millisecond what ends comes first, so that a resumed watch does not count twice.
+    Ends,
+    /// It may be over: nobody can tell.
+    IsHidden,
+    Begins,
+}
+
+fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    for row in rows.iter().filter(|row| row.verb == Verb::Watch && (200..300).contains(&row.status)) {
+        let end_ms = asked.end_ms(row);
+        // One that began and ended before the warm-up has no length.
+        if end_ms == row.t_ms && row.ended_ms.is_some() {
+            continue;
+        }
+        turns.push(Turn { t_ms: row.t_ms, what: What::Begins });
+        match hidden.since(row.t_ms, end_ms) {
+            Some(t_ms) => turns.push(Turn { t_ms, what: What::IsHidden }),
+            None if end_ms < asked.until_ms => turns.push(Turn { t_ms: end_ms, what: What::Ends }),
+            None => {}
+        }
+    }
+    turns.sort_unstable();
+    turns
+}
+
+/// How many are open.
+#[derive(Debug, Default)]
+struct Open {
+    now: u64,
+    most: u64,
+    most_ms: u64,
+    ends: u64,
+    /// How many had ended when they were most.
+    ends_then: u64,
+    /// When one ended last.
+    ended_ms: Option<u64>,
+}
+
+impl Open {
+    fn take(&mut self, Turn { t_ms, what }: Turn) {
+        match what {
+            What::Begins => self.now += 1,
+            What::Ends => {
+                self.now = self.now.saturating_sub(1);
+                self.ends += 1;
+                self.ended_ms = Some(t_ms);
+            }
+            What::IsHidden => self.now = self.now.saturating_sub(1),
+        }
+        if self.now > self.most {
+            (self.most, self.most_ms, self.ends_then) = (self.now, t_ms, self.ends);
+        }
+    }
+}
+
+/// Times in which the end of a watch may be hidden.
+struct Hidden(Vec<(u64, u64)>);
+
+impl Hidden {
+    fn of(record: &Record) -> Self {
+        let hides = |name: &str| is_unsure(name) || HIDES_ENDS.contains(&name);
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for row in record.faults.iter().filter(|row| hides(&row.name)) {
+            match row.event {
+                FaultEvent::Started => spans.push((row.t_ms, u64::MAX)),
+                FaultEvent::Ended => {
+                    spans.iter_mut().filter(|span| span.1 == u64::MAX).for_each(|span| span.1 = row.t_ms)
+                }
+                _ => {}
+            }
+        }
+        Self(spans)
+    }
+
+    /// From when on a watch may be over without anybody knowing.
+    fn since(&self, begin_ms: u64, end_ms: u64) -> Option<u64> {
+        let meets = |span: &&(u64, u64)| span.0 < end_ms && span.1 >= begin_ms;
+        self.0.iter().filter(meets).map(|span| span.0.max(begin_ms)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{Example, watch};
+    use crate::record::{EndedBy, FaultRow};
+
+    /// Watches as begin and end, until 155 s; without an end they are open then.
+    fn found(watches: &[(u64, Option<u64>)], faults: &[FaultRow]) -> Option<Grown> {
+        let mut example = Example::clean();
+        let rows = (1..).zip(watches).map(|(id, (begin_ms, end_ms))| RequestRow {
+            ended_ms: *end_ms,
+            ended_by: end_ms.map(|_| EndedBy::Server),
+            ..watch(id, *begin_ms, 0, 1, 1)
+        });
+        example.requests = Some(rows.collect());
+        example.faults = faults.to_vec();
+        grown(&example.open(tempfile::tempdir().unwrap().path()))
+    }
+
+    /// 1, 2, 4, 8: each end opens two.
+    fn doubling() -> Vec<(u64, Option<u64>)> {
+        let generation = |number: u32| {
+            let t_ms = |number: u32| 1000 + u64::from(number) * 20_000;
+            let end_ms = (number < 3).then(|| t_ms(number + 1) - 100);
+            std::iter::repeat_n((if number == 0 { 0 } else { t_ms(number) }, end_ms), 1 << number)
+        };
+        (0..4).flat_map(generation).collect()
+    }
+
+    fn frozen(from_ms: u64, to_ms: u64) -> Vec<FaultRow> {
+        let row = |t_ms, event| {
+            let (id, name) = ("9".to_owned(), "freeze".to_owned());
+            FaultRow { t_ms, id, name, event, hits: 1, ok: None, detail: None }
+        };
+        vec![row(from_ms, FaultEvent::Started), row(to_ms, FaultEvent::Ended)]
+    }
+
+    #[test]
+    fn watches_that_double_with_each_end_are_found() {
+        let grown = found(&doubling(), &[]).expect("it doubles");
+        assert_eq!((grown.first, grown.most, grown.most_ms, grown.ends), (1, 8, 61_000, 7));
+        assert_eq!((grown.resource.as_str(), grown.from_ms), ("packages.longhaul.dev", 21_000));
+        // One that is left open with each end grows more slowly.
+        let left: Vec<_> =
+            (0..5).flat_map(|n| [(n * 10_000, Some(n * 10_000 + 9900)), (n * 10_000 + 10_000, None)]).collect();
+        assert_eq!(found(&left, &[]).map(|grown| (grown.first, grown.most)), Some((1, 5)));
+    }
+
+    /// However often they end, and however many they are: whoever opens one for each that ends has as many as before.
+    #[test]
+    fn informers_that_come_back_are_as_many_as_before() {
+        for informers in [1_u64, 7] {
+            let all = (0..informers).flat_map(|at| {
+                // Each comes back at its own time; one opens its next watch before the old one is over.
+                let begin = move |n: u64| n * 10_000 + at * 150 - if n > 0 && at == 3 { 400 } else { 0 };
+                (0..14).map(move |n| (begin(n), (n < 13).then(|| (n + 1) * 10_000 + at * 150 - 200)))
+            });
+            assert_eq!(found(&all.collect::<Vec<_>>(), &[]), None, "{informers}");
+        }
+        // Many at the start, of which some end while others begin.
+        let starting = (0..12).map(|at| (at * 100, Some(at * 100 + 150))).chain((0..12).map(|at| (1500 + at, None)));
+        assert_eq!(found(&starting.collect::<Vec<_>>(), &[]), None);
+    }
+
+    /// Informers that are added one by one follow from no end.
+    #[test]
+    fn what_grows_by_itself_does_not_grow_with_ends() {
+        let mut watches: Vec<_> = (0..14).map(|n| (n * 10_000, (n < 13).then_some(n * 10_000 + 9950))).collect();
+        watches.extend((1..60).map(|n| (2000 + n * 2500, None)));
+        // Ends are close to some of them; most of the growth is at other times.
+        let rare: Vec<_> =
+            watches.into_iter().enumerate().filter(|(at, _)| *at >= 14 || at % 5 == 0).map(|(_, one)| one).collect();
+        assert_eq!(found(&rare, &[]), None);
+    }
+
+    /// A client that leaves a dead connection cannot tell the control plane, which takes the watch for open.
+    #[test]
+    fn a_watch_whose_end_a_fault_hides_is_none() {
+        let left: Vec<_> = (0..6).map(|n| (n * 20_000, None)).collect();
+        let faults: Vec<FaultRow> = (0..6).flat_map(|n| frozen(n * 20_000 + 5000, n * 20_000 + 6000)).collect();
+        assert_eq!(found(&left, &faults), None);
+    }
+}
