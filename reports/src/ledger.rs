@@ -16,11 +16,16 @@
 //! * An observation with change `Deleted` proves a deletion whatever revision it carries, because a client that relists
 //!   knows only the last revision that it saw; but not a deletion that was committed after it. Of an object that is alive
 //!   it is a **phantom**.
+//! * A version that a fault kept back on a watch of the subject and gave back on the same one by itself came when it was given back: from
+//!   then on it is due, and wherever `t` stands above it is that time ([`Ledger::came`]). What came by a list or another watch was fetched by
+//!   the subject, and is due from its commit on: who hears nothing has to ask.
 //! * At the end, unsettled versions are **missed**, except deletions: these are **identity swap** if the subject knew the
 //!   object and then reported an update of a new object of the same name as the first it saw of it, else **ghost**. So an
 //!   object that was created and deleted and never observed is one or more missed versions and one ghost,
 //! * unless nobody but the subject wrote any more when they were committed, and the witness was not heard for `D` after that: a subject
 //!   works until it is stopped, and what it wrote last could not be observed in time. These stay pending,
+//! * unless the object went and the witness could not have told that: then its versions are **missed** if they were overdue, and
+//!   **unobservable** if they were not, or if a fault may have kept them from the subject until then ([`Ledger::kept`]),
 //! * unless the subject's process ended before the deletion was overdue, or before it, and the new process never told of the object: then its
 //!   versions that were not overdue are **unobservable**, because a list says nothing of what was gone before it,
 //! * unless it was created and deleted inside a gap that a relist closed and was never observed: then all its versions are
@@ -182,6 +187,26 @@ impl Ledger {
         self.commit(t_ms, commit);
         let why = "it was gone before the witness could show that the subject knew it";
         self.objects.give_up(commit.order, t_ms, why, &mut self.tally);
+    }
+
+    /// Versions of an object that were committed a deadline ago and wait, oldest first. Whoever knows what came of them on their way says so
+    /// before the next observation, or the end, of the object.
+    pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
+        self.objects.overdue_of(uid, now_ms)
+    }
+
+    /// A fault kept a version that waits from the subject, and gave it back by itself at `t_ms`.
+    pub fn came(&mut self, uid: &Uid, revision: &Revision, t_ms: u64) {
+        if let Some(version) = self.objects.pending_mut(uid, revision) {
+            version.came_ms = version.came_ms.max(t_ms);
+        }
+    }
+
+    /// A version that waits may be kept from the subject by a fault. It stays due: only if its object goes unseen that is no miss.
+    pub fn kept(&mut self, uid: &Uid, revision: &Revision) {
+        if let Some(version) = self.objects.pending_mut(uid, revision) {
+            version.kept = true;
+        }
     }
 
     /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest one

@@ -15,6 +15,7 @@ use crate::out::out;
 use crate::scenario::Source;
 
 mod account;
+mod arrival;
 mod attach;
 mod calls;
 mod canary;

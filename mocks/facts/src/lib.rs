@@ -122,6 +122,8 @@ pub struct Progress {
     pub held: bool,
     /// Its deletion was asked for.
     pub leaving: bool,
+    /// It has a finalizer that is neither Kubernetes' nor one of the harness: somebody else has to let it go.
+    pub guarded: bool,
 }
 
 /// A shared text in records.

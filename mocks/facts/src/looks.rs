@@ -14,11 +14,13 @@ pub struct Looks {
     pub observed: String,
     /// The finalizer that it sets.
     pub finalizer: Option<String>,
+    /// Finalizers of the harness, which say nothing of it.
+    pub own: Vec<String>,
 }
 
 impl Default for Looks {
     fn default() -> Self {
-        Self { observed: OBSERVED_GENERATION.to_owned(), finalizer: None }
+        Self { observed: OBSERVED_GENERATION.to_owned(), finalizer: None, own: Vec::new() }
     }
 }
 
@@ -26,16 +28,23 @@ impl Looks {
     /// What an object says.
     pub fn at(&self, object: &Value) -> Progress {
         let meta = &object["metadata"];
-        let held = self.finalizer.as_deref().is_some_and(|wanted| {
-            meta["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(wanted)))
-        });
+        let finalizers = || meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let held = self.finalizer.as_deref().is_some_and(|wanted| finalizers().any(|one| one == wanted));
+        let is_ours = |one: &str| self.own.iter().any(|own| own == one);
         Progress {
+            guarded: finalizers().any(|one| !is_of_kubernetes(one) && !is_ours(one)),
             generation: meta["generation"].as_i64().unwrap_or(0),
             observed: seek(object, &self.observed).and_then(number),
             held,
             leaving: meta["deletionTimestamp"].is_string(),
         }
     }
+}
+
+/// Whether the control plane itself takes this finalizer away: those without a domain (`orphan`, `foregroundDeletion`), and
+/// `kubernetes.io/pvc-protection` and its like.
+fn is_of_kubernetes(finalizer: &str) -> bool {
+    finalizer.split_once('/').is_none_or(|(domain, _)| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io"))
 }
 
 /// The value at a path: a JSON pointer (RFC 6901), in which a word such as `type=Ready` is the entry of a list whose `type` is `Ready`.
@@ -80,10 +89,26 @@ mod tests {
 
     #[test]
     fn an_object_tells_how_far_its_controller_is() {
-        let looks = Looks { observed: "/metadata/annotations/a.b~1seen".into(), finalizer: Some("a.b/f".into()) };
+        let looks = Looks {
+            observed: "/metadata/annotations/a.b~1seen".into(),
+            finalizer: Some("a.b/f".into()),
+            ..Looks::default()
+        };
         let object = json!({"metadata": {"generation": 3, "annotations": {"a.b/seen": "2"},
             "finalizers": ["x", "a.b/f"], "deletionTimestamp": "2026-01-01T00:00:00Z"}});
-        assert_eq!(looks.at(&object), Progress { generation: 3, observed: Some(2), held: true, leaving: true });
+        assert_eq!(
+            looks.at(&object),
+            Progress { generation: 3, observed: Some(2), held: true, leaving: true, guarded: true }
+        );
         assert_eq!(Looks::default().at(&json!({})), Progress::default());
+    }
+
+    /// What Kubernetes or the harness takes away tells nothing of who acts on the object.
+    #[test]
+    fn only_the_finalizers_of_others_guard_an_object() {
+        let looks = Looks { own: vec!["longhaul.dev/hold".into()], ..Looks::default() };
+        let guarded = |finalizers: &[&str]| looks.at(&json!({"metadata": {"finalizers": finalizers}})).guarded;
+        assert!(!guarded(&[]) && !guarded(&["orphan", "foregroundDeletion", "kubernetes.io/pvc-protection"]));
+        assert!(!guarded(&["longhaul.dev/hold"]) && guarded(&["longhaul.dev/hold", "cache.example.com/finalizer"]));
     }
 }

@@ -1,5 +1,6 @@
 //! `event-delayed`: each event is sent so long after it could have been, in its order; bookmarks and the end of the
-//! stream wait behind it. What is held when the fault ends is sent at once. A hit is one event.
+//! stream wait behind it. What is held when the fault ends is sent at once. A hit is one event. What is held is told to be withheld, so that
+//! nobody takes the time that it was held for the client's.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +52,9 @@ impl Effect for Delaying {
         if self.held.is_empty() && due <= flow.now {
             out.push(item);
         } else {
+            if let Item::Event(event) = &item {
+                out.push(Item::Withheld { revision: event.revision, by: self.active.id() });
+            }
             self.held.push_back((due, item));
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::memory::Memory;
 use super::{Anomaly, Outcome};
-use facts::{Change, Observation, Order, Revision, Uid};
+use crate::record::CommitEvent;
+use facts::{Change, Commit, Observation, Order, Revision, Uid};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FullName {
@@ -52,6 +53,10 @@ pub(super) struct Version {
     pub revision: Revision,
     pub order: Order,
     pub t_ms: u64,
+    /// From when on it is due: its commit, or when a fault gave back what it had kept from the subject.
+    pub came_ms: u64,
+    /// It is not known to have come to the subject, under a fault.
+    pub kept: bool,
     pub change: Change,
     pub faulted: bool,
 }
@@ -77,6 +82,15 @@ pub(super) struct Deletion {
 pub(super) struct Collapsed {
     pub count: u64,
     pub first_t_ms: u64,
+}
+
+impl Version {
+    /// As it was committed.
+    pub fn event(&self, name: &FullName, uid: &Uid) -> CommitEvent {
+        let FullName { resource, namespace, name } = name.clone();
+        let (order, uid, revision, change) = (self.order, uid.clone(), self.revision.clone(), self.change);
+        CommitEvent { t_ms: self.t_ms, commit: Commit { order, resource, namespace, name, uid, revision, change } }
+    }
 }
 
 impl Object {
@@ -152,11 +166,11 @@ impl Object {
     }
 }
 
-/// Until when an observation is in time: by the deadline, or by that of the next version if it was committed before this
-/// one was overdue. See the rules in [`super`].
-pub(super) fn due_ms(t_ms: u64, next_t_ms: Option<u64>, deadline_ms: u64) -> u64 {
-    let own = t_ms.saturating_add(deadline_ms);
-    match next_t_ms {
+/// Until when an observation is in time: by the deadline, or by that of the next version if it came before this one was
+/// overdue. See the rules in [`super`].
+pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
+    let own = came_ms.saturating_add(deadline_ms);
+    match next_came_ms {
         Some(next) if next <= own => next.saturating_add(deadline_ms),
         _ => own,
     }

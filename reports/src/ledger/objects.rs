@@ -119,10 +119,19 @@ impl Objects {
         let uid = self.open.get(&order)?;
         let object = self.by_uid.get(uid)?;
         let version = object.pending.iter().find(|version| version.order == order)?;
-        let FullName { resource, namespace, name } = object.full_name.clone();
-        let (uid, revision, change) = (uid.clone(), version.revision.clone(), version.change);
-        let commit = Commit { order, resource, namespace, name, uid, revision, change };
-        Some(CommitEvent { t_ms: version.t_ms, commit })
+        Some(version.event(&object.full_name, uid))
+    }
+
+    /// Versions of an object that were committed a deadline ago and wait, oldest first; the object may be one that nobody knows.
+    pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
+        let Some(object) = self.by_uid.get(uid) else { return Vec::new() };
+        let waits = |version: &&Version| version.t_ms.saturating_add(self.deadline_ms) < now_ms;
+        object.pending.iter().take_while(waits).map(|version| version.event(&object.full_name, uid)).collect()
+    }
+
+    /// A version that waits.
+    pub fn pending_mut(&mut self, uid: &Uid, revision: &Revision) -> Option<&mut Version> {
+        self.by_uid.get_mut(uid)?.pending.iter_mut().find(|version| version.revision == *revision)
     }
 
     pub fn settled_through(&self, order: Order) -> bool {
@@ -205,7 +214,7 @@ impl Objects {
             object.deletion = Some(Deletion { revision, t_ms, order, settled: false, hidden_ms });
         }
         let (revision, order, change) = (commit.revision.clone(), commit.order, commit.change);
-        object.pending.push_back(Version { revision, order, t_ms, change, faulted });
+        object.pending.push_back(Version { revision, order, t_ms, came_ms: t_ms, kept: false, change, faulted });
         self.open.insert(commit.order, uid);
         Inserted::New
     }
@@ -353,13 +362,13 @@ impl Objects {
             }
             let lag_ms = seen.t_ms.saturating_sub(version.t_ms);
             let exact = position == index;
-            let next_t_ms = object.pending.front().filter(|_| !exact).map(|next| next.t_ms);
+            let next_came_ms = object.pending.front().filter(|_| !exact).map(|next| next.came_ms);
             if exact {
                 tally.lag(version.faulted, lag_ms);
                 object.newest_seen = Some(version.order);
                 object.last_told = Some(version.order);
             }
-            let in_time = seen.t_ms <= due_ms(version.t_ms, next_t_ms, self.deadline_ms);
+            let in_time = seen.t_ms <= due_ms(version.came_ms, next_came_ms, self.deadline_ms);
             let outcome = match (in_time, exact, version.change) {
                 (true, true, _) => Outcome::Observed,
                 (true, false, _) => Outcome::Coalesced,
@@ -369,7 +378,7 @@ impl Objects {
             if in_time {
                 tally.count(outcome, 1);
             } else {
-                tally.heal(lag_ms);
+                tally.heal(seen.t_ms.saturating_sub(version.came_ms));
                 let detail = if exact { String::new() } else { format!("superseded by revision {}", seen.revision) };
                 tally.row(object.anomaly_of_version(&seen.uid, &version, outcome, seen.t_ms, Some(seen.t_ms), detail));
             }
@@ -433,14 +442,18 @@ impl Objects {
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
         let pending = std::mem::take(&mut object.pending);
-        let is_overdue = |version: &Version| version.t_ms.saturating_add(self.deadline_ms) < now_ms;
-        if object.newest_seen.is_none() && (collapsed > 0 || pending.iter().any(is_overdue)) {
+        let is_overdue = |version: &Version| version.came_ms.saturating_add(self.deadline_ms) < now_ms;
+        let is_missed = |version: &Version| is_overdue(version) && !version.kept;
+        if object.newest_seen.is_none() && (collapsed > 0 || pending.iter().any(is_missed)) {
             tally.counts.unseen += 1;
         }
         for version in pending {
             self.open.remove(&version.order);
-            let overdue = is_overdue(&version);
-            let outcome = if overdue { Outcome::Missed } else { Outcome::Unobservable };
+            let (outcome, why) = match (is_overdue(&version), version.kept) {
+                (true, false) => (Outcome::Missed, why),
+                (true, true) => (Outcome::Unobservable, "a fault kept it from the subject until its object was gone"),
+                (false, _) => (Outcome::Unobservable, why),
+            };
             tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, why.to_owned()));
         }
         if let Some(deletion) = &mut object.deletion {
@@ -489,8 +502,9 @@ impl Objects {
         let unobservable = self.in_gap(object);
         let hidden_ms = object.deletion.as_ref().and_then(|deletion| deletion.hidden_ms);
         let deadline_ms = self.deadline_ms;
-        let hides =
-            |version: &Version| hidden_ms.is_some_and(|ended_ms| version.t_ms.saturating_add(deadline_ms) >= ended_ms);
+        let hides = |version: &Version| {
+            hidden_ms.is_some_and(|ended_ms| version.came_ms.saturating_add(deadline_ms) >= ended_ms)
+        };
         let object = self.by_uid.get_mut(uid).expect("found above");
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;

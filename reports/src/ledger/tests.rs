@@ -8,6 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod withheld;
+
 const D: u64 = 1000;
 const GRACE_MS: u64 = 500;
 const RESOURCE: &str = "packages.longhaul.dev";

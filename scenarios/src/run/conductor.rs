@@ -18,7 +18,8 @@ use anyhow::{Context, Result};
 use loadgen::admission::Truth;
 use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
 
-use self::faults::{disturbs_events, kube_id};
+pub(super) use self::faults::disturbs_events;
+use self::faults::kube_id;
 use super::attach::Handed;
 use super::canary::Canaries;
 use super::crashes::Crashes;
@@ -236,7 +237,10 @@ impl<'a> Conductor<'a> {
             rss_bytes: None,
             _witness: (plan.ear, witness),
         });
-        self.stage.iter_mut().for_each(|stage| stage.events.faulted(stage.faulted));
+        if let Some(stage) = &mut self.stage {
+            stage.events.faulted(stage.faulted);
+            stage.active.iter().for_each(|index| stage.events.arrivals().began(*index, 0));
+        }
         Ok(plan.ready)
     }
 

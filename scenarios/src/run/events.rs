@@ -4,9 +4,11 @@ use anyhow::{Result, bail};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use loadgen::churn::Writes;
 use mock_faults::Fault;
+use mock_kube::Sending;
 use reports::ledger::{self, Ledger};
 use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
 
+use super::arrival::{self, Arrivals};
 use super::claims::Claims;
 use super::evidence::{Dossiers, Follows, Sources};
 use super::feed::{Entry, Feed};
@@ -43,6 +45,7 @@ pub(super) struct Events<'a> {
     /// The order of commits is that of their revisions.
     ordered: bool,
     dossiers: Dossiers,
+    arrivals: Arrivals<'a>,
 }
 
 impl<'a> Events<'a> {
@@ -74,6 +77,7 @@ impl<'a> Events<'a> {
             deadline_ms: first_ms,
             ordered,
             dossiers: Dossiers::default(),
+            arrivals: Arrivals::of(faults),
         }
     }
 
@@ -95,17 +99,25 @@ impl<'a> Events<'a> {
         for entry in batch {
             let t_ms = self.clock.at_ms(entry.at);
             let (counts, proves) = self.claims.read(entry, t_ms);
+            // What the end of an object proves of its versions comes before the end: after it there is nothing left to prove.
+            let (before, after) = match proves {
+                Some(seen) if entry.commit.change == Change::Deleted && seen.change != Change::Deleted => {
+                    (Some(seen), None)
+                }
+                proves => (None, proves),
+            };
+            before.into_iter().for_each(|seen| self.proved(&seen));
             self.commit(t_ms, entry, counts, writer)?;
-            if let Some(observation) = proves {
-                self.dossiers.reported(&observation);
-                self.ledger.observe(&observation);
-            }
+            after.into_iter().for_each(|seen| self.proved(&seen));
         }
         Ok(())
     }
 
     fn commit(&mut self, t_ms: u64, entry: &Entry, counts: Counts, writer: &mut Writer) -> Result<()> {
         let Entry { commit, restored, .. } = entry;
+        if commit.change == Change::Deleted && counts != Counts::No {
+            self.look_for(&commit.uid, t_ms, true);
+        }
         match counts {
             Counts::No => return Ok(()),
             Counts::Version if *restored => self.ledger.restore(t_ms, commit),
@@ -150,10 +162,44 @@ impl<'a> Events<'a> {
     }
 
     fn observe(&mut self, observation: &Observation, writer: &mut Writer) -> Result<()> {
-        self.dossiers.reported(observation);
-        self.ledger.observe(observation);
+        self.proved(observation);
         writer.observation(observation)?;
         Ok(())
+    }
+
+    fn proved(&mut self, observation: &Observation) {
+        self.look_for(&observation.uid, observation.t_ms, false);
+        self.dossiers.reported(observation);
+        self.ledger.observe(observation);
+    }
+
+    /// Before something is decided of an object's overdue versions: tells the ledger what faults did to them on their way. With `ends` the
+    /// object is gone, and what of it was kept from the subject until then nobody can have seen.
+    fn look_for(&mut self, uid: &Uid, now_ms: u64, ends: bool) {
+        if !self.arrivals.matter(ends) {
+            return;
+        }
+        let overdue = self.ledger.overdue_of(uid, now_ms);
+        let Some(first) = overdue.first() else { return };
+        let sources = Sources { plane: self.plane, clock: &self.clock, faults: self.faults, ordered: self.ordered };
+        let sendings = sources.sendings(&first.commit.resource, &overdue);
+        for CommitEvent { commit, .. } in &overdue {
+            let own: Vec<Sending> = sendings
+                .iter()
+                .copied()
+                .filter(|sending| commit.revision == Revision::of_number(sending.revision))
+                .collect();
+            if let Some(at_us) = arrival::given_back(&own) {
+                self.ledger.came(uid, &commit.revision, sources.at_ms(at_us));
+            } else if ends && self.arrivals.kept(&commit.resource, arrival::is_sent(&own), now_ms, self.deadline_ms) {
+                self.ledger.kept(uid, &commit.revision);
+            }
+        }
+    }
+
+    /// What disturbs the subject's events, and when: a fault of the scenario by its number.
+    pub(super) fn arrivals(&mut self) -> &mut Arrivals<'a> {
+        &mut self.arrivals
     }
 
     /// What the subject believes in, as far as its witness told, of everything that was committed until now.

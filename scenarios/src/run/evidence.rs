@@ -36,6 +36,23 @@ pub(super) struct Sources<'a> {
     pub(super) ordered: bool,
 }
 
+impl Sources<'_> {
+    /// What happened on the wire to versions of one resource, oldest first; nothing where the control plane does not tell.
+    pub(super) fn sendings(&self, resource: &str, versions: &[CommitEvent]) -> Vec<Sending> {
+        let (Some(mock), true) = (self.plane.mock(), self.ordered) else { return Vec::new() };
+        let mut revisions: Vec<u64> = versions.iter().filter_map(|event| event.commit.revision.number()).collect();
+        revisions.sort_unstable();
+        let first_ms = versions.iter().map(|event| event.t_ms).min().unwrap_or(0);
+        let since_us = if first_ms > 0 { epoch_us(mock, self.clock, first_ms) } else { 0 };
+        mock.server.sendings(self.plane.subject(), resource, &revisions, since_us)
+    }
+
+    /// A time of the mock as the run tells it.
+    pub(super) fn at_ms(&self, at_us: u64) -> u64 {
+        self.plane.mock().map_or(0, |mock| self.clock.at_ms(mock.epoch + Duration::from_micros(at_us)))
+    }
+}
+
 /// What was gathered of overdue versions, and of the histories of all objects what is new.
 #[derive(Default)]
 pub(super) struct Dossiers {

@@ -226,7 +226,7 @@ async fn mock(
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
-    if let Some(looks) = scenario.subject.witness.looks() {
+    if let Some(looks) = scenario.looks() {
         config.looks = looks;
     }
     config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];

@@ -109,7 +109,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
         None => directory(&options.runs, &mut manifest)?,
     };
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
-    let looks = scenario.subject.witness.looks();
+    let looks = scenario.looks();
     let feed = Feed::follow(&world.plane, world.api(), &judged, looks, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use facts::Looks;
 use reports::record::Sees;
 
 use super::{By, Children, Scenario, SubjectKind};
@@ -11,6 +12,12 @@ impl Scenario {
     /// What the witness can tell in this scenario.
     pub(crate) fn sees(&self) -> Sees {
         self.subject.witness.sees(&self.about())
+    }
+
+    /// Where in each object the subject tells how far it has come, where it proves something by that.
+    pub(crate) fn looks(&self) -> Option<Looks> {
+        let own = self.churn.iter().filter_map(|churn| Some(churn.finalizers.as_ref()?.name.clone())).collect();
+        self.subject.witness.looks().map(|looks| Looks { own, ..looks })
     }
 
     pub(crate) fn about(&self) -> About {

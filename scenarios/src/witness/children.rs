@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use facts::{Change, Uid};
+use facts::{Change, Looks, Uid};
 use loadgen::audit::{self, Audit};
 use reports::record::Sees;
 use schemars::JsonSchema;
@@ -88,6 +88,11 @@ impl Kind for Children {
                 .to_owned());
         }
         Ok(())
+    }
+
+    /// Of the parents only who holds them.
+    fn looks(&self) -> Option<Looks> {
+        Some(Looks::default())
     }
 
     async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open> {

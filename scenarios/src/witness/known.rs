@@ -3,6 +3,10 @@
 //! Pure: it is shown every commit in order, and each claim after the commits that were made before it. A version is proven once, by the
 //! first claim that says it or a newer one. Of a deletion only what was seen before can tell: an object that was gone before the subject
 //! showed anything of it leaves nothing that could end.
+//!
+//! From the write on that asks for an object's deletion nothing of it is a version to be seen, though its generation rises: who lets an object
+//! go repeats no generation. What is to be seen then is the deletion. That a finalizer of somebody else than the harness was taken away, be
+//! it with the object, proves that the object was seen as it was when its deletion was asked for.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -48,6 +52,8 @@ struct Object {
     /// Since when something shows that the subject knows it, the end of which will tell that it knows it to be gone.
     shown_ms: Option<u64>,
     gone: Gone,
+    /// Its deletion was asked for while somebody held it, who holds it still.
+    held: bool,
 }
 
 struct Version {
@@ -71,22 +77,25 @@ impl Known {
         Self { by, deletions, objects: HashMap::new(), names: HashMap::new(), gone: VecDeque::new() }
     }
 
-    /// Takes a version; whether it is one that is to be seen. One that the subject wrote itself is not.
+    /// Takes a version; whether it is one that is to be seen. One that the subject wrote itself is not, nor one of an object on its way out.
     pub(super) fn note(&mut self, commit: &Commit, progress: Progress, own: bool) -> bool {
+        let own = own || progress.leaving;
         let number = match self.by {
             By::Nothing => 0,
             By::Generation => progress.generation,
             By::Revision => commit.revision.number().and_then(|number| i64::try_from(number).ok()).unwrap_or(0),
         };
+        let held = progress.leaving && progress.guarded;
         let Some(object) = self.objects.get_mut(&commit.uid) else {
             let place = (Arc::clone(&commit.namespace), Arc::clone(&commit.name));
             self.names.insert(place.clone(), commit.uid.clone());
             let first = commit.revision.clone();
             let recent = [Version { turn: 1, number, revision: first.clone() }].into();
-            let object = Object { place, first, recent, proven: 0, shown_ms: None, gone: Gone::No };
+            let object = Object { place, first, recent, proven: 0, shown_ms: None, gone: Gone::No, held };
             self.objects.insert(commit.uid.clone(), object);
             return true;
         };
+        object.held = held;
         let Some(newest) = object.recent.back() else { return false };
         let (turn, revision) = (newest.turn, newest.revision.clone());
         if newest.number == number {
@@ -102,6 +111,18 @@ impl Known {
         }
         object.recent.push_back(version);
         !own
+    }
+
+    /// What it proves that whoever held an object has let it go: to be asked before the commit is taken.
+    pub(super) fn released(&mut self, commit: &Commit, progress: Progress) -> Option<Proof> {
+        let object = self.objects.get_mut(&commit.uid).filter(|object| object.held)?;
+        if commit.change != Change::Deleted && progress.guarded {
+            return None;
+        }
+        object.held = false;
+        let newest = object.recent.back()?;
+        let (turn, revision) = (newest.turn, newest.revision.clone());
+        object.prove(turn, revision)
     }
 
     /// Takes a deletion.
@@ -149,12 +170,13 @@ impl Object {
 
 impl Commits for Known {
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading {
+        let proves = self.released(commit, progress);
         let counts = match commit.change {
             Change::Deleted => self.end(&commit.uid),
             _ if self.note(commit, progress, false) => Counts::Version,
             _ => Counts::No,
         };
-        Reading { counts, proves: None }
+        Reading { counts, proves }
     }
 
     fn resolve(&mut self, claim: &Claim, last: bool) -> Resolved {
@@ -270,6 +292,48 @@ mod tests {
         commit(&mut known, "u", 7, Change::Added, 0);
         assert_eq!(commit(&mut known, "u", 9, Change::Modified, 0), Counts::Version);
         assert_eq!(said(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
+    }
+
+    /// Who lets an object go has seen what it was asked to let go, and repeats no generation any more.
+    #[test]
+    fn who_lets_an_object_go_has_seen_it() {
+        let read = |known: &mut Known, revision, change, (generation, leaving, guarded)| {
+            let commit = Commit {
+                order: facts::Order::of_numbered(revision),
+                resource: "packages".into(),
+                namespace: "n".into(),
+                name: "a".into(),
+                uid: "u".into(),
+                revision: Revision::of_number(revision),
+                change,
+            };
+            let progress = Progress { generation, leaving, guarded, ..Progress::default() };
+            let Reading { counts, proves } = known.read(&commit, progress);
+            (counts, proves.map(|proof| (proof.revision.to_string(), proof.change)))
+        };
+        let proof = |revision: &str, change| Some((revision.to_owned(), change));
+        // Let go with the object, or before it because the harness holds it too.
+        for first in
+            [(Change::Deleted, (3, true, true), Counts::Untold), (Change::Modified, (3, true, false), Counts::No)]
+        {
+            let mut known = Known::new(By::Generation, false);
+            assert_eq!(read(&mut known, 1, Change::Added, (1, false, true)), (Counts::Version, None));
+            assert_eq!(read(&mut known, 2, Change::Modified, (2, false, true)), (Counts::Version, None));
+            assert_eq!(read(&mut known, 3, Change::Modified, (3, true, true)), (Counts::No, None));
+            let (change, progress, counts) = first;
+            assert_eq!(read(&mut known, 4, change, progress), (counts, proof("2", Change::Added)));
+        }
+        // Nobody held it: nobody has shown anything.
+        let mut known = Known::new(By::Generation, false);
+        read(&mut known, 1, Change::Added, (1, false, false));
+        assert_eq!(read(&mut known, 2, Change::Modified, (2, true, false)), (Counts::No, None));
+        assert_eq!(read(&mut known, 3, Change::Deleted, (2, true, false)), (Counts::Untold, None));
+        // The generation of the write that asks for the deletion is as good a proof as the one before.
+        let mut known = Known::new(By::Generation, true);
+        read(&mut known, 1, Change::Added, (1, false, true));
+        read(&mut known, 2, Change::Modified, (2, true, true));
+        assert_eq!(said(&mut known, uid("u"), What::Version(2)), Some(("1".into(), Change::Added)));
+        assert_eq!(read(&mut known, 3, Change::Deleted, (2, true, true)), (Counts::Untold, None), "it was proven");
     }
 
     /// On a real control plane a claim may come before its commit is known.

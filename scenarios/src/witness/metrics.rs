@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use facts::Looks;
 use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,11 @@ impl Kind for Metrics {
                  and `namespace: LABEL`"
                 .to_owned()),
         }
+    }
+
+    /// Of the parents only who holds them.
+    fn looks(&self) -> Option<Looks> {
+        Some(Looks::default())
     }
 
     async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open> {

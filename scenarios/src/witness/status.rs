@@ -76,7 +76,7 @@ impl Kind for Status {
             (.., Some(name)) => format!("/metadata/annotations/{}", word(name)),
             (None, None, None) => return Some(Looks::default()),
         };
-        Some(Looks { observed, finalizer: None })
+        Some(Looks { observed, ..Looks::default() })
     }
 
     async fn open(&self, _: &Ear, _: &Scene) -> anyhow::Result<Open> {
@@ -107,10 +107,11 @@ impl Repeated {
 impl Commits for Repeated {
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading {
         let uid = &commit.uid;
+        let released = self.known.released(commit, progress);
         if commit.change == Change::Deleted {
             self.observed.remove(uid);
             self.known.end(uid);
-            return Reading { counts: Counts::Version, proves: None };
+            return Reading { counts: Counts::Version, proves: released };
         }
         // What an object is made with nobody has repeated.
         let news = progress.observed.filter(|observed| {
@@ -119,7 +120,7 @@ impl Commits for Repeated {
         });
         let own = news.is_some() && self.by == By::Revision;
         let counts = if self.known.note(commit, progress, own) { Counts::Version } else { Counts::No };
-        Reading { counts, proves: news.and_then(|observed| self.known.prove(uid, observed)) }
+        Reading { counts, proves: news.and_then(|observed| self.known.prove(uid, observed)).or(released) }
     }
 }
 
@@ -130,6 +131,18 @@ mod tests {
     use super::super::Proof;
     use super::*;
 
+    fn commit(revision: u64) -> Commit {
+        Commit {
+            order: facts::Order::of_numbered(revision),
+            resource: "packages".into(),
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: "a".into(),
+            revision: Revision::of_number(revision),
+            change: Change::Modified,
+        }
+    }
+
     fn read(
         status: &mut Repeated,
         revision: u64,
@@ -137,15 +150,7 @@ mod tests {
         generation: i64,
         observed: Option<i64>,
     ) -> (bool, Option<(String, Change)>) {
-        let commit = Commit {
-            order: facts::Order::of_numbered(revision),
-            resource: "packages".into(),
-            namespace: "n".into(),
-            name: "a".into(),
-            uid: "a".into(),
-            revision: Revision::of_number(revision),
-            change,
-        };
+        let commit = Commit { change, ..commit(revision) };
         let Reading { counts, proves } = status.read(&commit, Progress { generation, observed, ..Progress::default() });
         (counts == Counts::Version, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
     }
@@ -167,6 +172,23 @@ mod tests {
         assert_eq!(read(&mut status, 3, Change::Modified, 2, Some(1)).1, Some(("1".into(), Change::Added)));
         assert_eq!(read(&mut status, 4, Change::Modified, 2, Some(2)).1, Some(("2".into(), Change::Modified)));
         assert_eq!(read(&mut status, 5, Change::Modified, 2, Some(1)).1, None, "it was proven");
+    }
+
+    /// The write that asks for the deletion of a held object has a generation of its own, which nobody repeats; who lets the object go
+    /// has seen it as it was.
+    #[test]
+    fn an_object_that_is_let_go_was_seen() {
+        let mut status = Repeated::new(By::Generation);
+        read(&mut status, 1, Change::Added, 1, None);
+        read(&mut status, 2, Change::Modified, 2, None);
+        let mut step = |revision, change| {
+            let commit = Commit { change, revision: Revision::of_number(revision), ..commit(revision) };
+            let progress = Progress { generation: 3, leaving: true, guarded: true, ..Progress::default() };
+            let Reading { counts, proves } = status.read(&commit, progress);
+            (counts, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
+        };
+        assert_eq!(step(3, Change::Modified), (Counts::No, None));
+        assert_eq!(step(4, Change::Deleted), (Counts::Version, Some(("2".into(), Change::Added))));
     }
 
     /// The write in which the version is repeated makes one itself, which nobody has to repeat.

@@ -14,13 +14,17 @@ const METRICS: &str = "metrics: \"http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metr
 
 /// Runs the operator: `witness` is one or more keys of the subject, `mode` what it does and the mistake that it makes.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
+    play_in(SCENARIO, witness, mode, budgets)
+}
+
+fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         println!("skipped: needs python3");
         return None;
     }
     let command = [OPERATOR].into_iter().chain(mode.split(' ')).collect::<Vec<_>>().join(", ");
     let text =
-        SCENARIO.replace("OPERATOR", &command).replace("WITNESS", &witness.join("\n  ")).replace("BUDGETS", budgets);
+        scenario.replace("OPERATOR", &command).replace("WITNESS", &witness.join("\n  ")).replace("BUDGETS", budgets);
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     Some(soak(&[file.path().to_str().unwrap()]))
@@ -64,6 +68,45 @@ fn children_tell_no_more_than_they_show() {
     passes(&by_owner, "owner", "{missed: 0}");
     breaks(&by_owner, "owner no-update", "{missed: 0}", "events.missed");
     cannot_tell(&by_owner, "owner", "{missed: 0, ghost: 0}", "events.ghost");
+}
+
+/// From 2 s on every event comes eight seconds late, and objects go meanwhile: whoever handles each when it comes, and lets go what was asked to
+/// go, has missed nothing and is late with nothing, whichever witness tells it. Whoever overlooks some has.
+const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
+
+fn withheld(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
+    let scenario = SCENARIO.replace("phases: {warmUp: 1s, steady: 8s, drain: 7s}\n", WITHHELD);
+    assert!(scenario.contains("event-delayed"));
+    play_in(&scenario, witness, mode, budgets)
+}
+
+#[test]
+fn what_a_fault_withheld_is_due_from_when_it_came() {
+    let status = ["{kind: status, annotation: example.com/seen}"];
+    let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
+    let owner = ["{kind: children}", OWNER];
+    for (witness, mode, budgets) in [
+        (&status[..], "annotation watch hold", "{missed: 0}"),
+        (&owner[..], "owner watch hold", "{missed: 0}"),
+        (&finalizer[..], "finalizer watch", "{ghost: 0}"),
+    ] {
+        let Some(soak) = withheld(witness, mode, budgets) else { return };
+        assert_eq!(soak.code(), Some(0), "{mode}: {}", soak.story());
+    }
+}
+
+#[test]
+fn what_was_withheld_and_overlooked_is_missed() {
+    let status = ["{kind: status, annotation: example.com/seen}"];
+    let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
+    for (witness, mode, budgets, broken) in [
+        (&status[..], "annotation no-update watch hold", "{missed: 0}", "events.missed"),
+        (&["{kind: children}", OWNER][..], "owner no-create watch hold", "{missed: 0}", "events.missed"),
+        (&finalizer[..], "finalizer no-delete watch", "{ghost: 0}", "events.ghost"),
+    ] {
+        let Some(soak) = withheld(witness, mode, budgets) else { return };
+        assert_eq!(soak.broken(), [broken], "{mode}: {}", soak.story());
+    }
 }
 
 #[test]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A small operator for tests of witnesses: lists the Packages about once a second and does for each what its mode says.
 
-    small_operator.py MODE [BUG]
+    small_operator.py MODE [BUG] [watch] [hold]
 
 MODE is what it leaves behind, and so what proves what it saw: `name`, `label` and `owner` (a ConfigMap known by that), `finalizer`,
 `condition` and `annotation` (the generation that it handled), `log` (lines such as controller-runtime writes) or `metrics` (a series for
 each object, and one whose value is its generation, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
-`no-delete` whatever goes. Needs Python 3.9 or newer and nothing else.
+`no-delete` whatever goes. With `watch` it follows the Packages by a watch and lists them at the start and when that ends; with `hold` it holds each
+by its finalizer as well. Needs Python 3.9 or newer and nothing else.
 """
 
 import base64
@@ -59,13 +60,59 @@ class Api:
         return self.ask("GET", path)["items"]
 
 
+class Follower:
+    """The Packages as a watch tells them."""
+
+    def __init__(self):
+        self.api, self.known, self.lock = Api(os.environ["KUBECONFIG"]), None, threading.Lock()
+        threading.Thread(target=self.follow, daemon=True).start()
+
+    def follow(self):
+        while True:
+            try:
+                page = self.api.ask("GET", PACKAGES)
+                with self.lock:
+                    self.known = {one["metadata"]["uid"]: one for one in page["items"]}
+                self.watch(page["metadata"]["resourceVersion"])
+            except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+                print(f"follows again: {error!r}", file=sys.stderr, flush=True)
+            time.sleep(PAUSE_S)
+
+    def watch(self, version):
+        connection = http.client.HTTPSConnection(self.api.server, timeout=60, context=self.api.tls)
+        path = f"{PACKAGES}?watch=true&timeoutSeconds=300&resourceVersion={version}"
+        connection.request("GET", path, headers={"Authorization": f"Bearer {self.api.token}"})
+        for line in connection.getresponse():
+            event = json.loads(line)
+            uid = event["object"].get("metadata", {}).get("uid")
+            if event["type"] == "ERROR":
+                return
+            with self.lock:
+                if event["type"] == "DELETED":
+                    self.known.pop(uid, None)
+                else:
+                    self.known[uid] = event["object"]
+
+    def packages(self):
+        with self.lock:
+            return dict(self.known or {})
+
+
 class Operator:
-    def __init__(self, mode, bug):
-        self.api, self.mode, self.bug = Api(os.environ["KUBECONFIG"]), mode, bug
+    def __init__(self, mode, options):
+        self.api, self.mode = Api(os.environ["KUBECONFIG"]), mode
+        self.bug = next((one for one in options if one.startswith("no-")), "")
+        self.holds = mode == "finalizer" or "hold" in options
+        self.follower = Follower() if "watch" in options else None
         self.handled = {}  # uid -> generation
 
+    def packages(self):
+        if self.follower:
+            return self.follower.packages()
+        return {one["metadata"]["uid"]: one for one in self.api.list(PACKAGES)}
+
     def round(self):
-        packages = {one["metadata"]["uid"]: one for one in self.api.list(PACKAGES)}
+        packages = self.packages()
         for uid, package in packages.items():
             meta = package["metadata"]
             if self.bug == "no-create" and uid not in self.handled and int(uid[-4:], 16) % 5 == 0:
@@ -89,12 +136,11 @@ class Operator:
         return self.place(meta, PACKAGES, "packages")
 
     def handle(self, meta, package):
+        finalizers = meta.get("finalizers", [])
+        if self.holds and FINALIZER not in finalizers:
+            self.hold(meta, finalizers + [FINALIZER])
         if self.mode in ("name", "label", "owner"):
             self.child(meta)
-        elif self.mode == "finalizer":
-            finalizers = meta.get("finalizers", [])
-            if FINALIZER not in finalizers:
-                self.hold(meta, finalizers + [FINALIZER])
         elif self.mode == "annotation":
             change = {"metadata": {"annotations": {"example.com/seen": str(meta["generation"])}}}
             self.api.ask("PATCH", self.package(meta), change, PATCH)
@@ -136,11 +182,13 @@ class Operator:
 
     def leave(self, meta):
         finalizers = meta.get("finalizers", [])
-        if self.mode == "finalizer" and self.bug != "no-delete" and FINALIZER in finalizers:
+        if self.holds and self.bug != "no-delete" and FINALIZER in finalizers:
             self.hold(meta, [one for one in finalizers if one != FINALIZER])
 
     def hold(self, meta, finalizers):
-        change = {"metadata": {"finalizers": finalizers, "resourceVersion": meta["resourceVersion"]}}
+        change = {"metadata": {"finalizers": finalizers}}
+        if not self.follower:
+            change["metadata"]["resourceVersion"] = meta["resourceVersion"]
         self.api.ask("PATCH", self.package(meta), change, PATCH)
 
     def page(self):
@@ -168,7 +216,7 @@ class Operator:
 
 
 def main():
-    operator = Operator(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")
+    operator = Operator(sys.argv[1], sys.argv[2:])
     if operator.mode == "metrics":
         operator.serve(int(os.environ["LONGHAUL_METRICS_PORT"]))
     while True:

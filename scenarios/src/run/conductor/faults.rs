@@ -39,6 +39,7 @@ impl Conductor<'_> {
             Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
+                let now_ms = self.clock.now_ms();
                 self.cut(index)?;
                 let fault = &self.scenario.faults[index];
                 self.tell_truth(index, true);
@@ -46,6 +47,7 @@ impl Conductor<'_> {
                 let stage = self.stage()?;
                 stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
                 stage.active.push(index);
+                stage.events.arrivals().began(index, now_ms);
                 if disturbs_events(fault) {
                     stage.faulted = true;
                     stage.events.faulted(true);
@@ -74,7 +76,10 @@ impl Conductor<'_> {
         self.tell_truth(index, false);
         self.hits()?;
         let hits = self.hit_count(index);
-        self.stage()?.active.retain(|active| *active != index);
+        let now_ms = self.clock.now_ms();
+        let stage = self.stage()?;
+        stage.active.retain(|active| *active != index);
+        stage.events.arrivals().ended(index, now_ms);
         let row = self.fault_row(index, FaultEvent::Ended, hits, None);
         Ok(self.writer.fault(&row)?)
     }
@@ -113,6 +118,7 @@ impl Conductor<'_> {
             self.writer.fault(&row)?;
             let stage = self.stage()?;
             stage.timeline.hit(index, row.t_ms);
+            stage.events.arrivals().hit(index);
             if let Some(id) = &fault.id {
                 stage.load.hit(id, at);
             }
@@ -161,7 +167,7 @@ impl Conductor<'_> {
 }
 
 /// Whether a fault can make the subject see a change later.
-pub(super) fn disturbs_events(fault: &Fault) -> bool {
+pub(in crate::run) fn disturbs_events(fault: &Fault) -> bool {
     fault.name.row().family != Family::Registry
 }
 

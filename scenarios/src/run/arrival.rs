@@ -1,0 +1,157 @@
+//! What faults did to versions on their way to the subject: gave them back after a while, or kept them.
+//!
+//! Owns which faults were active when, as far as they were hit, and the two rules of it. Pure: what happened on the wire is told, and the
+//! ledger decides what follows ([`reports::ledger`] has the rules).
+
+use mock_faults::{Fault, Name};
+use mock_kube::Sending;
+use reports::record::is_unsure;
+
+use super::conductor::disturbs_events;
+
+/// Times of faults that are remembered; the oldest that is over is forgotten first. Drawn faults of a hundred hours are six thousand.
+const SPANS_MAX: usize = 1024;
+
+/// The faults of a scenario, and when they were active.
+pub(super) struct Arrivals<'a> {
+    faults: &'a [Fault],
+    spans: Vec<Span>,
+    gives_back: bool,
+}
+
+struct Span {
+    index: usize,
+    from_ms: u64,
+    to_ms: Option<u64>,
+    hit: bool,
+}
+
+impl<'a> Arrivals<'a> {
+    pub(super) fn of(faults: &'a [Fault]) -> Self {
+        Self { faults, spans: Vec::new(), gives_back: faults.iter().any(gives_back) }
+    }
+
+    /// A fault begins.
+    pub(super) fn began(&mut self, index: usize, now_ms: u64) {
+        if !self.faults.get(index).is_some_and(disturbs_events) {
+            return;
+        }
+        if self.spans.len() >= SPANS_MAX {
+            let oldest = self.spans.iter().position(|span| span.to_ms.is_some()).unwrap_or(0);
+            self.spans.remove(oldest);
+        }
+        self.spans.push(Span { index, from_ms: now_ms, to_ms: None, hit: false });
+    }
+
+    /// It had an effect.
+    pub(super) fn hit(&mut self, index: usize) {
+        self.spans.iter_mut().rev().find(|span| span.index == index).into_iter().for_each(|span| span.hit = true);
+    }
+
+    /// It ended.
+    pub(super) fn ended(&mut self, index: usize, now_ms: u64) {
+        let open = self.spans.iter_mut().rev().find(|span| span.index == index && span.to_ms.is_none());
+        open.into_iter().for_each(|span| span.to_ms = Some(now_ms));
+    }
+
+    /// Whether there is anything to look for when something is observed, or, with `ends`, when an object is gone.
+    pub(super) fn matter(&self, ends: bool) -> bool {
+        !self.spans.is_empty() && (ends || self.gives_back)
+    }
+
+    /// Whether a version that was overdue by now may never have come to the subject: what was not sent to it under any fault, what was sent
+    /// only under one that loses what is sent. Once a fault has been over for a deadline, it was for the subject to ask.
+    pub(super) fn kept(&self, resource: &str, is_sent: bool, now_ms: u64, deadline_ms: u64) -> bool {
+        self.spans.iter().filter(|span| span.hit && span.from_ms <= now_ms).any(|span| {
+            let lately = span.to_ms.is_none_or(|to_ms| to_ms.saturating_add(deadline_ms) >= now_ms);
+            let Some(fault) = self.faults.get(span.index) else { return false };
+            lately && concerns(fault, resource) && (!is_sent || is_unsure(fault.name.as_str()))
+        })
+    }
+}
+
+/// When a version came that was kept back on a watch and then sent on the same one, which is nothing that the subject did; none where
+/// it came on another watch, or never, or was not kept back.
+pub(super) fn given_back(sendings: &[Sending]) -> Option<u64> {
+    let first = sendings.iter().position(|sending| sending.withheld_by.is_none())?;
+    let kept = sendings[..first].iter().any(|sending| sending.watch == sendings[first].watch);
+    kept.then_some(sendings[first].at_us)
+}
+
+/// Whether a version was sent on any watch.
+pub(super) fn is_sent(sendings: &[Sending]) -> bool {
+    sendings.iter().any(|sending| sending.withheld_by.is_none())
+}
+
+/// Whether a fault sends by itself what it has kept back.
+fn gives_back(fault: &Fault) -> bool {
+    fault.name == Name::EventDelayed || (fault.name == Name::SilentWatch && fault.heals == Some(true))
+}
+
+/// A fault of one resource, named as `packages` or `packages.longhaul.dev`, does nothing to others.
+fn concerns(fault: &Fault, resource: &str) -> bool {
+    let Some(named) = fault.resource.as_deref() else { return true };
+    resource == named || resource.strip_prefix(named).is_some_and(|rest| rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use mock_faults::FaultId;
+
+    use super::*;
+
+    fn faults() -> Vec<Fault> {
+        serde_json::from_value(serde_json::json!([
+            {"name": "event-delayed", "at": "1s", "resource": "packages", "delay": "8s"},
+            {"name": "freeze", "at": "1s", "resource": "packages"},
+            {"name": "registry-error", "at": "1s"},
+        ]))
+        .unwrap()
+    }
+
+    fn sending(watch: u64, at_us: u64, withheld: bool) -> Sending {
+        Sending { revision: 7, watch, at_us, withheld_by: withheld.then_some(FaultId(0)) }
+    }
+
+    /// Only what the control plane sent by itself on the watch on which it had kept it is the fault's delay: whoever had to open another
+    /// watch might have done so sooner.
+    #[test]
+    fn what_is_given_back_on_the_same_watch_came_then() {
+        let (kept, sent) = (|watch| sending(watch, 1, true), |watch, at_us| sending(watch, at_us, false));
+        assert_eq!(given_back(&[kept(3), sent(3, 8)]), Some(8));
+        assert_eq!(given_back(&[kept(3), kept(4), sent(4, 9), sent(3, 12)]), Some(9));
+        assert_eq!(given_back(&[kept(3), sent(4, 9)]), None, "another watch");
+        assert_eq!(given_back(&[kept(3)]), None);
+        assert_eq!(given_back(&[sent(2, 2), kept(3), sent(3, 8)]), None, "it had it already");
+        assert_eq!(given_back(&[]), None);
+    }
+
+    #[test]
+    fn a_fault_keeps_what_was_not_sent_while_it_lasts_and_a_deadline_after() {
+        let faults = faults();
+        let mut arrivals = Arrivals::of(&faults);
+        assert!(!arrivals.matter(true));
+        arrivals.began(0, 1000);
+        let kept =
+            |arrivals: &Arrivals<'_>, resource: &str, is_sent, now_ms| arrivals.kept(resource, is_sent, now_ms, 5000);
+        assert!(!kept(&arrivals, "packages.longhaul.dev", false, 2000), "it was not hit");
+        arrivals.hit(0);
+        assert!(kept(&arrivals, "packages.longhaul.dev", false, 2000));
+        assert!(!kept(&arrivals, "packages.longhaul.dev", true, 2000), "what was sent came");
+        assert!(!kept(&arrivals, "pods", false, 2000) && !kept(&arrivals, "packagesets.longhaul.dev", false, 2000));
+        arrivals.ended(0, 9000);
+        assert!(kept(&arrivals, "packages.longhaul.dev", false, 14_000));
+        assert!(!kept(&arrivals, "packages.longhaul.dev", false, 14_001), "it was for the subject to ask");
+        // Under a fault that loses what is sent, being sent proves nothing.
+        arrivals.began(1, 20_000);
+        arrivals.hit(1);
+        assert!(kept(&arrivals, "packages.longhaul.dev", true, 21_000));
+        arrivals.began(2, 30_000);
+        assert_eq!(arrivals.spans.len(), 2, "a sick registry keeps no event back");
+        for index in 0..2 * SPANS_MAX {
+            arrivals.began(0, index as u64);
+            arrivals.ended(0, index as u64);
+        }
+        assert_eq!(arrivals.spans.len(), SPANS_MAX);
+    }
+}
