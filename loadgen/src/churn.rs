@@ -10,20 +10,20 @@
 //! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
 
 pub(crate) mod api;
-mod config;
+pub(crate) mod config;
 mod engine;
 mod generate;
 mod interval;
 mod lifecycle;
 pub(crate) mod namespaces;
-mod objects;
+pub(crate) mod objects;
 mod operate;
 mod operations;
 mod pattern;
 mod plan;
 pub(crate) mod resource;
 mod sections;
-mod template;
+pub(crate) mod template;
 mod worker;
 pub(crate) mod writes;
 

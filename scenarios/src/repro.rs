@@ -13,7 +13,7 @@ use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Http, Need, Repro, Scenario, Source, SubjectKind, Witness};
+use crate::scenario::{Http, Need, Own, Repro, Scenario, Source, SubjectKind};
 
 mod happening;
 mod notice;
@@ -60,6 +60,8 @@ pub(crate) struct Play {
     pub(crate) named_service: bool,
     /// The bug or the file, as it was asked for.
     pub(crate) asked: String,
+    /// What its objects are of, and how the client proves what it saw, as the command line says it; the scenario has it already.
+    pub(crate) own: Own,
     /// What the client is known to be unable to do.
     pub(crate) cannot: Vec<Need>,
     pub(crate) quiet: bool,
@@ -227,7 +229,6 @@ fn aimed(play: &Play) -> Source {
         }
         (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
         (subject.commands, subject.restart, subject.back_off) = (Vec::new(), None, None);
-        subject.witness = Witness::default();
         scenario.admission = None;
         scenario.budgets.admission = None;
     } else if subject.kind == SubjectKind::Service {
@@ -283,8 +284,20 @@ fn repeat(play: &Play) -> String {
     let service = play.service.as_ref().filter(|_| play.named_service);
     let service =
         service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
+    let own = own_flags(&play.own);
     let bug = crate::quoted(&play.asked);
-    format!("{} repro {bug}{http}{drain}{clocks}{rate}{service}{command}", crate::started_as())
+    format!("{} repro {bug}{own}{http}{drain}{clocks}{rate}{service}{command}", crate::started_as())
+}
+
+/// As they were written.
+fn own_flags(own: &Own) -> String {
+    let path = |flag: &str, path: &Path| format!(" {flag} {}", crate::quoted(&path.to_string_lossy()));
+    let mut flags: String = own.manifests.iter().map(|named| path("--manifests", named)).collect();
+    flags.extend(own.resource.iter().map(|resource| format!(" --resource {}", crate::quoted(resource))));
+    flags.extend(own.template.iter().map(|named| path("--template", named)));
+    let witness = own.witness.as_ref().and_then(|witness| serde_json::to_string(witness).ok());
+    flags.extend(witness.map(|witness| format!(" --witness {}", crate::quoted(&witness))));
+    flags
 }
 
 impl Outcome {

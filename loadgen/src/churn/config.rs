@@ -212,15 +212,15 @@ impl Config {
 }
 
 /// What says what objects look like.
-struct Look<'a> {
-    resource: &'a str,
-    template: Option<&'a serde_json::Value>,
-    vary: &'a [String],
-    scope: Option<Scope>,
+pub(crate) struct Look<'a> {
+    pub resource: &'a str,
+    pub template: Option<&'a serde_json::Value>,
+    pub vary: &'a [String],
+    pub scope: Option<Scope>,
 }
 
 impl Look<'_> {
-    fn read(&self, size: Option<Size>) -> Result<(Resource, Content), Error> {
+    pub(crate) fn read(&self, size: Option<Size>) -> Result<(Resource, Content), Error> {
         let key = |key, problem: String| Error::Config { key, problem };
         let Some(template) = self.template else {
             if !self.vary.is_empty() {

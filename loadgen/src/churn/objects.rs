@@ -13,13 +13,13 @@ use crate::{Size, seed};
 /// Filler of objects for which the scenario gives no size.
 const FILLER_BYTES: usize = 256;
 /// The label by which everything that churn makes is found again.
-pub(super) const LABEL: &str = "longhaul.dev/churn";
+pub(crate) const LABEL: &str = "longhaul.dev/churn";
 /// The label of those that are deleted together.
 pub(super) const GROUP: &str = "longhaul.dev/group";
 
 /// Which object, in which state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Version {
+pub(crate) struct Version {
     pub seed: u64,
     /// Which section of the churn, from 0.
     pub section: u8,
@@ -33,7 +33,7 @@ pub(super) struct Version {
 
 /// What objects of a plan look like.
 #[derive(Debug, Clone)]
-pub(super) struct Content {
+pub(crate) struct Content {
     pub size: Option<Size>,
     /// For resources that are not known by themselves.
     pub template: Option<Template>,

@@ -21,7 +21,7 @@ const ONE_OF: &str = "${one of ";
 
 /// Where an object is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// Empty for what is in none.
     pub namespace: &'a str,
     pub name: &'a str,
@@ -29,7 +29,7 @@ pub(super) struct Place<'a> {
 
 /// A checked template.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Template {
+pub(crate) struct Template {
     object: Map<String, Value>,
     status: Option<Value>,
     vary: Vec<String>,
@@ -37,7 +37,7 @@ pub(super) struct Template {
 
 impl Template {
     /// Checks a template and the JSON pointers of what is varied; without these it is all that holds a placeholder that changes.
-    pub(super) fn new(template: &Value, vary: &[String]) -> Result<Self, String> {
+    pub(crate) fn new(template: &Value, vary: &[String]) -> Result<Self, String> {
         let Some(template) = template.as_object() else {
             return Err("is no object: write the object's `kind`, `spec` and so on".to_owned());
         };
@@ -66,21 +66,21 @@ impl Template {
     }
 
     /// `kind`, if it says so.
-    pub(super) fn kind(&self) -> Option<&str> {
+    pub(crate) fn kind(&self) -> Option<&str> {
         self.object.get("kind").and_then(Value::as_str)
     }
 
     /// `apiVersion`, if it says so.
-    pub(super) fn api_version(&self) -> Option<&str> {
+    pub(crate) fn api_version(&self) -> Option<&str> {
         self.object.get("apiVersion").and_then(Value::as_str)
     }
 
-    pub(super) fn has_status(&self) -> bool {
+    pub(crate) fn has_status(&self) -> bool {
         self.status.is_some()
     }
 
     /// The whole object.
-    pub(super) fn create(&self, api_version: &str, place: Place<'_>, version: Version) -> Value {
+    pub(crate) fn create(&self, api_version: &str, place: Place<'_>, version: Version) -> Value {
         let mut object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         object["apiVersion"] = json!(api_version);
         if !object["metadata"].is_object() {
@@ -99,7 +99,7 @@ impl Template {
     }
 
     /// A JSON merge patch (RFC 7386) of what varies.
-    pub(super) fn update(&self, place: Place<'_>, version: Version) -> Value {
+    pub(crate) fn update(&self, place: Place<'_>, version: Version) -> Value {
         let object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         let mut patch = json!({});
         for pointer in &self.vary {
@@ -112,7 +112,7 @@ impl Template {
     }
 
     /// A merge patch of the status; nothing where the template has none.
-    pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
+    pub(crate) fn status(&self, place: Place<'_>, version: Version) -> Value {
         let status = self.status.as_ref().map(|status| render(status, place, version, &mut version.rng()));
         json!({ "status": status })
     }

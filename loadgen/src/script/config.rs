@@ -7,12 +7,17 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
 use super::{Error, Names};
+use crate::churn::Scope;
+use crate::churn::config::Look;
 use crate::churn::resource::Resource;
+use crate::churn::template::Template;
 
 /// Objects that exist before the subject starts, and writes of one step. Making more takes longer than a short run lasts.
 pub const OBJECTS_MAX: u32 = 100_000;
 /// The most an object may be: `ConfigMap`s above 1 MiB are refused by validation.
 const SIZE_MAX: u64 = 1 << 20;
+/// What a payload beside a template may be: Kubernetes takes 256 KiB of annotations, of which others need some.
+const ANNOTATION_MAX: u64 = 250 << 10;
 /// Where objects are written unless the script says otherwise: it exists in every cluster.
 const NAMESPACE: &str = "default";
 
@@ -20,8 +25,19 @@ const NAMESPACE: &str = "default";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// What is written: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`.
+    /// What is written: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`; any other resource that is
+    /// served with a `template`, or with a definition under `controlPlane.manifests` from which one is made.
     pub resource: String,
+    /// What its objects look like, as `churn.template`. `${revision}` is the number of the write. `text` and `size` of a step, and that number,
+    /// are put into the annotation `longhaul.dev/payload` beside it, so that every write makes a version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<serde_json::Value>,
+    /// JSON pointers of what an update writes anew, as `churn.vary`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<String>,
+    /// Whether the objects are in namespaces. Default: as the definition under `controlPlane.manifests` says, or else `Namespaced`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// The namespace of all objects; it is made when it does not exist. Default: `default`.
     #[serde(default = "default_namespace")]
     pub namespace: String,
@@ -79,7 +95,7 @@ pub struct Step {
     /// Labels that the objects of the step get, for `deleteCollection`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Another resource than the script's. Only what the subject watches is judged; others move the revision.
+    /// Another resource than the script's, of those that need no template. Only what the subject watches is judged; others move the revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
 }
@@ -224,9 +240,27 @@ impl Step {
 }
 
 impl Config {
+    /// The resource, and what its objects look like where it is none that is known by itself.
+    pub(super) fn read(&self) -> Result<(Resource, Option<Template>), Error> {
+        let Self { resource, template, vary, scope, .. } = self;
+        let look = Look { resource, template: template.as_ref(), vary, scope: *scope };
+        match look.read(None) {
+            Ok((resource, content)) => Ok((resource, content.template)),
+            Err(crate::churn::Error::Config { key, problem }) => {
+                Err(Error::Config { key: key.to_owned(), problem: problem.replace("churned", "written") })
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
     /// Refuses what makes no sense, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
-        resource("resource", &self.resource)?;
+        let (_, template) = self.read()?;
+        let is_large = |step: &Step| step.size.is_some_and(|size| size.0 > ANNOTATION_MAX);
+        if let Some(index) = self.steps.iter().position(|step| template.is_some() && is_large(step)) {
+            let problem = "annotations have at most 256 KiB: write `${text 1000000}` where the template is to be large";
+            return refuse(format!("steps[{}].size", index + 1), problem);
+        }
         name("namespace", &self.namespace)?;
         if self.objects_many > OBJECTS_MAX {
             return refuse("objectsMany", format!("is {}: write at most {OBJECTS_MAX}", self.objects_many));

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::Error;
 use super::config::{Collection, Verb};
-use super::objects::{self, Content};
+use super::objects::{Content, Look};
 use super::plan::{Due, Plan};
 use crate::churn::api::{self, Client, Reply, query};
 use crate::churn::namespaces;
@@ -171,11 +171,12 @@ impl Writer {
             tasks.spawn(async move {
                 let labels = &plan.config().labels;
                 let content = Content { labels, seed: plan.seed(), number: number as u64, text: "first", bytes: 0 };
-                let object = objects::create(plan.resource(), &plan.config().namespace, &name, content);
+                let look = Look { resource: plan.resource(), template: plan.template() };
+                let object = look.create(&plan.config().namespace, &name, content);
                 let path = plan.resource().path_in(&plan.config().namespace);
                 let reply = client.create(&path, &object).await?;
                 accepted(&reply, "POST", &path)?;
-                shared.note(|| writes::written(Change::Added, (plan.config().namespace.clone(), name), &reply));
+                shared.note(|| writes::written(Change::Added, (plan.place(), name), &reply));
                 shared.counts.lock().objects_total += 1;
                 Ok::<(), Failure>(())
             });
@@ -223,9 +224,9 @@ impl Writer {
     async fn make(&mut self, due: Due) -> Result<(), Error> {
         let step = self.plan.config().steps[due.step].clone();
         let Some((verb, names)) = step.verb() else { return Ok(()) };
-        let (resource, judged) = match &step.resource {
-            Some(text) => (Resource::parse(text)?, false),
-            None => (self.plan.resource().clone(), true),
+        let (resource, template, judged) = match &step.resource {
+            Some(text) => (Resource::parse(text)?, None, false),
+            None => (self.plan.resource().clone(), self.plan.template().cloned(), true),
         };
         let refused = |what: &str, failure: Failure| {
             let what = format!("{}: {what}", verb.as_str());
@@ -244,7 +245,8 @@ impl Writer {
                 // The numbers of the first objects come before.
                 let number = self.number + u64::from(u32::MAX);
                 let content = Content { labels: &step.labels, seed: self.plan.seed(), number, text, bytes };
-                let target = Target { resource: &resource, name: &name, judged };
+                let look = Look { resource: &resource, template: template.as_ref() };
+                let target = Target { look, name: &name, judged };
                 self.write(*call, target, content).await.map_err(|failure| refused(&names.join(", "), failure))?;
             }
         }
@@ -265,21 +267,21 @@ impl Writer {
     }
 
     async fn write(&self, verb: Verb, target: Target<'_>, content: Content<'_>) -> Result<(), Failure> {
-        let Target { resource, name, judged } = target;
+        let Target { look, name, judged } = target;
         let namespace = &self.plan.config().namespace;
-        let collection = resource.path_in(namespace);
+        let collection = look.resource.path_in(namespace);
         let path = format!("{collection}/{name}");
         self.shared.counts.lock().planned += 1;
         let (method, reply) = match verb {
             Verb::Create | Verb::Recreate => {
-                ("POST", self.create(&collection, verb, &objects::create(resource, namespace, name, content)).await)
+                ("POST", self.create(&collection, verb, &look.create(namespace, name, content)).await)
             }
-            Verb::Update => ("PATCH", self.client.merge(&path, &objects::update(resource, content)).await),
+            Verb::Update => ("PATCH", self.client.merge(&path, &look.update(namespace, name, content)).await),
             Verb::Delete | Verb::DeleteCollection => ("DELETE", self.client.delete(&path).await),
         };
         let outcome = reply.and_then(|reply| accepted(&reply, method, &path).map(|()| reply));
         let reply = outcome.inspect_err(|_| self.shared.counts.lock().failed += 1)?;
-        let place = (namespace.clone(), name.to_owned());
+        let place = (self.plan.place(), name.to_owned());
         if judged {
             self.shared.note(|| match verb {
                 Verb::Create | Verb::Recreate => writes::written(Change::Added, place, &reply),
@@ -328,7 +330,7 @@ impl Writer {
 /// Which object is written.
 #[derive(Clone, Copy)]
 struct Target<'a> {
-    resource: &'a Resource,
+    look: Look<'a>,
     name: &'a str,
     /// It is of the script's own resource.
     judged: bool,

@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
+use crate::churn::objects::{LABEL, Version};
 use crate::churn::resource::{Resource, Shape};
+use crate::churn::template::{Place, Template};
 use crate::seed;
+
+/// Where a payload stands in objects of a template, which may have no other place for it.
+const PAYLOAD: &str = "longhaul.dev/payload";
 
 /// The content of one version. Every write of a script has another number, so every write changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +23,38 @@ pub(super) struct Content<'a> {
     pub bytes: u64,
 }
 
+/// What objects are made of: their resource, and a template where it has one.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub resource: &'a Resource,
+    pub template: Option<&'a Template>,
+}
+
+impl Look<'_> {
+    /// The whole object.
+    pub(super) fn create(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
+        let Some(template) = self.template else { return create(self.resource, namespace, name, content) };
+        let place = Place { namespace: if self.resource.is_namespaced { namespace } else { "" }, name };
+        let mut object = template.create(&self.resource.api_version(), place, content.version());
+        // Churn finds by this label what it has made.
+        if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+            labels.remove(LABEL);
+        }
+        json_patch::merge(&mut object, &content.beside());
+        object
+    }
+
+    /// A JSON merge patch (RFC 7386) that changes the content, and the labels where it has some, and nothing else.
+    pub(super) fn update(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
+        let Some(template) = self.template else { return update(self.resource, content) };
+        let mut patch = template.update(Place { namespace, name }, content.version());
+        json_patch::merge(&mut patch, &content.beside());
+        patch
+    }
+}
+
 /// The whole object.
-pub(super) fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>) -> Value {
+fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>) -> Value {
     let mut object = json!({
         "apiVersion": resource.api_version(),
         "kind": resource.kind,
@@ -27,7 +62,6 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, content: 
     });
     match resource.shape {
         Shape::Package => object["spec"] = json!({"network": {"allow": []}}),
-        // Scripts have no templates.
         Shape::ConfigMap | Shape::Template => {}
         Shape::Secret => object["type"] = json!("Opaque"),
         Shape::Deployment => {
@@ -48,7 +82,7 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, content: 
 }
 
 /// A JSON merge patch (RFC 7386) that changes the content, and the labels where it has some, and nothing else.
-pub(super) fn update(resource: &Resource, content: Content<'_>) -> Value {
+fn update(resource: &Resource, content: Content<'_>) -> Value {
     let payload = content.payload();
     let mut patch = match resource.shape {
         Shape::Package => json!({"spec": {"payload": payload}}),
@@ -67,6 +101,19 @@ pub(super) fn update(resource: &Resource, content: Content<'_>) -> Value {
 }
 
 impl Content<'_> {
+    fn version(&self) -> Version {
+        Version { seed: self.seed, section: 0, child: false, object: self.number, revision: self.number }
+    }
+
+    /// What stands beside a template: an annotation of its own number, so that no write is like another, and the labels.
+    fn beside(self) -> Value {
+        let mut metadata = json!({"annotations": {PAYLOAD: self.payload()}});
+        if !self.labels.is_empty() {
+            metadata["labels"] = json!(self.labels);
+        }
+        json!({ "metadata": metadata })
+    }
+
     fn payload(self) -> String {
         let mut payload = format!("{} {}", self.number, self.text);
         let missing = usize::try_from(self.bytes).unwrap_or(usize::MAX).saturating_sub(payload.len());
@@ -97,6 +144,33 @@ mod tests {
             if resource.shape != Shape::Secret {
                 assert!(changed.to_string().contains("žluťoučký 漢字 🚀"), "{spelled}");
             }
+        }
+    }
+
+    /// Objects of somebody's own kind are made of a template; each write has a number of its own, and nothing of churn's is in them.
+    #[test]
+    fn a_template_is_filled_and_every_write_changes_something() {
+        let template =
+            json!({"kind": "Cache", "spec": {"size": "${random 1..2}"}, "metadata": {"labels": {"app": "x"}}});
+        let template = Template::new(&template, &[]).unwrap();
+        let labels = BTreeMap::from([("burst".to_owned(), "yes".to_owned())]);
+        let content = |number| Content { labels: &labels, seed: 1, number, text: "漢", bytes: 100 };
+        for (is_namespaced, namespace) in [(true, json!("n")), (false, Value::Null)] {
+            let resource = Resource::any("caches.cache.example.com/v1", "Cache", is_namespaced).unwrap();
+            let look = Look { resource: &resource, template: Some(&template) };
+            let object = look.create("n", "a", content(1));
+            assert_eq!((&object["kind"], &object["apiVersion"]), (&json!("Cache"), &json!("cache.example.com/v1")));
+            assert_eq!((&object["metadata"]["name"], &object["metadata"]["namespace"]), (&json!("a"), &namespace));
+            assert_eq!(object["metadata"]["labels"], json!({"app": "x", "burst": "yes"}));
+            let mut versions = vec![object];
+            for number in 2..20 {
+                let mut next = versions[versions.len() - 1].clone();
+                json_patch::merge(&mut next, &look.update("n", "a", content(number)));
+                assert_ne!(next, versions[versions.len() - 1]);
+                versions.push(next);
+            }
+            assert!(versions.iter().any(|one| one["spec"] != versions[0]["spec"]), "what varies does");
+            assert!(versions[3]["metadata"]["annotations"][PAYLOAD].as_str().unwrap().starts_with("4 漢"));
         }
     }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 use super::Error;
 use super::config::{self, Config, Step, Verb};
 use crate::churn::resource::Resource;
+use crate::churn::template::Template;
 
 /// A checked script with the seed that fills its objects.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
     resource: Resource,
+    template: Option<Template>,
     seed: u64,
     records: bool,
 }
@@ -30,7 +32,8 @@ impl Plan {
     /// Checks and plans a script.
     pub fn build(config: &Config, seed: u64) -> Result<Self, Error> {
         config.check()?;
-        Ok(Self { config: config.clone(), resource: Resource::parse(&config.resource)?, seed, records: false })
+        let (resource, template) = config.read()?;
+        Ok(Self { config: config.clone(), resource, template, seed, records: false })
     }
 
     /// The plan whose run keeps a record of its successful writes: see [`super::Script::take_writes`].
@@ -79,6 +82,16 @@ impl Plan {
 
     pub(super) fn resource(&self) -> &Resource {
         &self.resource
+    }
+
+    /// The namespace of its objects; empty where they are in none.
+    pub(super) fn place(&self) -> String {
+        if self.resource.is_namespaced { self.config.namespace.clone() } else { String::new() }
+    }
+
+    /// What objects of that resource look like, where it is none that is known by itself.
+    pub(super) fn template(&self) -> Option<&Template> {
+        self.template.as_ref()
     }
 
     /// The names of the objects that exist before the subject starts: those that are named, in their order, then the many.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::out::out;
 use crate::repro::{Outcome, Play, play};
-use crate::scenario::{Http, Need, Source, SubjectKind, library, nearest};
+use crate::scenario::{Http, Need, Own, Source, SubjectKind, Witness, library, nearest};
 
 const SERVICE: &str = "longhaul-service";
 /// It follows one kind and writes nothing.
@@ -55,6 +55,20 @@ pub(super) struct Arguments {
     /// of that clock. Not for programs that are linked statically or written in Go.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
+    /// Files and folders with manifests that are applied first, such as the definition of `--resource`. May be given several times.
+    #[arg(long, value_name = "PATH", requires = "command")]
+    manifests: Vec<PathBuf>,
+    /// Write objects of this kind instead of the scenario's, for a controller that watches its own: `caches.cache.example.com/v1`. They are made
+    /// of the schema in its definition, see `--manifests`.
+    #[arg(long, value_name = "RESOURCE", requires = "command")]
+    resource: Option<String>,
+    /// A YAML file that says what objects of `--resource` look like, as `script.template`.
+    #[arg(long, value_name = "FILE", requires = "resource")]
+    template: Option<PathBuf>,
+    /// How the client proves what it saw, where that is not by posting it: `status`, `'finalizer, name: example.com/cleanup'`, … Limits that it
+    /// cannot decide are not judged.
+    #[arg(long, value_name = "WITNESS", requires = "command", value_parser = Own::witness)]
+    witness: Option<Witness>,
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
@@ -65,7 +79,7 @@ pub(super) struct Arguments {
     #[arg(long, short)]
     quiet: bool,
     /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts what it sees to
-    /// `$LONGHAUL_WITNESS_URL`. Without it the built-in service.
+    /// `$LONGHAUL_WITNESS_URL`; see `--resource` and `--witness` for one that does neither. Without it the built-in service.
     #[arg(last = true)]
     command: Vec<String>,
 }
@@ -111,7 +125,7 @@ fn find(id: &str) -> Result<Source> {
     bail!("there is no bug `{id}` in the library{near} `longhaul repro --list` names all {}", known.len())
 }
 
-fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
+fn planned(arguments: &Arguments, mut source: Source) -> Result<Play> {
     let service = match (source.scenario.subject.kind, &arguments.service) {
         (SubjectKind::Service, None) if arguments.command.is_empty() => {
             let remedy = "build it first: `cargo xtask repro` does that, or name one with --service";
@@ -119,6 +133,22 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
         }
         (_, named) => named.clone(),
     };
+    let own = Own {
+        manifests: arguments.manifests.clone(),
+        resource: arguments.resource.clone(),
+        template: arguments.template.clone(),
+        witness: arguments.witness.clone(),
+    };
+    if !own.is_none() {
+        let unseen = source.own(&own).map_err(|error| anyhow::anyhow!("{error}"))?;
+        if !unseen.is_empty() && !arguments.all {
+            let witness = source.scenario.subject.witness.name();
+            crate::out::err!(
+                "longhaul: not judged, because the witness `{witness}` does not tell it: {}",
+                unseen.join(", ")
+            );
+        }
+    }
     let (http, drain, out) = (arguments.http, arguments.drain, arguments.out.clone());
     let quiet = arguments.quiet || arguments.json || arguments.all;
     let ours = arguments.command.is_empty() && source.scenario.subject.kind == SubjectKind::Service;
@@ -129,7 +159,21 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
     checked.hurry(None, clock_rate).map_err(|error| anyhow::anyhow!("{error}"))?;
     let asked = arguments.id.clone().unwrap_or_else(|| source.scenario.name.clone());
     let named_service = arguments.service.is_some();
-    Ok(Play { source, command, http, drain, own_clocks, clock_rate, out, service, named_service, asked, cannot, quiet })
+    Ok(Play {
+        source,
+        command,
+        own,
+        http,
+        drain,
+        own_clocks,
+        clock_rate,
+        out,
+        service,
+        named_service,
+        asked,
+        cannot,
+        quiet,
+    })
 }
 
 fn list(json: bool) -> Result<()> {

@@ -1,7 +1,9 @@
 //! The story of a run: what was committed, what the fault did, what the client asked next, what it saw and what it never saw.
 //! Pure: a function of the record, one line for each step.
 
-use reports::record::{Events, Record};
+use std::collections::BTreeMap;
+
+use reports::record::{Events, Record, Verb};
 use reports::words::{counted, millis};
 
 use super::happening::{Happening, end_ms, happenings};
@@ -66,7 +68,7 @@ fn ending(record: &Record) -> Option<String> {
     let open = follows.iter().filter(|row| row.ended_ms.is_none_or(|ended_ms| ended_ms >= end_ms)).count();
     let last_ms = follows.iter().map(|row| row.ended_ms.unwrap_or(end_ms)).max();
     let text = match (open, last_ms) {
-        (0, None) => "the end: the client has never listed or watched anything".to_owned(),
+        (0, None) => format!("the end: the client has never listed or watched {}{}", wanted(record), instead(record)),
         (0, Some(last_ms)) => {
             format!("the end: the client has asked for nothing for {}", millis(end_ms.saturating_sub(last_ms)))
         }
@@ -82,6 +84,33 @@ fn ending(record: &Record) -> Option<String> {
         }
     };
     Some(format!("{:>8}  {text}", at(end_ms)))
+}
+
+/// What was expected to be followed.
+fn wanted(record: &Record) -> String {
+    let judged: Vec<&str> = record.manifest.judged.iter().map(String::as_str).collect();
+    if judged.is_empty() { "anything".to_owned() } else { judged.join(" or ") }
+}
+
+/// What was followed instead: watches are told before lists.
+fn instead(record: &Record) -> String {
+    let mut asked: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for row in record.requests.rows.iter().filter(|row| row.follows() && !row.resource.is_empty()) {
+        let (watches, lists) = asked.entry(&row.resource).or_default();
+        *(if row.verb == Verb::Watch { watches } else { lists }) += 1;
+    }
+    let watched: Vec<&str> = asked.iter().filter(|(_, (watches, _))| *watches > 0).map(|(name, _)| *name).collect();
+    let listed: Vec<&str> = asked.iter().filter(|(_, (watches, _))| *watches == 0).map(|(name, _)| *name).collect();
+    let named = |names: &[&str]| {
+        let more = names.len().saturating_sub(EXAMPLES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", names[..names.len().min(EXAMPLES_MAX)].join(", "))
+    };
+    match (watched.is_empty(), listed.is_empty()) {
+        (true, true) => ", nor anything else".to_owned(),
+        (true, false) => format!("; it has listed {}", named(&listed)),
+        (false, _) => format!("; it watches {}: `--resource` writes objects of another kind", named(&watched)),
+    }
 }
 
 fn at(t_ms: u64) -> String {

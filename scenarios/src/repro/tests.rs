@@ -16,6 +16,7 @@ fn play(id: &str, command: &[&str], own_clocks: bool) -> Play {
         service: None,
         named_service: false,
         asked: id.to_owned(),
+        own: Own::default(),
         cannot: Vec::new(),
         quiet: true,
     }

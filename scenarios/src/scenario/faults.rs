@@ -49,6 +49,11 @@ impl<'a> IntoIterator for &'a Faults {
 }
 
 impl Faults {
+    /// Each of them, to change whom it strikes.
+    pub(super) fn each_mut(&mut self) -> impl Iterator<Item = &mut Fault> {
+        self.all.iter_mut()
+    }
+
     /// What is drawn, and how often.
     pub fn random(&self) -> Option<&Random> {
         self.random.as_ref()

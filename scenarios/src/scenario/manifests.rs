@@ -102,6 +102,12 @@ pub(crate) fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Res
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
 }
 
+/// The same of a script.
+pub(crate) fn complete_script(script: &mut loadgen::script::Config, manifests: &[Manifest]) -> Result<(), String> {
+    let loadgen::script::Config { resource, template, scope, .. } = script;
+    complete_one(resource, template, scope, manifests).map_err(|error| format!("script.template: {error}"))
+}
+
 fn complete_one(
     resource: &str,
     template: &mut Option<Value>,

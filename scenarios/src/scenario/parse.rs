@@ -47,6 +47,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// About what the command line says of a scenario.
+    pub(super) fn of_options(origin: &str, text: String) -> Self {
+        Self { origin: origin.to_owned(), place: None, text, snippet: None }
+    }
+}
+
 impl Source {
     /// Reads a scenario by the name of a library entry or the path of a file.
     pub fn read(name_or_path: &str) -> Result<Self, Error> {
@@ -249,20 +256,28 @@ fn read_files(scenario: &mut Scenario, directory: &Path) -> Result<(), (&'static
     }
     let manifests = plane.manifests().map_err(|problem| ("controlPlane", problem))?;
     for churn in scenario.churn.iter_mut() {
-        read_template(&mut churn.template, directory)?;
+        read_template("churn", &mut churn.template, directory)?;
         if let Some(tree) = &mut churn.tree {
-            read_template(&mut tree.template, directory)?;
+            read_template("churn", &mut tree.template, directory)?;
         }
         super::manifests::complete(churn, &manifests).map_err(|problem| ("churn", problem))?;
+    }
+    if let Some(script) = &mut scenario.script {
+        read_template("script", &mut script.template, directory)?;
+        super::manifests::complete_script(script, &manifests).map_err(|problem| ("script", problem))?;
     }
     Ok(())
 }
 
 /// Puts what is in the file of a template in its place.
-fn read_template(template: &mut Option<serde_json::Value>, directory: &Path) -> Result<(), (&'static str, String)> {
+pub(super) fn read_template(
+    section: &'static str,
+    template: &mut Option<serde_json::Value>,
+    directory: &Path,
+) -> Result<(), (&'static str, String)> {
     let Some(serde_json::Value::String(file)) = template else { return Ok(()) };
     let path = directory.join(&*file);
-    let fail = |why: String| ("churn", format!("`template: {file}`: {why}"));
+    let fail = |why: String| (section, format!("`template: {file}`: {why}"));
     let size = std::fs::metadata(&path).map_err(|error| fail(error.to_string()))?.len();
     if size > BYTES_MAX {
         return Err(fail(format!("is {size} bytes long: a template has at most {BYTES_MAX}")));

@@ -186,3 +186,49 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     assert_eq!(silent.code(), Some(1), "{}", silent.story());
     assert_eq!(silent.broken(), ["events.ghost", "events.missed"], "{}", silent.story());
 }
+
+/// Plays a bug of the library against the planted client and returns what `--json` says.
+fn bug(arguments: &[&str], command: &[&str]) -> Value {
+    let out = tempfile::tempdir().unwrap();
+    let mut run = longhaul(&["repro", "bad-line-swallowed", "--json", "--out"]);
+    let output = run.arg(out.path()).args(arguments).arg("--").args(command).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// A controller watches its own kind: a documented bug is played with objects of that, made of its definition.
+#[test]
+fn a_documented_bug_is_played_with_a_kind_of_ones_own() {
+    let Some(client) = program("planted-client") else { return };
+    let client = client.to_str().unwrap();
+    let definition = file("stranger/memcached-crd.yaml");
+    let own = ["--manifests", &definition, "--resource", "memcacheds.cache.example.com/v1"];
+    let clean = bug(&own, &[client]);
+    assert_eq!(clean["verdict"], "pass", "{clean}");
+    let story = clean["story"].to_string();
+    assert!(story.contains("memcacheds") && !story.contains("packages"), "{story}");
+    let planted = bug(&own, &[client, "--mistake", "swallows-bad-lines"]);
+    assert_eq!(planted["verdict"], "fail", "{planted}");
+}
+
+/// A client that follows something else is told what it follows, and what was written.
+#[test]
+fn a_client_that_watches_something_else_is_told_what() {
+    let Some(client) = program("planted-client") else { return };
+    let told = bug(&[], &["env", "LONGHAUL_WATCH=configmaps/v1", client.to_str().unwrap()]);
+    let end = told["story"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    let says =
+        "the client has never listed or watched packages.longhaul.dev; it watches configmaps: `--resource` writes";
+    assert!(end.contains(says), "{told}");
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_before_anything_starts() {
+    let output = longhaul(&["repro", "bad-line-swallowed", "--resource", "caches.example.com/v1", "--", "true"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{text}");
+    assert!(text.contains("cannot be written") && text.contains("--manifests FILE"), "{text}");
+}
