@@ -27,6 +27,9 @@ use Match::{End, Whole};
 
 /// The first row that a page fills is taken.
 const ROWS: &[Row] = &[
+    // What the last collection left, where a program tells all of `runtime/metrics`, as those on controller-runtime do: without the garbage
+    // that has come since, which is as much again.
+    row("Go", &[part(Whole("go_gc_heap_live_bytes"), &[])]),
     // The collectors of client_golang: that of `runtime.MemStats`, and that of `runtime/metrics` alone.
     row("Go", &[part(Whole("go_memstats_heap_alloc_bytes"), &[])]),
     row("Go", &[part(Whole("go_memory_classes_heap_objects_bytes"), &[])]),
@@ -139,6 +142,7 @@ mod tests {
         for (page, of, bytes) in [
             ("go_memstats_heap_alloc_bytes 2.5e+06\ngo_memstats_heap_inuse_bytes 4e+06\n", "Go", 2_500_000),
             ("go_memory_classes_heap_objects_bytes 7\n", "Go", 7),
+            ("go_memstats_heap_alloc_bytes 9\ngo_gc_heap_live_bytes 5\n", "Go", 5),
             (
                 "nodejs_heap_size_used_bytes 100\nnodejs_external_memory_bytes 11\nnodejs_heap_size_total_bytes 999\n",
                 "Node.js",

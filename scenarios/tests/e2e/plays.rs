@@ -43,12 +43,17 @@ pub struct Played<T> {
 
 /// Plays all of them, and those that the machine spoiled again.
 pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
+    play_so_many(AT_ONCE, things, play)
+}
+
+/// The same with so many at a time, for subjects that do not sleep most of it.
+pub fn play_so_many<T: Send>(at_once_max: usize, things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     let began = Instant::now();
     let mut played = Played { done: Vec::new(), stalls: Vec::new(), seconds: 0.0 };
     let mut waiting = things;
     for round in 0..=STALLS_MAX {
         // Whoever was held up before is not to be held up by others.
-        let at_once = if round == 0 { AT_ONCE } else { 1 };
+        let at_once = if round == 0 { at_once_max } else { 1 };
         for (thing, seen) in side_by_side(std::mem::take(&mut waiting), at_once, &play) {
             match &seen.stalled {
                 Some(why) if round < STALLS_MAX => {
@@ -107,7 +112,10 @@ pub fn stalled(answer: &Value) -> Option<String> {
         return None;
     }
     let verdict = support::verdict(Path::new(answer["record"].as_str()?));
-    let mut invalid = verdict["findings"].as_array()?.iter().filter(|finding| finding["verdict"] == "invalid");
-    let reason = || format!("{}: {}", answer["id"], answer["reason"]);
-    invalid.all(|finding| finding["budget"] == STALL).then(reason)
+    is_held_up(&verdict).then(|| format!("{}: {}", answer["id"], answer["reason"]))
+}
+
+/// Whether the machine, and nothing else, made a run invalid.
+pub fn is_held_up(verdict: &Value) -> bool {
+    support::findings(verdict, "invalid") == [STALL]
 }

@@ -1,0 +1,137 @@
+//! The mistakes of operators: each is caught by its own judge, and the operator without it passes.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::operator::{mistakes, project};
+use crate::plays::{Seen, is_held_up, play_so_many};
+use crate::support::{Soak, soak};
+
+/// What `docs/operators.md` promises of each mistake.
+const PAGE: &str = include_str!("../../../docs/operators.md");
+const SCENARIO: &str = include_str!("../files/kubebuilder.yaml");
+/// Longer, and with more objects: for judges of growth.
+const GROWTH: &str = include_str!("../files/kubebuilder-growth.yaml");
+/// How often the operator without a mistake has to pass, each time with another seed.
+const CLEAN: u64 = 10;
+/// A manager in Go and the harness beside it take a fifth of a processor.
+const AT_ONCE: usize = 6;
+
+/// One run of the operator.
+#[derive(Debug, Clone)]
+struct Play {
+    scenario: &'static str,
+    /// `None`: the clean twin.
+    mistake: Option<Row>,
+    seed: u64,
+}
+
+/// A row of the page.
+#[derive(Debug, Clone)]
+struct Row {
+    mistake: String,
+    /// The budgets that are broken, and no other. None: no scenario of ours shows it.
+    broken: Vec<String>,
+}
+
+/// A name with a typo plants nothing, and would look like a clean twin.
+#[test]
+fn a_mistake_that_nobody_knows_is_refused() {
+    let Some(project) = project() else { return };
+    let manager = project.path().join("bin/manager");
+    let output = Command::new(manager).env("PLANTED", "no-such-mistake").stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for name in mistakes() {
+        assert!(said.contains(&name), "{name}: {said}");
+    }
+}
+
+#[test]
+fn the_page_has_every_mistake() {
+    let named: Vec<String> = rows().into_iter().map(|row| row.mistake).collect();
+    assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
+}
+
+/// Side by side, since they mostly wait.
+#[test]
+fn mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
+    let mistakes = rows().into_iter().filter(|row| !row.broken.is_empty() && !row.grows());
+    let mistakes = mistakes.map(|row| Play { scenario: SCENARIO, mistake: Some(row), seed: 1 });
+    play(mistakes.chain((1..=CLEAN).map(|seed| Play { scenario: SCENARIO, mistake: None, seed })).collect());
+}
+
+#[test]
+fn what_operators_keep_is_caught_and_the_clean_operator_keeps_nothing() {
+    let mistakes = rows().into_iter().filter(Row::grows);
+    let mistakes = mistakes.map(|row| Play { scenario: GROWTH, mistake: Some(row), seed: 1 });
+    play(mistakes.chain([Play { scenario: GROWTH, mistake: None, seed: 1 }]).collect());
+}
+
+fn play(plays: Vec<Play>) {
+    let Some(project) = project() else { return };
+    let played = play_so_many(AT_ONCE, plays, |play| seen(&play.soak(project.path()), play));
+    println!("{}", played.told());
+    let wrong = played.wrong(Play::name);
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+impl Row {
+    fn grows(&self) -> bool {
+        self.broken.iter().any(|budget| budget.contains("growth"))
+    }
+}
+
+impl Play {
+    fn name(&self) -> String {
+        self.mistake.as_ref().map_or_else(|| format!("clean, seed {}", self.seed), |row| row.mistake.clone())
+    }
+
+    /// Whether a series of its own counts what it keeps. That takes a minute, and how sure the judge of memory is of so little is then chance.
+    fn is_counted(&self) -> bool {
+        let counted = |row: &Row| row.broken.iter().all(|budget| budget.starts_with("metrics."));
+        self.mistake.as_ref().is_some_and(counted)
+    }
+
+    /// The scenario is the same for all: what is planted stands in the script that starts the manager.
+    fn soak(&self, project: &Path) -> Soak {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        let planted = self.mistake.as_ref().map_or("", |row| row.mistake.as_str());
+        let manager = folder.path().join("bin/manager");
+        let script = format!("#!/bin/sh\nPLANTED={planted} exec {}/bin/manager \"$@\"\n", project.display());
+        std::fs::write(&manager, script).unwrap();
+        std::fs::set_permissions(&manager, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let file = folder.path().join("kubebuilder.yaml");
+        let not_asked = |line: &&str| self.is_counted() && line.starts_with("  memory:");
+        let lines: Vec<&str> = self.scenario.lines().filter(|line| !not_asked(line)).collect();
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        let length: &[&str] = if self.is_counted() { &["--for", "85s"] } else { &[] };
+        soak(&[&[file.to_str().unwrap(), "--seed", &self.seed.to_string()], length].concat())
+    }
+}
+
+fn seen(soak: &Soak, play: &Play) -> Seen {
+    let wanted = play.mistake.as_ref().map(|row| row.broken.clone()).unwrap_or_default();
+    let is_right = soak.code() == Some(i32::from(play.mistake.is_some())) && soak.broken() == wanted;
+    let wrong = if is_right { String::new() } else { format!("wanted {wanted:?}: {}", soak.story()) };
+    Seen { wrong, stalled: is_held_up(&soak.verdict()).then(|| play.name()), ..Seen::default() }
+}
+
+/// The table of the page: `| `mistake` | what it does | `judge` … | …`.
+fn rows() -> Vec<Row> {
+    let table = PAGE.split_once("<!-- mistakes -->").unwrap().1.split_once("<!-- up to here -->").unwrap().0;
+    let lines = table.lines().filter(|line| line.starts_with("| `"));
+    let rows: Vec<Row> = lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let mut broken: Vec<String> = cells[3].split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            broken.sort();
+            Row { mistake: cells[1].trim_matches('`').to_owned(), broken }
+        })
+        .collect();
+    assert!(!rows.is_empty(), "docs/operators.md has no table");
+    rows
+}

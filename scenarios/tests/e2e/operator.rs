@@ -1,0 +1,54 @@
+//! The operator of `scenarios/subjects/kubebuilder`, built, as its author has it: a project's folder with `bin/manager` in it.
+
+use std::path::{Path, PathBuf};
+
+use installer::GoError;
+
+/// Where its source is.
+pub const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/kubebuilder");
+
+/// The manager, built unless the cache has it. `None` (and a message) where Go or its modules are missing.
+fn manager() -> Option<PathBuf> {
+    match installer::go_module("cache-operator", Path::new(SOURCE), "./cmd") {
+        Ok(program) => Some(program),
+        Err(GoError::Needs(what)) => {
+            println!("skipped: needs go: {what}");
+            None
+        }
+        Err(error @ GoError::Source(_)) => panic!("{SOURCE}: {error}"),
+    }
+}
+
+/// A copy of the project that a test may change.
+pub fn project() -> Option<tempfile::TempDir> {
+    let manager = manager()?;
+    let folder = tempfile::tempdir().unwrap();
+    copy(Path::new(SOURCE), folder.path());
+    let bin = folder.path().join("bin");
+    let _ = std::fs::remove_dir_all(&bin);
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(manager, bin.join("manager")).unwrap();
+    Some(folder)
+}
+
+/// Every mistake that can be planted, as `internal/planted/planted.go` lists them.
+pub fn mistakes() -> Vec<String> {
+    let source = std::fs::read_to_string(Path::new(SOURCE).join("internal/planted/planted.go")).unwrap();
+    let quoted = source.lines().filter_map(|line| line.split_once("= mistake(\"")?.1.strip_suffix("\")"));
+    let names: Vec<String> = quoted.map(str::to_owned).collect();
+    assert!(!names.is_empty(), "{source}");
+    names
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
