@@ -12,11 +12,15 @@ pub mod diff;
 #[cfg(test)]
 mod example;
 pub mod exit;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gate;
 pub mod growth;
 pub mod history;
 pub mod judge;
 pub mod ledger;
+pub mod outside;
 pub mod record;
 pub mod render;
 pub mod statistics;

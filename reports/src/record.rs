@@ -17,6 +17,7 @@ mod last;
 mod latency;
 mod manifest;
 mod open;
+mod packed;
 mod reader;
 mod requests;
 mod rows;
@@ -37,7 +38,8 @@ pub use end_state::{
 pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
-pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
+pub use manifest::{Machine, Manifest, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions};
+pub use open::file_of;
 pub use reader::{Record, RecordFile};
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
@@ -155,13 +157,13 @@ pub enum Error {
         reason: String,
     },
     /// A name of the record stands for something that cannot be read to an end.
-    #[error("read {}: it is no regular file; a record that a run wrote has only such", path.display())]
+    #[error("read {}: it is a link or no regular file; a record that a run wrote has only files of its own", path.display())]
     NotAFile {
         /// The name.
         path: PathBuf,
     },
-    /// A file is larger than any run writes.
-    #[error("read {}: it has {bytes} bytes, and no run writes more than {limit}", path.display())]
+    /// A file is larger than any run writes, or than what is left of what all of them may have.
+    #[error("read {}: it has {bytes} bytes, and of a record that a run wrote no more than {limit} were left to read", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -169,6 +171,14 @@ pub enum Error {
         bytes: u64,
         /// The most that is read.
         limit: u64,
+    },
+    /// A file has more rows than any run writes.
+    #[error("read {}: it has more than {limit} rows, and no run writes so many", path.display())]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// The most that are read.
+        limit: usize,
     },
     /// A row has a time that no run reaches.
     #[error("read line {line} of {}: {time_ms} ms after the start is later than any run ends", path.display())]
@@ -179,6 +189,16 @@ pub enum Error {
         line: usize,
         /// The latest time in the row.
         time_ms: u64,
+    },
+    /// A row has a number that no run reaches: sums of it would be wrong.
+    #[error("read line {line} of {}: a number of {digits} digits is more than any run counts", path.display())]
+    Number {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// How long it is.
+        digits: usize,
     },
     /// There is no run record here.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]

@@ -22,7 +22,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
     step("lints", cargo().args(["clippy", "--workspace", "--all-targets", "--", "--deny=warnings"]))?;
     // What the fuzz targets call, and what only shipped programs have, is built by nothing else here.
-    let more = "--features=service/fuzz,service-seed/fuzz,mock-kube/fuzz,scenarios/dist,service/dist";
+    let more = "--features=service/fuzz,service-seed/fuzz,mock-kube/fuzz,reports/fuzz,scenarios/dist,service/dist";
     let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, more, "--", "--deny=warnings"];
     step("lints with planted bugs", cargo().args(planted))?;
     let lean = ["clippy", "--package=service", "--lib", "--bins", "--no-default-features", "--", "--deny=warnings"];

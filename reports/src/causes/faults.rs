@@ -1,6 +1,6 @@
 //! When faults were active, and which of them change what arrives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{FaultEvent, FaultRow, Record, is_unsure};
 
@@ -12,7 +12,6 @@ pub struct Faults {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Active {
-    id: String,
     name: String,
     from_ms: u64,
     to_ms: u64,
@@ -28,15 +27,17 @@ impl Faults {
     pub fn of_rows(rows: &[FaultRow]) -> Self {
         let hit: BTreeSet<&str> = rows.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
         let mut spans: Vec<Active> = Vec::new();
+        // Those that have not ended, by the fault: a fault ends the last of its own.
+        let mut open: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for row in rows {
             match row.event {
                 FaultEvent::Started if hit.contains(row.id.as_str()) => {
-                    let (id, name) = (row.id.clone(), row.name.clone());
-                    spans.push(Active { id, name, from_ms: row.t_ms, to_ms: u64::MAX });
+                    open.entry(&row.id).or_default().push(spans.len());
+                    spans.push(Active { name: row.name.clone(), from_ms: row.t_ms, to_ms: u64::MAX });
                 }
                 FaultEvent::Ended => {
-                    let open = spans.iter_mut().rev().find(|span| span.id == row.id && span.to_ms == u64::MAX);
-                    if let Some(span) = open {
+                    let last = open.get_mut(row.id.as_str()).and_then(Vec::pop);
+                    if let Some(span) = last.and_then(|at| spans.get_mut(at)) {
                         span.to_ms = row.t_ms;
                     }
                 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::decide::Word;
 use super::verdict::{Judgement, Row};
+use crate::outside::{code, line, markdown as escaped};
 use crate::words::{count, counted, millis, percent};
 
 /// Stands where nothing is known.
@@ -141,7 +142,7 @@ fn whole(number: f64) -> u64 {
 /// The table for a terminal, the verdict last, where the eye is when it has scrolled by.
 pub fn plain(judgement: &Judgement) -> String {
     let header = &judgement.header;
-    let mut text = format!("A  {}\nB  {}\n{}\n\n", header.a.command, header.b.command, played(judgement));
+    let mut text = format!("A  {}\nB  {}\n{}\n\n", line(&header.a.command), line(&header.b.command), played(judgement));
     let columns = ["", "A", "B", "change", "surely", "word", "could see"].map(str::to_owned);
     let rows = judgement.rows.iter().map(Shown::of);
     let cells =
@@ -150,8 +151,8 @@ pub fn plain(judgement: &Judgement) -> String {
     let widths: Vec<usize> =
         (0..7).map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
     for row in &cells {
-        let line: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        let _ = writeln!(text, "{}", line.join("  ").trim_end());
+        let shown: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let _ = writeln!(text, "{}", shown.join("  ").trim_end());
     }
     let _ = writeln!(text, "\n{}", certificate(judgement));
     for note in &judgement.notes {
@@ -195,23 +196,6 @@ pub fn markdown(judgement: &Judgement) -> String {
 /// Slices that were left out are told one by one up to so many.
 const DROPPED_SHOWN: usize = 12;
 
-/// Outside text in Markdown: no table cell, no link, no HTML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '|' | '<' | '>' | '[' | ']' | '`' | '*' | '_' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out
-}
-
-fn code(text: &str) -> String {
-    format!("`` {} ``", text.replace(|letter: char| letter == '`' || letter.is_control(), " "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,15 +222,9 @@ mod tests {
         }
         assert!(plain.ends_with("against 2 ms)\n") || plain.contains("\nWORSE: B is worse than A: "), "{plain}");
         assert!(!html.contains("<b>|service") && html.contains("&#60;b&#62;"), "{html}");
-        assert!(markdown.contains("`` new/<b>|service  ``"), "{markdown}");
+        assert!(markdown.contains("`` new/<b>|service` ``"), "{markdown}");
         for line in plain.lines().filter(|line| line.starts_with("CPU")) {
             assert!(line.chars().count() <= 110, "{line}");
         }
-    }
-
-    #[test]
-    fn outside_text_stays_text() {
-        assert_eq!(escaped("a|b <i> [x](y)\n`c`"), "a\\|b \\<i\\> \\[x\\](y) \\`c\\`");
-        assert_eq!(code("a`b\nc"), "`` a b c ``");
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Owns `validity.harness`. It asks the function that the subject's memory is asked of, and only of runs that are long enough to decide.
 
+use std::collections::BTreeSet;
+
 use super::rule::Name;
 use super::{Findings, Verdict, validity};
 use crate::growth::{self, Outcome, Question, length};
-use crate::record::Record;
+use crate::record::{FaultRow, Record};
 use crate::statistics::blocks::Series;
 use crate::words::bytes;
 
@@ -63,8 +65,10 @@ const EMPTYING: &[&str] = &["compact", "watch-410", "rewind"];
 
 /// Whether one of them struck.
 fn was_emptied(record: &Record) -> bool {
-    let struck = |id: &str| record.faults.iter().any(|row| row.id == id && row.hits > 0);
-    record.manifest.faults.iter().any(|fault| EMPTYING.contains(&fault.name.as_str()) && struck(&fault.id))
+    let struck = |row: &&FaultRow| row.hits > 0;
+    let struck: BTreeSet<&str> = record.faults.iter().filter(struck).map(|row| row.id.as_str()).collect();
+    let mut emptying = record.manifest.faults.iter().filter(|fault| EMPTYING.contains(&fault.name.as_str()));
+    emptying.any(|fault| struck.contains(fault.id.as_str()))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, saturates at u64::MAX")]

@@ -283,7 +283,7 @@ struct Lot {
 
 /// The drawn faults by their names.
 fn lots(record: &Record) -> BTreeMap<&str, Lot> {
-    let hit: BTreeSet<&str> = record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
+    let hit = hit(record);
     let began = record.faults.iter().filter(|row| row.event == FaultEvent::Started);
     let began: BTreeSet<&str> = began.map(|row| row.id.as_str()).collect();
     let mut lots: BTreeMap<&str, Lot> = BTreeMap::new();
@@ -297,8 +297,13 @@ fn lots(record: &Record) -> BTreeMap<&str, Lot> {
 
 /// The planned faults that had no effect, for whatever reason.
 pub(super) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
-    let hit: BTreeSet<&str> = record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
+    let hit = hit(record);
     record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).collect()
+}
+
+/// The faults that had an effect.
+fn hit(record: &Record) -> BTreeSet<&str> {
+    record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect()
 }
 
 fn judge_fault(
@@ -409,8 +414,8 @@ fn first_unreadable(record: &Record) -> String {
 /// Whether a fault that was hit had begun before anything was committed: then a subject that proved nothing may be blind, and the
 /// witness need not be broken.
 fn struck_first(record: &Record) -> bool {
-    let hit = |id: &str| record.faults.iter().any(|row| row.id == *id && row.hits > 0);
-    let started = record.faults.iter().filter(|row| row.event == FaultEvent::Started && hit(&row.id));
+    let hit = hit(record);
+    let started = record.faults.iter().filter(|row| row.event == FaultEvent::Started && hit.contains(row.id.as_str()));
     let committed = record.anomalies.iter().filter_map(|row| row.committed_ms);
     match (started.map(|row| row.t_ms).min(), committed.min()) {
         (Some(started_ms), Some(committed_ms)) => started_ms <= committed_ms,

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+use super::open::Folder;
 use super::writer::io_error;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
@@ -16,7 +17,11 @@ use facts::Observation;
 /// Rows of each file that are read. A story is told of a run of a minute, which has a few thousand.
 pub const EVENTS_MAX: usize = 200_000;
 /// A row is below 1 KiB.
-const LINE_BYTES_MAX: u64 = 1 << 16;
+const LINE_BYTES_MAX: u64 = 1 << 13;
+/// What is unpacked of each file, however little of it is on the disk: so many rows of half a kilobyte.
+const UNPACKED_BYTES_MAX: u64 = 128 << 20;
+/// The window of what the writer packs has 2 MiB.
+const WINDOW_LOG_MAX: u32 = 23;
 
 /// The single events of a run that kept them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,8 +42,10 @@ impl Events {
 
 fn read<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Vec<T>, Error> {
     let path = dir.join(name);
-    let Some(file) = super::open::open(&path)? else { return Ok(Vec::new()) };
-    let mut input = BufReader::new(zstd::stream::read::Decoder::new(file).map_err(io_error("read", &path))?);
+    let Some(file) = Folder::at(dir).open(name)? else { return Ok(Vec::new()) };
+    let mut unpacked = zstd::stream::read::Decoder::new(file).map_err(io_error("read", &path))?;
+    unpacked.window_log_max(WINDOW_LOG_MAX).map_err(io_error("read", &path))?;
+    let mut input = BufReader::new(unpacked.take(UNPACKED_BYTES_MAX));
     let mut rows = Vec::new();
     let mut line = Vec::new();
     while rows.len() < EVENTS_MAX {

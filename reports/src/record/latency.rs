@@ -9,13 +9,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base64::Engine as _;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::interval_log::{
-    IntervalLogHistogram, IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
-};
-use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
 
+use super::packed;
 use super::sink::Sink;
 use super::writer::io_error;
 use super::{Error, Phase, Quantiles, TIME_MS_MAX};
@@ -57,10 +55,14 @@ pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIE
 
 /// Slices over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
-/// A line of the log: far above what three significant digits over the whole range can need.
-const LINE_BYTES_MAX: u64 = 4 << 20;
-/// Tags in one file; more means a damaged file.
-const TAGS_MAX: usize = 64;
+/// A line of the log: above what three significant digits over the whole range can need.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+/// Lines of both files: five times those of a run of 100 hours.
+const LINES_MAX: usize = 200_000;
+/// Tags in one file, a few more than are written; more means a damaged file.
+const TAGS_MAX: usize = 32;
+/// Slices of one tag: above what lines in order can make.
+const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and slices for charts.
 #[derive(Debug, Default)]
@@ -183,6 +185,9 @@ impl Latency {
         let mut input = BufReader::new(input);
         let mut line = Vec::new();
         for number in 1.. {
+            if number > LINES_MAX {
+                return Err(Error::TooMany { path: path.to_owned(), limit: LINES_MAX });
+            }
             line.clear();
             (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(io_error("read", path))?;
             if line.is_empty() {
@@ -205,6 +210,9 @@ impl Latency {
             }
             if known.get(&tag).is_some_and(|known_ms| start_ms < *known_ms) {
                 continue;
+            }
+            if self.slices(&tag).len() >= SLICES_MAX {
+                return Err(bad("more slices of one tag than lines in order make"));
             }
             if RESPONSE_TAGS.contains(&tag.as_str()) {
                 self.take_in(open, tag::RESPONSE, (start_ms, end_ms), &histogram, frame, width_ms);
@@ -262,19 +270,12 @@ fn parse_line(line: &[u8]) -> Result<Option<Row>, String> {
         Some(Err(_)) => return Err("not a line of an HdrHistogram log".into()),
         Some(Ok(_)) | None => return Ok(None),
     };
-    let histogram = decode(&entry)?;
+    let histogram = packed::histogram(entry.encoded_histogram())?;
     let millis =
         |d: Duration| u64::try_from(d.saturating_add(Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX);
     let start_ms = millis(entry.start_timestamp());
     let end_ms = start_ms.saturating_add(millis(entry.duration()));
     Ok(Some((entry.tag().map_or("", |tag| tag.as_str()).to_owned(), start_ms, end_ms, histogram)))
-}
-
-fn decode(entry: &IntervalLogHistogram<'_>) -> Result<Histogram<u64>, String> {
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(entry.encoded_histogram())
-        .map_err(|error| format!("the histogram is not base64: {error}"))?;
-    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| format!("damaged histogram: {error}"))
 }
 
 fn growing(histogram: &Histogram<u64>) -> Histogram<u64> {

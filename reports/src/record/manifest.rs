@@ -10,6 +10,8 @@ use crate::budgets::Budgets;
 
 /// The schema that this build writes and reads.
 pub const SCHEMA: &str = "longhaul.record/v1";
+/// Faults in one plan: three times a fault a minute for 100 hours.
+pub const PLANNED_FAULTS_MAX: usize = 20_000;
 
 /// What the run was going to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

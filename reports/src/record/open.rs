@@ -1,45 +1,118 @@
-//! Opening the files of a record that somebody else may have made.
+//! Opening the files of a record that somebody else may have made: nothing else opens one.
 //!
-//! Owns what is refused before a byte is read: what is no regular file, what is larger than any run writes. A reader of a pipe
-//! waits for ever, and one of a device never comes to its end.
+//! Owns what is refused before a byte is read: a link, which could lead to any file of this machine; what is no regular file, because a reader
+//! of a pipe waits for ever and one of a device never comes to its end; what is larger than any run writes, one by one and together.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::Error;
 use super::writer::io_error;
 
-/// A file of a record: well above the 200 MB that all files of a run of 100 hours have together.
-pub(super) const FILE_BYTES_MAX: u64 = 512 << 20;
+/// What is read of one record: half as much again as the 200 MB that all files of a run of 100 hours have together.
+pub(super) const RECORD_BYTES_MAX: u64 = 300 << 20;
 /// A file that is read as a whole. A manifest holds the scenario, whose longest part is a script of a few thousand steps.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
-/// Opens a regular file of at most [`FILE_BYTES_MAX`]; none if there is nothing of that name.
-pub(super) fn open(path: &Path) -> Result<Option<File>, Error> {
-    checked(path, FILE_BYTES_MAX)
+/// A record's folder, and how much of it may still be read.
+pub(super) struct Folder<'a> {
+    dir: &'a Path,
+    left: u64,
 }
 
-/// Reads a regular file of at most [`WHOLE_BYTES_MAX`]; none if there is nothing of that name.
-pub(super) fn whole(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let Some(file) = checked(path, WHOLE_BYTES_MAX)? else { return Ok(None) };
+impl<'a> Folder<'a> {
+    /// The folder that somebody named: it may be reached through a link, what is in it may not.
+    pub(super) fn at(dir: &'a Path) -> Self {
+        Self { dir, left: RECORD_BYTES_MAX }
+    }
+
+    /// Where a file of it is.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Whether there is something of that name, whatever it is.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
+    }
+
+    /// Whether there is a regular file of that name.
+    pub(super) fn has_file(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok_and(|about| about.is_file())
+    }
+
+    /// Opens a regular file that is read line by line; none if there is nothing of that name.
+    pub(super) fn open(&mut self, name: &str) -> Result<Option<File>, Error> {
+        self.take(name, self.left)
+    }
+
+    /// Reads a small file; none if there is nothing of that name.
+    pub(super) fn whole(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let Some(file) = self.take(name, self.left.min(WHOLE_BYTES_MAX))? else { return Ok(None) };
+        to_end(file, WHOLE_BYTES_MAX, &self.path(name)).map(Some)
+    }
+
+    fn take(&mut self, name: &str, limit: u64) -> Result<Option<File>, Error> {
+        let Some((file, bytes)) = checked(&self.path(name), limit)? else { return Ok(None) };
+        self.left = self.left.saturating_sub(bytes);
+        Ok(Some(file))
+    }
+}
+
+/// Reads a file of a record as a whole, for who shows it as it is; none if there is nothing of that name.
+pub fn file_of(dir: &Path, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+    let path = dir.join(name);
+    let Some((file, _)) = checked(&path, limit)? else { return Ok(None) };
+    to_end(file, limit, &path).map(Some)
+}
+
+/// No more than the limit, although a file may have grown since it was looked at.
+fn to_end(file: File, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    file.take(WHOLE_BYTES_MAX).read_to_end(&mut bytes).map_err(io_error("read", path))?;
-    Ok(Some(bytes))
+    file.take(limit).read_to_end(&mut bytes).map_err(io_error("read", path))?;
+    Ok(bytes)
 }
 
-fn checked(path: &Path, limit: u64) -> Result<Option<File>, Error> {
-    // Before it is opened: opening a pipe waits for a writer.
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io_error("read", path)(error)),
+/// The opened file and its length. It is looked at after it is opened, so that it is the one that is read.
+fn checked(path: &Path, limit: u64) -> Result<Option<(File, u64)>, Error> {
+    let not_a_file = || Error::NotAFile { path: path.to_owned() };
+    // Opening a pipe does not wait for who writes it.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        // A link, a socket.
+        Err(rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => return Err(not_a_file()),
+        Err(error) => return Err(io_error("read", path)(io::Error::from(error))),
     };
+    let metadata = file.metadata().map_err(io_error("read", path))?;
     if !metadata.is_file() {
-        return Err(Error::NotAFile { path: path.to_owned() });
+        return Err(not_a_file());
     }
     if metadata.len() > limit {
         return Err(Error::TooLarge { path: path.to_owned(), bytes: metadata.len(), limit });
     }
-    File::open(path).map(Some).map_err(io_error("read", path))
+    Ok(Some((file, metadata.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All files together have a bound, however little each of them has.
+    #[test]
+    fn what_is_left_to_read_gets_less() {
+        let dir = tempfile::tempdir().unwrap();
+        // Holes cost no room on the disk.
+        for name in ["a", "b"] {
+            File::create(dir.path().join(name)).unwrap().set_len(RECORD_BYTES_MAX - 100).unwrap();
+        }
+        let mut folder = Folder::at(dir.path());
+        assert!(folder.open("a").unwrap().is_some());
+        assert!(matches!(folder.open("b"), Err(Error::TooLarge { limit: 100, .. })));
+        assert!(folder.open("c").unwrap().is_none());
+    }
 }

@@ -11,16 +11,18 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::latency::{Frame, Latency};
-use super::open;
-use super::times::{TIME_MS_MAX, Times};
+use super::open::{Folder, RECORD_BYTES_MAX};
+use super::times::{self, TIME_MS_MAX, Times};
 use super::writer::{ALL_SAMPLES_MS, io_error};
 use super::{
-    AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Phase, Phases,
-    Requests, SCHEMA, Sample, file,
+    AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow,
+    PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
 /// Logs of a control plane that are named: it has three or four.
 const LOGS_MAX: usize = 20;
+/// Entries of their folder that are looked at.
+const ENTRIES_MAX: usize = 1000;
 /// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
 const APART_MS: u64 = 4000;
 /// A row: far above what the writer makes of its capped fields.
@@ -74,33 +76,32 @@ pub struct RecordFile {
 impl Record {
     /// Reads the record in a directory.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let manifest = read_manifest(dir)?;
+        let mut folder = Folder::at(dir);
+        let folder = &mut folder;
+        let manifest = read_manifest(dir, folder)?;
         let mut notes = Vec::new();
-        let intervals: Vec<Interval> = read_rows(dir, file::INTERVALS, &mut notes)?;
-        let samples: Vec<Sample> = read_rows(dir, file::SAMPLES, &mut notes)?;
-        let faults = read_rows(dir, file::FAULTS, &mut notes)?;
-        let anomalies = read_rows(dir, file::ANOMALIES, &mut notes)?;
-        let metrics =
-            if dir.join(file::METRICS).exists() { read_rows(dir, file::METRICS, &mut notes)? } else { Vec::new() };
-        let crashes =
-            if dir.join(file::CRASHES).exists() { read_rows(dir, file::CRASHES, &mut notes)? } else { Vec::new() };
-        let requests = read_requests(dir, &mut notes)?;
-        let end_state = read_one(dir, file::END_STATE)?;
-        let end = read_end(dir, &mut notes)?;
+        let intervals: Vec<Interval> = read_rows(folder, file::INTERVALS, &mut notes)?;
+        let samples: Vec<Sample> = read_rows(folder, file::SAMPLES, &mut notes)?;
+        let faults = read_rows(folder, file::FAULTS, &mut notes)?;
+        let anomalies = read_rows(folder, file::ANOMALIES, &mut notes)?;
+        let metrics = read_rows_if_told(folder, file::METRICS, &mut notes)?;
+        let crashes = read_rows_if_told(folder, file::CRASHES, &mut notes)?;
+        let requests = read_requests(folder, &mut notes)?;
+        let end_state = read_one(folder, file::END_STATE)?;
+        let end = read_end(folder, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
         let mut logs = Vec::new();
         for name in [file::LATENCY, file::LATENCY_OPEN] {
-            let path = dir.join(name);
-            match open::open(&path)? {
-                Some(input) => logs.push((input, path)),
+            match folder.open(name)? {
+                Some(input) => logs.push((input, folder.path(name))),
                 None if name == file::LATENCY => notes.push(format!("{name} is missing")),
                 None => {}
             }
         }
         let latency = Latency::read(&mut logs, &frame, &mut notes)?;
-        let story = read_story(dir)?;
-        let files = files(dir);
+        let story = read_story(folder)?;
+        let files = files(folder);
         Ok(Self {
             manifest,
             intervals,
@@ -182,31 +183,37 @@ fn phase_at(intervals: &[Interval], plan: &Phases, t_ms: u64) -> Phase {
     }
 }
 
-fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
+fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error> {
     /// Read first, so that a manifest of another version gets the clear error and not one about its fields.
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
     }
-    let path = dir.join(file::MANIFEST);
-    let Some(text) = open::whole(&path)? else { return Err(Error::NotARecord { path: dir.to_owned() }) };
+    let path = folder.path(file::MANIFEST);
+    let Some(text) = folder.whole(file::MANIFEST)? else { return Err(Error::NotARecord { path: dir.to_owned() }) };
     let broken = |source: serde_json::Error| Error::Row { path: path.clone(), line: source.line(), source };
     let version: Version = serde_json::from_slice(&text).map_err(broken)?;
     match version.schema {
         Some(schema) if schema == SCHEMA => {
-            let manifest = serde_json::from_slice(&text).map_err(broken)?;
+            let manifest: Manifest = serde_json::from_slice(&text).map_err(broken)?;
             in_time(&manifest, &path, 1)?;
+            if manifest.faults.len() > PLANNED_FAULTS_MAX {
+                return Err(Error::TooMany { path, limit: PLANNED_FAULTS_MAX });
+            }
             Ok(manifest)
         }
         other => Err(Error::Schema { path, found: other.unwrap_or_else(|| "none".to_owned()) }),
     }
 }
 
-/// The files that are there. A name in the folder of logs that no program of a control plane would have is left out.
-fn files(dir: &Path) -> Vec<RecordFile> {
-    let described = file::DESCRIBED.into_iter().filter(|(name, _)| dir.join(name).is_file());
+/// The files that are there. A name in the folder of logs that no program of a control plane would have is left out; a folder that is a link is
+/// none of the record's.
+fn files(folder: &Folder<'_>) -> Vec<RecordFile> {
+    let described = file::DESCRIBED.into_iter().filter(|(name, _)| folder.has_file(name));
     let mut files: Vec<RecordFile> = described.map(|(name, what)| RecordFile { name: name.to_owned(), what }).collect();
-    let entries = std::fs::read_dir(dir.join(file::CONTROL_PLANE)).into_iter().flatten().flatten();
+    let logs =
+        Some(folder.path(file::CONTROL_PLANE)).filter(|logs| logs.symlink_metadata().is_ok_and(|is| is.is_dir()));
+    let entries = logs.and_then(|logs| std::fs::read_dir(logs).ok()).into_iter().flatten().flatten().take(ENTRIES_MAX);
     let plain = |name: &String| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
     let regular = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
     let logs = entries.filter(regular).filter_map(|entry| entry.file_name().into_string().ok()).filter(plain);
@@ -218,8 +225,8 @@ fn files(dir: &Path) -> Vec<RecordFile> {
     files
 }
 
-fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
-    let end = read_one(dir, file::END)?;
+fn read_end(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
+    let end = read_one(folder, file::END)?;
     if end.is_none() {
         notes.push(format!("{} is missing: the harness was killed", file::END));
     }
@@ -227,39 +234,69 @@ fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
 }
 
 /// A file that is one row; none if it is not there.
-fn read_one<T: DeserializeOwned + Times>(dir: &Path, name: &'static str) -> Result<Option<T>, Error> {
-    let path = dir.join(name);
-    let Some(text) = open::whole(&path)? else { return Ok(None) };
+fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static str) -> Result<Option<T>, Error> {
+    let path = folder.path(name);
+    let Some(text) = folder.whole(name)? else { return Ok(None) };
     let broken = |source: serde_json::Error| Error::Row { path: path.clone(), line: source.line(), source };
     let row = serde_json::from_slice(&text).map_err(broken)?;
-    in_time(&row, &path, 1)?;
+    in_bounds(&row, &text, &path, 1)?;
     Ok(Some(row))
 }
 
 /// Nobody needs it to judge: what is no text in it is shown as such.
-fn read_story(dir: &Path) -> Result<Vec<String>, Error> {
-    let text = open::whole(&dir.join(file::STORY))?.unwrap_or_default();
+fn read_story(folder: &mut Folder<'_>) -> Result<Vec<String>, Error> {
+    let text = folder.whole(file::STORY)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&text).lines().take(STORY_LINES_MAX).map(str::to_owned).collect())
 }
 
 /// The file is not there at all when the control plane does not tell who asks; that is worth no note.
-fn read_requests(dir: &Path, notes: &mut Vec<String>) -> Result<Requests, Error> {
-    let told = dir.join(file::REQUESTS).exists();
-    let lines = if told { read_rows(dir, file::REQUESTS, notes)? } else { Vec::new() };
-    Ok(Requests::from_lines(lines, told))
+fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Requests, Error> {
+    let told = folder.has(file::REQUESTS);
+    Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
 }
 
-fn read_rows<T: DeserializeOwned + Times>(
-    dir: &Path,
+/// A file that many runs do not have.
+fn read_rows_if_told<T: DeserializeOwned + Times>(
+    folder: &mut Folder<'_>,
     name: &'static str,
     notes: &mut Vec<String>,
 ) -> Result<Vec<T>, Error> {
-    let path = dir.join(name);
-    let Some(file) = open::open(&path)? else {
+    if folder.has(name) { read_rows(folder, name, notes) } else { Ok(Vec::new()) }
+}
+
+/// The most rows of a file that are read: what the writer allows, or what a run of 300 hours has.
+fn rows_max(name: &str) -> usize {
+    const INTERVALS: usize = 300 * 720;
+    match name {
+        file::INTERVALS => INTERVALS,
+        // Two for each interval, and all of the first two hours; …
+        file::SAMPLES | file::METRICS => 2 * INTERVALS + 7200,
+        // … what has its own line, twice, and a sum for each interval; …
+        file::REQUESTS => 2 * REQUEST_LINES + INTERVALS,
+        // … a beginning, an end, the hits that have rows and their doublings; …
+        file::FAULTS => 10 * PLANNED_FAULTS_MAX,
+        // … and so many of each of ten outcomes; what else there is has fewer.
+        _ => 50_000,
+    }
+}
+
+/// [`super::REQUEST_LINES_MAX`] as what rows are counted in.
+const REQUEST_LINES: usize = 20_000;
+const _: () = assert!(REQUEST_LINES as u64 == super::REQUEST_LINES_MAX);
+
+fn read_rows<T: DeserializeOwned + Times>(
+    folder: &mut Folder<'_>,
+    name: &'static str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<T>, Error> {
+    let path = folder.path(name);
+    let Some(file) = folder.open(name)? else {
         notes.push(format!("{name} is missing"));
         return Ok(Vec::new());
     };
-    let mut input = BufReader::new(file);
+    let limit = rows_max(name);
+    // However it grows while it is read.
+    let mut input = BufReader::new(file.take(RECORD_BYTES_MAX));
     let mut rows = Vec::new();
     let mut line = Vec::new();
     for number in 1.. {
@@ -268,9 +305,12 @@ fn read_rows<T: DeserializeOwned + Times>(
         if line.is_empty() {
             break;
         }
+        if rows.len() == limit {
+            return Err(Error::TooMany { path, limit });
+        }
         match serde_json::from_slice(&line) {
             Ok(row) => {
-                in_time(&row, &path, number)?;
+                in_bounds(&row, &line, &path, number)?;
                 rows.push(row);
             }
             Err(_) if at_end(&mut input) => {
@@ -284,6 +324,15 @@ fn read_rows<T: DeserializeOwned + Times>(
 }
 
 /// Refuses what no run can have written, with its place.
+fn in_bounds(row: &impl Times, json: &[u8], path: &Path, line: usize) -> Result<(), Error> {
+    in_time(row, path, line)?;
+    match times::too_long(json) {
+        Some(digits) => Err(Error::Number { path: path.to_owned(), line, digits }),
+        None => Ok(()),
+    }
+}
+
+/// The same of times alone: the plan of a run has a seed of any length.
 fn in_time(row: &impl Times, path: &Path, line: usize) -> Result<(), Error> {
     match row.latest_ms() {
         ..=TIME_MS_MAX => Ok(()),

@@ -431,6 +431,72 @@ fn only_regular_files_are_read() {
     }
 }
 
+/// What a link of a record leads to is somebody else's: it is shown nowhere, and not told to be there.
+#[test]
+fn links_are_not_followed() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let secret = elsewhere.path().join("secret");
+    fs::write(&secret, "password\n").unwrap();
+    for name in [file::STORY, file::END, file::LATENCY, file::MANIFEST, file::CRASHES, file::LATENCY_OPEN] {
+        let dir = written(&Example::clean());
+        let path = dir.path().join(name);
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+        let error = Record::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, Error::NotAFile { path: at } if *at == path), "{name}: {error}");
+    }
+    let dir = written(&Example::clean());
+    std::os::unix::fs::symlink(&secret, dir.path().join(file::SUBJECT_LOG)).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join(file::CONTROL_PLANE)).unwrap();
+    let record = Record::open(dir.path()).unwrap();
+    assert!(record.files.iter().all(|file| file.name != file::SUBJECT_LOG && !file.name.contains("secret")));
+    assert!(matches!(file_of(dir.path(), file::SUBJECT_LOG, 1 << 20), Err(Error::NotAFile { .. })));
+    // The folder itself is the one that the user named.
+    let link = elsewhere.path().join("record");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    assert!(Record::open(&link).is_ok());
+}
+
+/// More rows than any run writes are refused and not held: a row of fifty bytes takes a kilobyte of memory.
+#[test]
+fn rows_and_plans_and_slices_without_end_are_refused() {
+    let dir = written(&Example::clean());
+    let path = dir.path().join(file::FAULTS);
+    let row = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_owned() + "\n";
+    fs::write(&path, row.repeat(200_001)).unwrap();
+    let error = Record::open(dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::TooMany { limit: 200_000, .. }), "{error}");
+
+    let mut example = Example::clean();
+    example.manifest.faults = vec![example.manifest.faults[0].clone(); PLANNED_FAULTS_MAX + 1];
+    assert!(matches!(Record::open(written(&example).path()), Err(Error::TooMany { limit: PLANNED_FAULTS_MAX, .. })));
+
+    let dir = written(&Example::clean());
+    let path = dir.path().join(file::LATENCY);
+    let text = fs::read_to_string(&path).unwrap();
+    let line = text.lines().rfind(|line| line.starts_with("Tag=lag,")).unwrap();
+    let rest = line.splitn(3, ',').nth(2).unwrap();
+    // To and fro, so that each line is a slice of its own.
+    let more = format!("Tag=lag,0.000,{rest}\nTag=lag,5.000,{rest}\n").repeat(2500);
+    fs::write(&path, text + &more).unwrap();
+    let error = Record::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("more slices of one tag than lines in order make"), "{error}");
+}
+
+/// A packed file says nothing of its length: what is unpacked is bounded.
+#[test]
+fn packed_events_unpack_to_a_bounded_length() {
+    let dir = tempfile::tempdir().unwrap();
+    let zeros = vec![b'0'; 64 << 20];
+    let packed = zstd::encode_all(zeros.as_slice(), 3).unwrap();
+    assert!(packed.len() < 64 << 10);
+    fs::write(dir.path().join(file::COMMITS), &packed).unwrap();
+    // A frame that wants a window of two gigabytes, from whatever writer.
+    let wide = [&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3][..], &[1, 0, 0]].concat();
+    fs::write(dir.path().join(file::OBSERVATIONS), wide).unwrap();
+    assert_eq!(Events::open(dir.path()).unwrap(), Events::default());
+}
+
 #[test]
 fn files_larger_than_any_run_writes_are_refused_unread() {
     let dir = written(&Example::clean());

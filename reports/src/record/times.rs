@@ -1,12 +1,42 @@
 //! Times that a record may hold.
 //!
-//! Owns the bound and which fields of a row it is for. Every chart, axis and sum over time is made for the length of the run: one
+//! Owns the bound and which fields of a row it is for, and the bound of all other numbers. Every chart, axis and sum over time is made for the length of the run: one
 //! row with a time in a far future would make them endless.
 
 use super::{AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample, Step};
 
 /// No run is longer: its three phases have at most a leap year each, and it may take as long again to end.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
+
+/// Whole numbers in a row have no more digits: 9 TiB, 115 days in microseconds. All rows of a record can be summed up then.
+const DIGITS_MAX: usize = 13;
+
+/// The digits of the longest whole number in a text of JSON, if it is too long.
+pub(super) fn too_long(json: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'"' => {
+                at += 1;
+                while json.get(at).is_some_and(|byte| *byte != b'"') {
+                    at += if json[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'0'..=b'9' => {
+                let number =
+                    json[at..].iter().take_while(|byte| byte.is_ascii_digit() || b".eE+-".contains(byte)).count();
+                let digits = json[at..at + number].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                if digits == number && digits > DIGITS_MAX {
+                    return Some(digits);
+                }
+                at += number;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
 
 /// A row that has times.
 pub(super) trait Times {
@@ -81,5 +111,25 @@ impl Times for EndState {
 impl Times for End {
     fn latest_ms(&self) -> u64 {
         self.ended_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_long;
+
+    #[test]
+    fn only_whole_numbers_have_a_bound() {
+        for json in [
+            r#"{"a":9999999999999,"b":[-1,0]}"#,
+            r#"{"a":"99999999999999","b\"99999999999999":1}"#,
+            r#"{"a":0.12345678901234567,"b":1e300,"c":12345678901234567.0,"d":1.5E+20}"#,
+            r#"{"a":"99999999999999"#,
+            "\"\\",
+        ] {
+            assert_eq!(too_long(json.as_bytes()), None, "{json}");
+        }
+        assert_eq!(too_long(br#"{"a":[1,{"b":18446744073709551615}]}"#), Some(20));
+        assert_eq!(too_long(b"-10000000000000"), Some(14));
     }
 }

@@ -9,6 +9,7 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::outside;
 use crate::record::{Record, tag};
 
 /// Columns of a table: far more than rows have fields.
@@ -122,7 +123,8 @@ impl Table {
                 return;
             }
             Value::Null => return,
-            Value::String(text) => text,
+            // Numbers are no text from outside.
+            Value::String(text) => outside::cell(text),
             other => other.to_string(),
         };
         let next = self.columns.len();
@@ -130,7 +132,7 @@ impl Table {
             Some(place) => *place,
             None if next >= COLUMNS_MAX => return,
             None => {
-                self.columns.push(path.clone());
+                self.columns.push(outside::cell(path.clone()));
                 *self.places.entry(path).or_insert(next)
             }
         };
@@ -204,6 +206,18 @@ mod tests {
         let columns = table.lines().next().unwrap().split(',').count();
         assert!(columns > 20 && table.lines().next().unwrap().starts_with("startMs,endMs,"), "{columns}");
         assert!(text(&example, "latency").unwrap().starts_with("tag,startMs,endMs,count,"));
+    }
+
+    /// A spreadsheet that opens the file computes nothing of what was outside text, and numbers stay numbers.
+    #[test]
+    fn outside_text_is_no_formula() {
+        let mut example = Example::failing();
+        example.faults[0].detail = Some("=HYPERLINK(\"http://evil.example\",A1)".to_owned());
+        example.anomalies[0].name = "@SUM(1)".to_owned();
+        let told = text(&example, "faults.detail").unwrap();
+        assert!(told.contains("\n0,\"'=HYPERLINK(") || told.contains(",\"'=HYPERLINK("), "{told}");
+        assert!(text(&example, "anomalies.name").unwrap().contains(",'@SUM(1)\n"));
+        assert!(text(&example, "anomalies.committedMs").unwrap().contains(",61000\n"));
     }
 
     /// What is quoted is read back as it was, and what is not there is refused with a remedy.

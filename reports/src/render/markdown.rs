@@ -1,6 +1,6 @@
 //! The report for a pull request: verdict first, then only what crossed a line, the rest folded.
 //!
-//! Owns the escaping of outside text for GitHub's Markdown: nothing in it may become a table cell, a link or HTML.
+//! Owns what is told and folded. Outside text goes through [`crate::outside`]: nothing in it may become a table cell, a link, a mention or HTML.
 
 use std::fmt::Write;
 
@@ -8,6 +8,7 @@ use super::Renderer;
 use super::terminal::figures;
 use crate::causes;
 use crate::judge::{Finding, Judgement, Verdict};
+use crate::outside::{code, markdown as escaped};
 use crate::record::{Record, file};
 use crate::words::{counted, millis};
 
@@ -92,34 +93,4 @@ fn sign(verdict: Verdict) -> &'static str {
         Verdict::Inconclusive => "❔",
         Verdict::Invalid => "⚠️",
     }
-}
-
-/// Outside text that stays text.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            // An entity keeps `@name` from mentioning somebody.
-            '@' => out.push_str("&#64;"),
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Outside text as code, with a fence longer than any inside.
-fn code(text: &str) -> String {
-    let inside = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(inside + 1);
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let pad = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
-    format!("{fence}{pad}{line}{pad}{fence}")
 }

@@ -178,8 +178,9 @@ fn newest(registry: &mut Registry, record: &Record) {
         let open_watches = row.api.subject_open_watches;
         gauge(registry, "subject_open_watches", "Watches that the subject holds open", open_watches as f64);
         let active = gauges(registry, "fault_active", "1 while a fault is active");
+        let now: std::collections::BTreeSet<&String> = row.faults_active.iter().collect();
         for fault in &record.manifest.faults {
-            let is_active = row.faults_active.contains(&fault.id);
+            let is_active = now.contains(&fault.id);
             let told = active.get_or_create(&vec![("fault", fault.name.clone())]);
             told.set(told.get().max(number(is_active)));
         }

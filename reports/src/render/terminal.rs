@@ -219,5 +219,5 @@ fn badge(verdict: Verdict, colour: Colour) -> String {
 /// Outside text on one line and without control characters.
 pub(super) fn plain(text: &str) -> String {
     let spaced = text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c });
-    spaced.filter(|c| !c.is_control()).collect()
+    spaced.filter(|c| !crate::outside::is_hidden(*c)).collect()
 }

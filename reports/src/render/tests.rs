@@ -106,7 +106,10 @@ fn outside_text_stays_text() {
     // The command to repeat the run is code, where neither HTML nor mentions work.
     let (code, prose): (Vec<&str>, Vec<&str>) = markdown.lines().partition(|line| line.starts_with("- repeat: "));
     assert!(code[0].starts_with("- repeat: ``<script>") && code[0].ends_with("``"), "{code:?}");
-    assert!(prose.iter().all(|line| !line.contains("<script") && !line.contains('@')), "{markdown}");
+    // A mention is looked for in the text that is shown: only what stands between its halves keeps it from being one.
+    let acts =
+        |line: &str| line.contains("<script") || line.replace("@&#8203;", "").contains('@') || line.contains("&#64;");
+    assert!(!prose.iter().any(|line| acts(line)), "{markdown}");
     let tables = markdown.lines().filter(|line| line.starts_with('|'));
     for row in tables {
         let cells = row.replace("\\|", "").matches('|').count();

@@ -1,0 +1,140 @@
+//! Text from outside where it could act instead of being read: in Markdown, in the cells of a spreadsheet, on one line of a terminal.
+//!
+//! A record may come from anybody, and so may the names, messages and log lines in it. Owns what is written instead of a text that would
+//! mention somebody, become a link, a table or a formula, or turn the direction of a line. Pure.
+
+use std::fmt::Write as _;
+
+/// Between the halves of what would be a mention, a reference or a link: GitHub looks for them in the text that is shown, so an entity alone
+/// keeps nothing from becoming one.
+const APART: &str = "&#8203;";
+
+/// Whether a character shows nothing by itself and changes what is seen of the others: control characters, ends of lines and paragraphs, what
+/// turns the direction of writing, invisible tags.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// On one line: ends of lines and tabs are spaces, other hidden characters are shown by their number.
+pub(crate) fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| plain(c, &mut out));
+    out
+}
+
+fn plain(c: char, out: &mut String) {
+    match c {
+        '\n' | '\r' | '\t' => out.push(' '),
+        // Writing to a String cannot fail.
+        c if is_hidden(c) => drop(write!(out, "\\u{:04x}", u32::from(c))),
+        c => out.push(c),
+    }
+}
+
+/// In the Markdown of GitHub and GitLab: no table cell, no link, no mention, no reference to an issue, no HTML.
+pub(crate) fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut rest = text.chars();
+    let mut before = None;
+    while let Some(c) = rest.next() {
+        let next = rest.clone().next();
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '!' | '$' => out.extend(['\\', c]),
+            // Hidden in its own spelling: the backslash would escape nothing.
+            c if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') => {
+                let _ = write!(out, "\\\\u{:04x}", u32::from(c));
+            }
+            c => plain(c, &mut out),
+        }
+        let splits = match c {
+            // `@somebody`, `somebody@example.com`; `#12`; GitLab's `!12`, `$3`, `~label`, `%milestone`.
+            '@' | '#' | '!' | '$' | '~' | '%' => {
+                next.is_some_and(|next| next.is_alphanumeric() || "\"_-".contains(next))
+            }
+            // `https://…`, `mailto:…`, `xmpp:…`.
+            ':' => {
+                next == Some('/')
+                    || ["mailto:", "xmpp:"].iter().any(|scheme| out.to_ascii_lowercase().ends_with(scheme))
+            }
+            // `www.example.com`.
+            'w' | 'W' => next == Some('.') && before.is_some_and(|before| matches!(before, 'w' | 'W')),
+            // `GH-12`.
+            '-' => {
+                next.is_some_and(|next| next.is_ascii_digit())
+                    && before.is_some_and(|before| matches!(before, 'h' | 'H'))
+            }
+            _ => false,
+        };
+        if splits {
+            out.push_str(APART);
+        }
+        before = Some(c);
+    }
+    out
+}
+
+/// As code in Markdown, with a fence longer than any inside.
+pub(crate) fn code(text: &str) -> String {
+    let line = line(text);
+    let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
+    format!("{fence}{pad}{line}{pad}{fence}")
+}
+
+/// In a cell of a spreadsheet: a text that a program would take for a formula begins with an apostrophe, as OWASP has it. A number stays one.
+pub(crate) fn cell(text: String) -> String {
+    let acts = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
+    if acts && text.parse::<f64>().is_err() { format!("'{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_markdown_mentions_links_or_turns() {
+        for (text, expected) in [
+            ("a|b <i> [x](y)\n`c`", "a\\|b &lt;i&gt; \\[x\\](y) \\`c\\`"),
+            ("ask @octocat now", "ask @&#8203;octocat now"),
+            ("a@b.example", "a@&#8203;b.example"),
+            ("@ alone", "@ alone"),
+            ("see #12 and x/y#3", "see \\#&#8203;12 and x/y\\#&#8203;3"),
+            ("https://evil.example/x", "https:&#8203;//evil.example/x"),
+            ("www.evil.example WWW.x", "www&#8203;.evil.example WWW&#8203;.x"),
+            ("mailto:x", "mailto:&#8203;x"),
+            ("GH-7, gh-pages", "GH-&#8203;7, gh-pages"),
+            ("12:30 at p99: 4 ms", "12:30 at p99: 4 ms"),
+            ("safe\u{202e}txt.exe", "safe\\\\u202etxt.exe"),
+            ("&#64;x", "&amp;\\#64;x"),
+            ("a\u{1b}[2Jb", "a\\\\u001b\\[2Jb"),
+        ] {
+            // `#64` is a reference as well.
+            let expected = expected.replace("\\#64", "\\#&#8203;64");
+            assert_eq!(markdown(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn code_stays_in_its_fence() {
+        assert_eq!(code("a `b` c"), "``a `b` c``");
+        assert_eq!(code("`b`"), "`` `b` ``");
+        assert_eq!(code("a|b\nc\u{202e}"), "`a|b c\\u202e`");
+    }
+
+    #[test]
+    fn a_cell_is_never_a_formula_and_a_number_stays_one() {
+        for text in ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1"] {
+            assert_eq!(cell(text.to_owned()), format!("'{text}"));
+        }
+        for text in ["-1.5", "+3", "-1e-3", "10412", "a=b", "", "-inf"] {
+            assert_eq!(cell(text.to_owned()), text);
+        }
+    }
+}
