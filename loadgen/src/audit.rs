@@ -59,8 +59,11 @@ pub struct Config {
     pub looks: Option<Looks>,
     /// JSON pointer of the pod spec whose images are told with each commit, such as `/spec/template/spec`.
     pub pod_spec: Option<String>,
-    /// Paths, as for [`facts::seek`], of what is told of each object besides.
+    /// Paths, as for [`facts::seek`], of what is told of each object besides; the empty one is all of it.
     pub fields: Vec<String>,
+    /// Nothing of what is there already: the feed begins with the next change. Then there is nothing to confirm, and no
+    /// [`Audit::finish`].
+    pub from_now: bool,
     /// Commits that wait for their reader; what is over it is lost and reported as [`Error::Overrun`].
     pub queue_commits: usize,
     /// A stream that brings nothing for so long is dropped and resumed.
@@ -213,6 +216,7 @@ impl Config {
             looks: None,
             pod_spec: None,
             fields: Vec::new(),
+            from_now: false,
             queue_commits: QUEUE_COMMITS,
             silence_limit: SILENCE_LIMIT,
             stream_s: STREAM_S,
@@ -235,7 +239,7 @@ impl Config {
         let path = crate::churn::resource::collection_path(&self.resource).ok_or_else(|| self.no_resource())?;
         let looked = self.looks.iter().map(|looks| looks.observed.as_str());
         let mut paths = looked.chain(self.fields.iter().map(String::as_str));
-        if let Some(pointer) = paths.find(|path| !path.starts_with('/')) {
+        if let Some(pointer) = paths.find(|path| !path.is_empty() && !path.starts_with('/')) {
             let problem = format!("`{pointer}` is no JSON pointer: write for example `/status/observedGeneration`");
             return Err(Error::Config { problem });
         }
@@ -247,11 +251,11 @@ impl Config {
 
 impl Audit {
     /// Lists the resource, then watches it on a thread of its own, so that a busy runtime cannot make commits late. What
-    /// is there already comes first, as [`Source::Listed`].
+    /// is there already comes first, as [`Source::Listed`], unless [`Config::from_now`] leaves it out.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let link = config.link()?;
         let (resource, catch_up_limit) = (config.resource.clone(), config.catch_up_limit);
-        let list = first_list(&link).await.map_err(|failed| list_failed(&resource, &failed))?;
+        let list = first_list(&link, config.from_now).await.map_err(|failed| list_failed(&resource, &failed))?;
         let resource_version = list.resource_version.clone();
         let (queue, state) = (Queue::new(config.queue_commits), Mutex::new(State::default()));
         let shared = Arc::new(Shared { resource: config.name()?, queue, state });
@@ -390,10 +394,11 @@ impl fmt::Display for Hole {
 }
 
 /// The first list, tried again for a moment where a control plane that just started may refuse it.
-async fn first_list(link: &Link) -> Result<link::List, Failed> {
+async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {
-        match link.list().await {
+        let list = if from_now { link.newest().await } else { link.list().await };
+        match list {
             Err(Failed::Status { status, .. })
                 if (matches!(status.as_u16(), 404 | 429) || status.is_server_error()) && Instant::now() < limit => {}
             outcome => return outcome,

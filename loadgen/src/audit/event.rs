@@ -169,6 +169,9 @@ fn object(raw: &RawValue, wanted: &Wanted) -> Result<Object, String> {
 fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     let looked = wanted.looks.iter().flat_map(|looks| ["/metadata", looks.observed.as_str()]);
     let first = |path: &str| path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    if wanted.fields.iter().any(String::is_empty) {
+        return serde_json::from_str(raw.get()).map_err(|error| error.to_string());
+    }
     let wanted: BTreeSet<String> = looked.chain(wanted.fields.iter().map(String::as_str)).map(first).collect();
     let map: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let parts = map.into_iter().filter(|(key, _)| wanted.contains(key));
@@ -255,6 +258,12 @@ mod tests {
         let progress = Progress { generation: 3, ..Progress::default() };
         let without = Object { progress, fields: Vec::new(), ..object };
         assert_eq!(event(line, &nothing()).unwrap(), Event::Object(Change::Modified, without));
+        let whole = Wanted { fields: vec![String::new()], ..Wanted::default() };
+        let Event::Object(_, object) = event(line, &whole).unwrap() else { panic!("no object") };
+        assert_eq!(
+            (&object.fields[0]["kind"], &object.fields[0]["status"]["observedGeneration"]),
+            (&"Package".into(), &2.into())
+        );
         let bookmark = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
         assert_eq!(event(bookmark, &nothing()).unwrap(), Event::Bookmark("9".into()));
         let gone = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;

@@ -126,6 +126,13 @@ impl Link {
         self.pages(&mut session).await
     }
 
+    /// A list without its objects: the version of the whole, for who wants only what changes from now on.
+    pub(super) async fn newest(&self) -> Result<List, Failed> {
+        let mut session = self.open().await?;
+        let page = self.page(&mut session, "limit=1").await?;
+        Ok(List { resource_version: page.resource_version, objects: Vec::new() })
+    }
+
     async fn pages(&self, session: &mut Session) -> Result<List, Failed> {
         let mut list = List { resource_version: String::new(), objects: Vec::new() };
         let (mut next, mut limit) = (None::<String>, PAGE_OBJECTS);

@@ -1,5 +1,6 @@
 //! [`Plan`]: which object is created, changed and deleted when. Pure; an iterator over a model of the population.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::RngExt;
@@ -150,6 +151,31 @@ impl Plan {
             most: population + band,
             revision: 0,
         }
+    }
+
+    /// When the plan writes objects next, at or after `from`, looking as far as `until`: those of `of` that it writes then, by namespace and
+    /// name, as durations since its begin. Its canary, which nobody plans, counts as written at once.
+    pub fn next_writes(
+        &self,
+        of: &BTreeSet<(String, String)>,
+        from: Duration,
+        until: Duration,
+    ) -> BTreeMap<(String, String), Duration> {
+        let mut next = BTreeMap::new();
+        if of.contains(&self.canary_place()) {
+            next.insert(self.canary_place(), from);
+        }
+        let operations = self.operations().skip_while(|(at, _)| *at < from).take_while(|(at, _)| *at <= until);
+        for (at, operation) in operations {
+            let objects = match operation.kind {
+                Kind::Collect => self.groups().of(operation.object),
+                _ => operation.object..operation.object + 1,
+            };
+            for place in objects.map(|object| self.place(object)).filter(|place| of.contains(place)) {
+                next.entry(place).or_insert(at);
+            }
+        }
+        next
     }
 
     fn stream(&self, name: &str) -> rand_chacha::ChaCha8Rng {

@@ -26,6 +26,11 @@ impl Rate {
         Self { per_second: sane }
     }
 
+    /// So many in a minute.
+    pub const fn per_minute(number: u16) -> Self {
+        Self { per_second: number as f64 / 60.0 }
+    }
+
     /// How many in a second.
     pub fn as_per_second(self) -> f64 {
         self.per_second

@@ -167,3 +167,20 @@ fn sections_have_plans_of_their_own() {
     assert_eq!((plans[0].namespace_name(3), plans[1].namespace_name(3)), ("lh-7-3".to_owned(), "lh-7b-3".to_owned()));
     assert_eq!(plans[1].body(0, 0)["metadata"]["labels"][LABEL], "7b");
 }
+
+/// What the plan says of the next write of an object is what its operations do.
+#[test]
+fn the_next_write_of_an_object_is_that_of_the_operations() {
+    let mix = Mix { create: 2, update: 4, delete: 2, ..Mix::default() };
+    let plan = plan(30, 5.0, mix, 7);
+    let of: BTreeSet<(String, String)> = (0..40).map(|object| plan.place(object)).collect();
+    let (from, until) = (Duration::from_secs(6), Duration::from_secs(12));
+    let next = plan.next_writes(&of, from, until);
+    for object in 0..40 {
+        let first = plan.operations().find(|(at, one)| (from..=until).contains(at) && one.object == object);
+        assert_eq!(next.get(&plan.place(object)).copied(), first.map(|(at, _)| at), "{object}");
+    }
+    assert!(!next.is_empty() && next.len() < 30, "some are left alone: {}", next.len());
+    let canary = plan.canary_place();
+    assert_eq!(plan.next_writes(&BTreeSet::from([canary.clone()]), from, until).get(&canary), Some(&from));
+}
