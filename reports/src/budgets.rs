@@ -1,8 +1,8 @@
 //! Budgets: the limits of a scenario that decide its verdict.
 //!
-//! Owns the sections; their keys and defaults are rows of the judges. An absent section or field is not judged, with one exception
-//! that is stated at [`Events`] and [`Admission`]: what breaks the API's contract has the budget zero as soon as the section is
-//! present.
+//! Owns the sections; their keys and defaults are rows of the judges. An absent section or field is not judged, with two exceptions:
+//! what breaks the API's contract has the budget zero as soon as [`Events`] or [`Admission`] is present, and [`Writes`],
+//! [`Finalizers`] and [`ChildrenLimits`] have defaults that need no section.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::judge::{
-    Admission, Api, AtLeast, Connections, Crashes, Delivery, Descriptors, Events, Memory, OpenWatches, OwnSeries,
-    Registry, Requests, Threads,
+    Admission, Api, AtLeast, ChildrenLimits, Connections, Crashes, Delivery, Descriptors, Events, Finalizers, Memory,
+    OpenWatches, OwnSeries, Registry, Requests, Threads, Writes,
 };
 
 /// The limits of a run. An absent section is not judged.
@@ -21,6 +21,15 @@ pub struct Budgets {
     /// What the subject may do wrong with watch events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
+    /// What the subject may go on writing when nobody else writes. Judged without it as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Writes>,
+    /// What the subject's finalizers may hold up. Judged without it as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finalizers: Option<Finalizers>,
+    /// What the subject may do with its children at any time. Judged without it as well, wherever `subject.children` names some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<ChildrenLimits>,
     /// What the subject may ask of the control plane. Only the mock control plane tells who asked what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,

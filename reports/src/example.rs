@@ -11,9 +11,9 @@ use crate::budgets::Budgets;
 use crate::ledger::Outcome;
 use crate::record::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CrashRow, End, EndReason, EndState, EndedBy, EventCounts, Evidence,
-    FaultEvent, FaultRow, Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Phase, Phases,
-    PlannedFault, Process, Quantiles, Record, RegistryRow, RequestRow, SCHEMA, Sample, Step, Subject, Verb, Versions,
-    WitnessRow, Writer, tag,
+    FaultEvent, FaultRow, Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Objects, Phase,
+    Phases, PlannedFault, Process, Quantiles, Record, RegistryRow, RequestRow, SCHEMA, Sample, Step, Subject, Verb,
+    Versions, WitnessRow, Writer, tag,
 };
 use facts::Change;
 
@@ -43,6 +43,7 @@ pub struct Example {
     pub requests: Option<Vec<RequestRow>>,
     pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
     pub end_state: Option<EndState>,
+    pub objects: Option<Objects>,
     pub end: Option<End>,
 }
 
@@ -60,6 +61,7 @@ impl Example {
             requests: Some(requests()),
             latencies: Vec::new(),
             end_state: None,
+            objects: None,
             end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed, lost: None }),
         };
         for start_ms in (0..LENGTH_MS).step_by(5000) {
@@ -171,6 +173,9 @@ impl Example {
         samples.for_each(|row| writer.sample(row).unwrap());
         if let Some(state) = &self.end_state {
             writer.end_state(state).unwrap();
+        }
+        if let Some(objects) = &self.objects {
+            writer.objects(objects).unwrap();
         }
         if let Some(end) = &self.end {
             writer.end(end).unwrap();

@@ -15,8 +15,10 @@ use crate::record::{Record, Sight};
 
 mod admission;
 mod api;
+mod children;
 mod crashes;
 mod events;
+mod finalizers;
 mod harness;
 #[cfg(test)]
 mod page;
@@ -30,11 +32,14 @@ mod so_far;
 mod tests;
 mod validity;
 mod word;
+mod writes;
 
 pub use admission::Admission;
 pub use api::Api;
+pub use children::ChildrenLimits;
 pub use crashes::Crashes;
 pub use events::{DRIFT, Delivery, Events};
+pub use finalizers::Finalizers;
 pub use registry::Registry;
 pub(crate) use requests::grown::{Grown, grown};
 pub use requests::{AtLeast, Connections, Requests};
@@ -43,6 +48,7 @@ pub use resources::{Descriptors, Memory, OpenWatches, OwnSeries, Threads};
 pub(crate) use so_far::standings;
 pub use so_far::{SoFar, Standing};
 pub use word::Word;
+pub use writes::Writes;
 
 use rule::{Budget, Name, Rule, Section};
 
@@ -50,9 +56,12 @@ use rule::{Budget, Name, Rule, Section};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 9] = [
+const JUDGES: [Judge; 12] = [
     crashes::judge,
     events::judge,
+    writes::judge,
+    finalizers::judge,
+    children::judge,
     requests::judge,
     admission::judge,
     api::judge,
@@ -83,7 +92,8 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `requests`, `admission`, `api`, `registry`, `resources`, `subject` or `validity`.
+    /// The judge: `events`, `writes`, `finalizers`, `children`, `requests`, `admission`, `api`, `registry`, `resources`, `subject` or
+    /// `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,

@@ -16,6 +16,7 @@ mod evidence;
 mod last;
 mod latency;
 mod manifest;
+mod objects;
 mod open;
 mod packed;
 mod reader;
@@ -39,6 +40,10 @@ pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{Machine, Manifest, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions};
+pub use objects::{
+    Drifted, FLIPS_MAX, Flip, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX, Objects, PutOn, Quiet, REWRITTEN_MAX,
+    Rewritten, Siblings, TOO_MANY_MAX, TooMany,
+};
 pub use open::file_of;
 pub use reader::{Record, RecordFile};
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
@@ -81,6 +86,8 @@ pub mod file {
     pub const REQUESTS: &str = "requests.jsonl";
     /// See [`super::EndState`].
     pub const END_STATE: &str = "end-state.json";
+    /// See [`super::Objects`].
+    pub const OBJECTS: &str = "objects.json";
     /// See [`super::End`].
     pub const END: &str = "end.json";
     /// What happened, for people, where `longhaul repro` told it.
@@ -92,7 +99,7 @@ pub mod file {
     /// The folder with what a real control plane logged.
     pub const CONTROL_PLANE: &str = "control-plane";
     /// What runs write, and what is in it, for people. What is written by judging is in [`crate::render::reports`].
-    pub const DESCRIBED: [(&str, &str); 17] = [
+    pub const DESCRIBED: [(&str, &str); 18] = [
         (MANIFEST, "what the run was going to be: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
         (SAMPLES, "memory, processor, descriptors; the machine"),
@@ -106,6 +113,7 @@ pub mod file {
         (COMMITS, "every version that was written"),
         (OBSERVATIONS, "every version that was reported"),
         (END_STATE, "the subject's idea of the world beside a fresh list"),
+        (OBJECTS, "what it goes on writing, what hangs, and children too many"),
         (END, "how the run ended"),
         (SUBJECT_LOG, "what the subject printed"),
         (SUBJECT_LOG_BEFORE, "what it printed before that"),

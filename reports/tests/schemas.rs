@@ -6,7 +6,8 @@ use reports::diff::Diff;
 use reports::history::{Entry, Series};
 use reports::judge::Judgement;
 use reports::record::{
-    AnomalyRow, CommitEvent, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample,
+    AnomalyRow, CommitEvent, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine,
+    Sample,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -28,6 +29,7 @@ fn schemas_are_current() {
         ("observation", schema::<facts::Observation>()),
         ("request", schema::<RequestLine>()),
         ("end-state", schema::<EndState>()),
+        ("objects", schema::<Objects>()),
         ("end", schema::<End>()),
         ("diff", schema::<Diff>()),
         ("history", schema::<Entry>()),

@@ -34,7 +34,7 @@ mod webhook;
 
 pub use crate::witness::Witness;
 pub(crate) use attach::host_and_port;
-pub use children::{By, Children, Drift};
+pub use children::{By, Children, Drift, Kinds};
 pub use faults::Faults;
 pub(crate) use files::{digest as files_digest, digest_of_programs};
 pub use http::Http;
@@ -311,9 +311,10 @@ pub struct Subject {
     /// which the command also finds in the variable of that name. The service has such a page anyhow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// The objects that it makes for each of those that are churned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub children: Option<Children>,
+    /// The objects that it makes for each of those that are churned; a list where they are of several kinds. What a witness proves by children
+    /// it proves by the first of them.
+    #[serde(default, skip_serializing_if = "no_children")]
+    pub children: Kinds,
     /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
     /// it may is `budgets.crashes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -416,6 +417,10 @@ impl SubjectKind {
             Self::Attach => "attach",
         }
     }
+}
+
+fn no_children(children: &Kinds) -> bool {
+    children.is_empty()
 }
 
 fn default_seed() -> u64 {

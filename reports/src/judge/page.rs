@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::rule::{Name, Row, Section};
 use super::{
-    Admission, Api, Crashes, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests, Threads, Word,
-    validity,
+    Admission, Api, ChildrenLimits, Crashes, Descriptors, Events, Finalizers, Memory, OpenWatches, OwnSeries, Registry,
+    Requests, Threads, Word, Writes, validity,
 };
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -50,6 +50,9 @@ fn example<S: Section>(text: &mut String) {
 fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
     let sections = sections.into_iter().chain([
+        Writes::ROWS,
+        Finalizers::ROWS,
+        ChildrenLimits::ROWS,
         Crashes::ROWS,
         OpenWatches::ROWS,
         OwnSeries::ROWS,
@@ -68,11 +71,14 @@ fn words(text: &mut String) {
 }
 
 /// Page, mark and text of each part.
-fn parts() -> [(&'static str, &'static str, String); 7] {
-    let [mut events, mut requests, mut process, mut admission, mut registry, mut api, mut said] =
-        [const { String::new() }; 7];
+fn parts() -> [(&'static str, &'static str, String); 8] {
+    let [mut events, mut objects, mut requests, mut process, mut admission, mut registry, mut api, mut said] =
+        [const { String::new() }; 8];
     table::<Events>(&mut events);
     example::<Events>(&mut events);
+    table::<Writes>(&mut objects);
+    table::<Finalizers>(&mut objects);
+    table::<ChildrenLimits>(&mut objects);
     table::<Requests>(&mut requests);
     requests.push_str(JUDGED_RESOURCES);
     example::<Requests>(&mut requests);
@@ -88,6 +94,7 @@ fn parts() -> [(&'static str, &'static str, String); 7] {
     words(&mut said);
     [
         ("faults.md", Events::KEY, events),
+        ("faults.md", "objects", objects),
         ("faults.md", Requests::KEY, requests),
         ("faults.md", "resources", process),
         ("faults.md", "words", said),
@@ -130,6 +137,9 @@ fn compare<S: Section + schemars::JsonSchema>() {
 #[test]
 fn the_keys_are_those_of_the_schema() {
     compare::<Events>();
+    compare::<Writes>();
+    compare::<Finalizers>();
+    compare::<ChildrenLimits>();
     compare::<Requests>();
     compare::<Admission>();
     compare::<Registry>();

@@ -86,6 +86,7 @@ impl SoFar {
             requests: Requests::default(),
             latency: Latency::default(),
             end_state: None,
+            objects: None,
             end: None,
             story: Vec::new(),
             notes: Vec::new(),

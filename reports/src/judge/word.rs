@@ -57,6 +57,12 @@ words! {
     Diverged = "diverged",
     /// It left alone what somebody did to its children.
     Drifted = "drifted",
+    /// It made more children than it should have.
+    Excess = "excess",
+    /// Its finalizer holds what should be gone.
+    Stuck = "stuck",
+    /// It goes on writing when nobody else does.
+    WriteLoop = "write-loop",
     /// It stopped asking.
     Blind = "blind",
     /// It asks again and again without learning anything.

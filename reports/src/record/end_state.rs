@@ -43,6 +43,16 @@ pub struct EndState {
     /// The objects that the subject makes for others, where the scenario names such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<ChildrenState>,
+    /// The further kinds of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_children: Vec<ChildrenState>,
+}
+
+impl EndState {
+    /// Each kind of the objects that the subject makes for others.
+    pub fn all_children(&self) -> impl Iterator<Item = &ChildrenState> {
+        self.children.iter().chain(&self.more_children)
+    }
 }
 
 /// What should have been gone.

@@ -15,7 +15,7 @@ use super::open::{Folder, RECORD_BYTES_MAX};
 use super::times::{self, TIME_MS_MAX, Times};
 use super::writer::{ALL_SAMPLES_MS, io_error};
 use super::{
-    AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow,
+    AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Objects,
     PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
@@ -54,6 +54,8 @@ pub struct Record {
     pub latency: Latency,
     /// The world after the drain; none where no budget asks for it, or the run did not come so far.
     pub end_state: Option<EndState>,
+    /// What the objects of the control plane tell of the subject; none in records from before it was read.
+    pub objects: Option<Objects>,
     /// How the run ended; none if the harness itself was killed.
     pub end: Option<End>,
     /// The story that somebody told of it, one line each; empty where nobody did.
@@ -88,6 +90,7 @@ impl Record {
         let crashes = read_rows_if_told(folder, file::CRASHES, &mut notes)?;
         let requests = read_requests(folder, &mut notes)?;
         let end_state = read_one(folder, file::END_STATE)?;
+        let objects = read_one(folder, file::OBJECTS)?;
         let end = read_end(folder, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
@@ -113,6 +116,7 @@ impl Record {
             requests,
             latency,
             end_state,
+            objects,
             end,
             story,
             notes,

@@ -3,7 +3,9 @@
 //! Owns the bound and which fields of a row it is for, and the bound of all other numbers. Every chart, axis and sum over time is made for the length of the run: one
 //! row with a time in a far future would make them endless.
 
-use super::{AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample, Step};
+use super::{
+    AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine, Sample, Step,
+};
 
 /// No run is longer: its three phases have at most a leap year each, and it may take as long again to end.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
@@ -103,8 +105,24 @@ impl Times for Manifest {
 
 impl Times for EndState {
     fn latest_ms(&self) -> u64 {
-        let children = self.children.as_ref().map_or(0, |children| children.listed_ms);
+        let children = self.all_children().map(|children| children.listed_ms).max().unwrap_or(0);
         self.listed_ms.max(self.read_ms).max(children)
+    }
+}
+
+impl Times for Objects {
+    fn latest_ms(&self) -> u64 {
+        let quiet = self.quiet.iter().flat_map(|quiet| {
+            let rows = quiet.worst.iter().flat_map(|row| [row.first_ms, row.last_ms]);
+            rows.chain([quiet.from_ms, quiet.to_ms])
+        });
+        let held = self.hanging.iter().flat_map(|hanging| {
+            let rows = hanging.held.iter().map(|row| row.for_ms);
+            rows.chain([hanging.read_ms])
+        });
+        let examples = self.siblings.iter().flat_map(|kind| &kind.examples);
+        let times = examples.flat_map(|one| [one.from_ms, one.to_ms.unwrap_or(0)]);
+        quiet.chain(held).chain(times).max().unwrap_or(0)
     }
 }
 

@@ -17,7 +17,7 @@ use super::sink::Sink;
 use super::slices::Slices;
 use super::{
     AnomalyRow, CommitEvent, CrashRow, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest,
-    MetricsRow, Phase, RequestLine, RequestRow, Sample, file,
+    MetricsRow, Objects, Phase, RequestLine, RequestRow, Sample, file,
 };
 use crate::ledger::Outcome;
 
@@ -315,8 +315,17 @@ impl Writer {
 
     /// Writes the world after the drain. The file appears at once or not at all.
     pub fn end_state(&mut self, state: &EndState) -> Result<(), Error> {
-        let result = write_whole(&self.dir.join(file::END_STATE), |bytes| {
-            serde_json::to_writer_pretty(&mut *bytes, state)?;
+        self.whole(file::END_STATE, state)
+    }
+
+    /// Writes what the objects tell. The file appears at once or not at all.
+    pub fn objects(&mut self, objects: &Objects) -> Result<(), Error> {
+        self.whole(file::OBJECTS, objects)
+    }
+
+    fn whole(&mut self, name: &str, row: &impl Serialize) -> Result<(), Error> {
+        let result = write_whole(&self.dir.join(name), |bytes| {
+            serde_json::to_writer_pretty(&mut *bytes, row)?;
             bytes.push(b'\n');
             Ok(())
         });

@@ -9,6 +9,7 @@ mod crashes;
 mod ending;
 mod faults;
 mod last_look;
+mod objects;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -30,9 +31,11 @@ use super::interval::{self, Intervals, Now};
 use super::live::{Facts, Live};
 use super::load::Load;
 use super::manifest::{describe, fault_id};
+use super::quiet::Quiet;
 use super::ready::{Ready, wait_until_ready};
 use super::refused::Refusals;
 use super::requests::Requests;
+use super::siblings::Siblings;
 use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::Timeline;
 use super::upkeep::Upkeep;
@@ -88,6 +91,10 @@ struct Stage<'a> {
     log: Log,
     upkeep: Upkeep<'a>,
     drifts: Drifts,
+    /// Counts children, where the scenario names some.
+    siblings: Option<Siblings>,
+    /// Looks at what the subject writes in the drain, or says why not.
+    quiet: Option<Result<Quiet, String>>,
     load: Load,
     timeline: Timeline,
     canaries: Canaries,
@@ -182,6 +189,7 @@ impl<'a> Conductor<'a> {
             Err(error) => EndReason::SubjectNotReady { detail: format!("{error:#}") },
         };
         self.live.end();
+        self.objects_so_far().await;
         self.leave(stop_timeout).await;
         reason
     }
@@ -223,7 +231,9 @@ impl<'a> Conductor<'a> {
             _handed: handed,
             log,
             upkeep,
-            drifts: Drifts::of(self.scenario, self.world.api()),
+            drifts: Drifts::of(self.scenario, self.world.api(), self.clock.clone()),
+            siblings: None,
+            quiet: None,
             load,
             timeline,
             canaries: Canaries::default(),
@@ -271,6 +281,7 @@ impl<'a> Conductor<'a> {
                 anyhow::anyhow!("its own metrics cannot be read: {why}; mend `metrics` in `subject` of the scenario")
             })?;
         }
+        self.begin_siblings().await?;
         let api = self.world.api();
         // Before it is made, so that it is removed again whatever interrupts what follows.
         self.stage()?.load.will_unregister(load.registration.clone());
@@ -294,9 +305,12 @@ impl<'a> Conductor<'a> {
         self.stage()?.load = load;
         self.enter_phase(Phase::Drain)?;
         let from_ms = self.clock.now_ms();
-        self.until(Instant::now() + phases.drain.0).await?;
+        let drained_at = Instant::now() + phases.drain.0;
+        self.begin_quiet().await?;
+        self.until(drained_at).await?;
         // What the subject holds open is read once more before it is stopped.
         self.interval(false)?;
+        self.last_objects().await?;
         self.last_look().await?;
         let drained = Drained { from_ms, to_ms: self.clock.now_ms() };
         let unsure = "the harness cannot vouch for what the control plane stored";
@@ -401,13 +415,14 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Waits for what the harness is doing to children.
+    /// Waits for what the harness is doing to children while load runs.
     async fn end_drifts(&mut self) -> Result<(), Halt> {
         let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
-        let rows = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.finish(now_ms))).await?;
+        let rows = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.settle(now_ms))).await?;
         for row in rows.context("the children could not be reached in time")?? {
             self.writer.fault(&row)?;
         }
+        self.stage()?.drifts = drifts;
         Ok(())
     }
 

@@ -1,30 +1,41 @@
-//! Drift: the harness deletes or edits children of the subject while load runs, as somebody with kubectl would.
+//! Drift: the harness deletes or edits children of the subject, while load runs or after it, as somebody with kubectl would.
 //!
-//! Owns when each deed is due, which children it takes, and the rows that prove it. What the subject makes of it is seen in the end
-//! state.
+//! Owns when each deed is due, which children it takes, the rows that prove it, and what becomes of the children until somebody else writes
+//! their parents. Whether all is right in the end is seen in the end state.
+//!
+//! A child proves something only as long as nobody writes its parent: whoever follows nothing but the parents restores the child then as well.
+//! So a deed takes children whose parents the plan of the churn leaves alone for a while, and looks whether they are restored within it.
 
+mod aftermath;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hyper::Method;
 use loadgen::churn::Api;
 use reports::judge::DRIFT;
-use reports::record::{FaultEvent, FaultRow};
+use reports::record::{Drifted, FaultEvent, FaultRow};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
-use super::end_state::children::{Known, is_child};
+use self::aftermath::{Aftermath, Taken};
+use super::end_state::children::{Known, parent_of};
 use super::end_state::churned;
 use super::end_state::list::{Item, list};
 use super::install;
-use crate::clock::millis;
+use crate::clock::{Clock, millis};
 use crate::scenario::{Children, Drift, Scenario};
 
 /// Children of one deed: each is a request of its own.
 const CHILDREN_MAX: usize = 1000;
 /// The last deed may take so long after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
+/// A parent that the churn writes sooner than this after a deed is written too soon: the least deadline of events.
+const ALONE_FOR: Duration = Duration::from_secs(5);
+/// So far ahead the plan of the churn is looked at. Longer than this nobody waits for a restoration.
+const AHEAD: Duration = Duration::from_mins(5);
 
 /// The deeds of a run.
 #[derive(Default)]
@@ -32,28 +43,56 @@ pub(super) struct Drifts {
     plan: Option<Plan>,
     /// Deeds that were begun.
     begun: usize,
-    under_way: JoinSet<Result<u64>>,
+    under_way: JoinSet<Result<Done>>,
+    /// Children that are looked after.
+    watched: JoinSet<Drifted>,
     /// Children that were deleted or edited.
     hits: u64,
+    drifted: Drifted,
+    /// When the load ended; none while it runs.
+    loaded_ms: Option<u64>,
 }
 
 /// What every deed needs.
 #[derive(Clone)]
 struct Plan {
-    keys: Children,
+    /// All deeds, by kind of children, in the order in which they are due.
+    drifts: Vec<(usize, Drift)>,
+    kinds: Vec<Children>,
     /// Name and path of the parents.
     resource: String,
     path: String,
     seed: u64,
     api: Api,
+    clock: Clock,
+    writers: Writers,
+}
+
+/// Who writes parents, as far as it is planned.
+#[derive(Clone, Default)]
+struct Writers {
+    churn: Vec<loadgen::churn::Plan>,
+    /// When the steps of a script are due, which may be of any object; none of one that waits for a hit.
+    script: Vec<Option<Duration>>,
+    loaded: Duration,
+}
+
+/// A deed that was done.
+struct Done {
+    hits: u64,
+    drifted: Drifted,
+    aftermath: Option<Aftermath>,
 }
 
 impl Drifts {
-    pub(super) fn of(scenario: &Scenario, api: Api) -> Self {
+    pub(super) fn of(scenario: &Scenario, api: Api, clock: Clock) -> Self {
         let plan = || {
-            let keys = scenario.subject.children.clone().filter(|children| !children.drift.is_empty())?;
+            let loaded = scenario.phases.loaded();
+            let drifts = Some(scenario.subject.children.drifts(loaded)).filter(|drifts| !drifts.is_empty())?;
             let (resource, path) = churned(scenario)?;
-            Some(Plan { keys, resource, path, seed: scenario.seed, api })
+            let kinds = scenario.subject.children.to_vec();
+            let writers = Writers::of(scenario, &resource);
+            Some(Plan { drifts, kinds, resource, path, seed: scenario.seed, api, clock, writers })
         };
         Self { plan: plan(), ..Self::default() }
     }
@@ -61,19 +100,25 @@ impl Drifts {
     /// The row that says what is planned.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         let plan = self.plan.as_ref()?;
-        let all: Vec<String> = plan.keys.drift.iter().map(Drift::describe).collect();
+        let all: Vec<String> = plan.drifts.iter().map(|(_, drift)| drift.describe()).collect();
         Some(row(0, FaultEvent::Planned, 0, Some(all.join(", "))))
+    }
+
+    /// How long after the load the last deed is due; none where no deed waits for the end of the load.
+    pub(super) fn last_after_load(&self) -> Option<Duration> {
+        let drifts = self.plan.iter().flat_map(|plan| &plan.drifts);
+        drifts.filter_map(|(_, drift)| drift.after_load).map(|after| after.0).max()
     }
 
     /// Begins what is due at `now_ms`, and tells what was done.
     pub(super) fn tick(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let Some(plan) = &self.plan else { return Ok(Vec::new()) };
         let mut rows = Vec::new();
-        while let Some(drift) = plan.keys.drift.get(self.begun).filter(|drift| now_ms >= millis(drift.at.0)) {
+        while let Some((kind, drift)) = plan.drifts.get(self.begun).filter(|(_, drift)| self.is_due(drift, now_ms)) {
             if self.begun == 0 {
                 rows.push(row(now_ms, FaultEvent::Started, 0, None));
             }
-            self.under_way.spawn(plan.clone().act(self.begun, drift.clone()));
+            self.under_way.spawn(plan.clone().act(self.begun, *kind, drift.clone(), drift.after_load.is_some()));
             self.begun += 1;
         }
         while let Some(done) = self.under_way.try_join_next() {
@@ -82,61 +127,179 @@ impl Drifts {
         Ok(rows)
     }
 
-    /// Load is over: waits for the deeds that are under way. The times of the rows are `now_ms`.
-    pub(super) async fn finish(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
+    fn is_due(&self, drift: &Drift, now_ms: u64) -> bool {
+        match (drift.after_load, self.loaded_ms) {
+            (Some(after), Some(loaded_ms)) => now_ms >= loaded_ms.saturating_add(millis(after.0)),
+            (Some(_), None) => false,
+            (None, _) => now_ms >= millis(drift.at.unwrap_or_default().0),
+        }
+    }
+
+    /// Nothing more is written by the load: what waits for that is due from now on.
+    pub(super) fn load_ended(&mut self, now_ms: u64) {
+        self.loaded_ms = Some(now_ms);
+    }
+
+    /// Waits for the deeds that are under way. The times of the rows are `now_ms`.
+    pub(super) async fn settle(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let mut rows = self.tick(now_ms)?;
         while let Some(done) = self.under_way.join_next().await {
             rows.push(self.done(now_ms, done)?);
         }
-        rows.extend(self.plan.take().map(|_| row(now_ms, FaultEvent::Ended, self.hits, None)));
         Ok(rows)
     }
 
-    fn done(&mut self, now_ms: u64, done: Result<Result<u64>, tokio::task::JoinError>) -> Result<FaultRow> {
-        let hits = done.context("a drift broke")?.context("the harness could not make the children drift")?;
-        self.hits += hits;
-        let detail = format!("{hits} children were deleted or edited");
+    /// The run is over: waits for everything, and says what became of the children. None where nothing was planned.
+    pub(super) async fn finish(&mut self, now_ms: u64) -> Result<(Vec<FaultRow>, Option<Drifted>)> {
+        let mut rows = self.settle(now_ms).await?;
+        while let Some(watched) = self.watched.join_next().await {
+            self.drifted = add(self.drifted, watched.context("what became of the children was not seen")?);
+        }
+        let planned = self.plan.take().is_some();
+        rows.extend(planned.then(|| row(now_ms, FaultEvent::Ended, self.hits, None)));
+        Ok((rows, planned.then_some(self.drifted)))
+    }
+
+    fn done(&mut self, now_ms: u64, done: Result<Result<Done>, tokio::task::JoinError>) -> Result<FaultRow> {
+        let done = done.context("a drift broke")?.context("the harness could not make the children drift")?;
+        self.hits += done.hits;
+        self.drifted = add(self.drifted, done.drifted);
+        if let Some(aftermath) = done.aftermath {
+            self.watched.spawn(aftermath.watch());
+        }
+        let detail = format!("{} children were deleted or edited", done.hits);
         Ok(row(now_ms, FaultEvent::Hit, self.hits, Some(detail)))
     }
 }
 
-impl Plan {
-    /// Does deed number `index`; returns how many children it really changed.
-    async fn act(self, index: usize, drift: Drift) -> Result<u64> {
-        let collection = loadgen::churn::collection_path(&self.keys.resource).context("no resource")?;
-        let parents = list(&self.api, &self.path, false).await?;
-        let known = Known::of(&self.resource, &parents);
-        let mut children = list(&self.api, &collection, true).await?;
-        children.retain(|child| is_child(&self.keys, &known, child));
-        let asked = install::Api { url: &self.api.url, ca_pem: &self.api.ca_pem, token: &self.api.token };
-        let mut hits = 0;
-        for child in chosen(children, drift.share, self.seed, index) {
-            let path = one(&collection, &child);
-            let (status, answer) = match &drift.edit {
-                Some(edit) => {
-                    let patch = Value::Object(edit.clone()).to_string();
-                    asked.ask_as(Method::PATCH, &path, patch, install::JSON, "application/merge-patch+json").await?
-                }
-                None => asked.ask(Method::DELETE, &path, String::new()).await?,
-            };
-            match status.as_u16() {
-                // It went with its parent meanwhile.
-                404 => {}
-                _ if status.is_success() => hits += 1,
-                _ => bail!("{path}: HTTP {status}: {}", String::from_utf8_lossy(&answer[..answer.len().min(200)])),
-            }
+impl Writers {
+    fn of(scenario: &Scenario, resource: &str) -> Self {
+        let loaded = scenario.phases.loaded();
+        // The run has planned the same already, so it can be planned.
+        let churn = loadgen::churn::Plan::all(&scenario.churn, scenario.seed, loaded).unwrap_or_default();
+        let churn = churn.into_iter().filter(|plan| plan.resource_name() == resource).collect();
+        let steps = scenario.script.iter().flat_map(|script| &script.steps);
+        Self { churn, script: steps.map(|step| step.at.map(|at| at.0)).collect(), loaded }
+    }
+
+    /// When each of these objects is written next at or after `now`; none where nobody will.
+    fn next_writes(&self, of: &BTreeSet<(String, String)>, now: Duration) -> BTreeMap<(String, String), Duration> {
+        let mut next = BTreeMap::new();
+        if now >= self.loaded {
+            return next;
         }
-        Ok(hits)
+        let until = now.saturating_add(AHEAD);
+        // The steps of a script are few, and whoever has one is taken to have the next.
+        let step = self.script.iter().map(|at| at.unwrap_or(now)).filter(|at| *at >= now).min();
+        // Whose next write is beyond what was looked at may still have one.
+        let beyond = (until < self.loaded).then_some(until);
+        if let Some(at) = step.into_iter().chain(beyond).min() {
+            next.extend(of.iter().map(|place| (place.clone(), at)));
+        }
+        for (place, at) in self.churn.iter().flat_map(|plan| plan.next_writes(of, now, until)) {
+            next.entry(place).and_modify(|known| *known = (*known).min(at)).or_insert(at);
+        }
+        next
     }
 }
 
-/// A share of the children, the same for the same seed and the same children.
-fn chosen(mut children: Vec<Item>, share: f64, seed: u64, index: usize) -> Vec<Item> {
+impl Plan {
+    /// Does deed number `index` to children of a kind. After the load nobody writes parents any more.
+    async fn act(self, index: usize, kind: usize, drift: Drift, after_load: bool) -> Result<Done> {
+        let keys = self.kinds.get(kind).context("no such kind of children")?.clone();
+        let collection = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
+        let parents = list(&self.api, &self.path, false).await?;
+        let known = Known::of(&self.resource, &parents);
+        let children = list(&self.api, &collection, true).await?;
+        // Who is going takes its children along.
+        let places: BTreeMap<&str, (String, String)> = parents
+            .iter()
+            .filter(|item| item.object.pointer("/metadata/deletionTimestamp").is_none_or(Value::is_null))
+            .map(|item| (item.uid.as_str(), (item.namespace.clone(), item.name.clone())))
+            .collect();
+        let mut of_parent: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut candidates = Vec::new();
+        for child in children {
+            if let Some(uid) = parent_of(&keys, &known, &child).filter(|uid| places.contains_key(uid)) {
+                *of_parent.entry(uid).or_default() += 1;
+                candidates.push((uid.to_owned(), child));
+            }
+        }
+        let now = Duration::from_millis(self.clock.now_ms());
+        let next = if after_load {
+            BTreeMap::new()
+        } else {
+            self.writers.next_writes(&places.values().cloned().collect(), now)
+        };
+        let written = |uid: &str| places.get(uid).and_then(|place| next.get(place).copied());
+        let mut done = Done { hits: 0, drifted: Drifted::default(), aftermath: None };
+        let mut taken = Vec::new();
+        for (uid, child, until) in chosen(candidates, written, now, drift.share, self.seed, index) {
+            if !self.change(&one(&collection, &child), &drift).await? {
+                continue;
+            }
+            done.hits += 1;
+            match until {
+                None => done.drifted.unwritten += 1,
+                Some(at) => taken.push(Taken {
+                    had: of_parent.get(uid.as_str()).copied().unwrap_or_default(),
+                    child: child.uid,
+                    until_ms: millis(at),
+                    parent: uid,
+                }),
+            }
+        }
+        done.drifted.children = done.hits;
+        if !taken.is_empty() {
+            done.aftermath = Some(Aftermath::new(&self, keys, collection, drift.edit, taken));
+        }
+        Ok(done)
+    }
+
+    /// Whether the child was still there to be changed.
+    async fn change(&self, path: &str, drift: &Drift) -> Result<bool> {
+        let asked = install::Api { url: &self.api.url, ca_pem: &self.api.ca_pem, token: &self.api.token };
+        let (status, answer) = match &drift.edit {
+            Some(edit) => {
+                let patch = Value::Object(edit.clone()).to_string();
+                asked.ask_as(Method::PATCH, path, patch, install::JSON, "application/merge-patch+json").await?
+            }
+            None => asked.ask(Method::DELETE, path, String::new()).await?,
+        };
+        match status.as_u16() {
+            // It went with its parent meanwhile.
+            404 => Ok(false),
+            _ if status.is_success() => Ok(true),
+            _ => bail!("{path}: HTTP {status}: {}", String::from_utf8_lossy(&answer[..answer.len().min(200)])),
+        }
+    }
+}
+
+/// A share of the children, the same for the same seed and the same children: of parents that nobody writes any more first, then of those that
+/// are left alone for a while. Each comes with the uid of its parent and the time when that is written next.
+fn chosen(
+    children: Vec<(String, Item)>,
+    written: impl Fn(&str) -> Option<Duration>,
+    now: Duration,
+    share: f64,
+    seed: u64,
+    index: usize,
+) -> Vec<(String, Item, Option<Duration>)> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
     let wanted = (children.len() as f64 * share).ceil() as usize;
-    children.sort_by_cached_key(|child| Sha256::digest(format!("{seed}/{index}/{}", child.place())));
-    children.truncate(wanted.min(CHILDREN_MAX));
-    children
+    let alone = now.saturating_add(ALONE_FOR);
+    let mut left: Vec<(String, Item, Option<Duration>)> = children
+        .into_iter()
+        .filter_map(|(uid, child)| {
+            let next = written(&uid);
+            next.is_none_or(|at| at >= alone).then_some((uid, child, next))
+        })
+        .collect();
+    left.sort_by_cached_key(|(_, child, next)| {
+        (next.is_some(), Sha256::digest(format!("{seed}/{index}/{}", child.place())))
+    });
+    left.truncate(wanted.min(CHILDREN_MAX));
+    left
 }
 
 /// The path of one object of a collection.
@@ -149,36 +312,19 @@ fn one(collection: &str, item: &Item) -> String {
     }
 }
 
+fn add(a: Drifted, b: Drifted) -> Drifted {
+    Drifted {
+        children: a.children + b.children,
+        unwritten: a.unwritten + b.unwritten,
+        restored: a.restored + b.restored,
+        overtaken: a.overtaken + b.overtaken,
+        gone: a.gone + b.gone,
+    }
+}
+
 fn row(t_ms: u64, event: FaultEvent, hits: u64, detail: Option<String>) -> FaultRow {
     FaultRow { t_ms, id: DRIFT.to_owned(), name: DRIFT.to_owned(), event, hits, ok: None, detail }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn items(count: usize) -> Vec<Item> {
-        let item = |number: usize| {
-            let meta = json!({"namespace": "n", "name": format!("o{number}"), "uid": number.to_string(), "resourceVersion": "1"});
-            Item::of(json!({ "metadata": meta })).unwrap()
-        };
-        (0..count).map(item).collect()
-    }
-
-    #[test]
-    fn the_seed_chooses_and_the_order_of_the_list_does_not() {
-        let names = |items: Vec<Item>| items.into_iter().map(|item| item.name).collect::<Vec<_>>();
-        let mut backwards = items(40);
-        backwards.reverse();
-        let first = names(chosen(items(40), 0.25, 7, 0));
-        assert_eq!(first.len(), 10);
-        assert_eq!(first, names(chosen(backwards, 0.25, 7, 0)));
-        assert_ne!(first, names(chosen(items(40), 0.25, 8, 0)));
-        assert_ne!(first, names(chosen(items(40), 0.25, 7, 1)));
-        assert_eq!(chosen(items(3), 0.01, 7, 0).len(), 1, "a share of something is something");
-        assert!(chosen(Vec::new(), 1.0, 7, 0).is_empty());
-        assert_eq!(one("/api/v1/configmaps", &items(1)[0]), "/api/v1/namespaces/n/configmaps/o0");
-    }
-}
+mod tests;

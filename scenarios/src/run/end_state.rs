@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use loadgen::churn::Api;
 use reports::ledger::Told;
 use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left, Sees};
@@ -37,7 +38,7 @@ pub(super) struct Reader {
     resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
-    children: Option<Children>,
+    children: Vec<Children>,
     /// The generation that the subject repeats in an object.
     pointer: Option<String>,
     /// Why what the witness told is no idea of the world.
@@ -58,7 +59,8 @@ pub(super) struct Reading {
     read_ms: u64,
     /// None where the subject was not asked.
     idea: Option<Result<Read, String>>,
-    children: Option<Result<(Vec<Item>, u64), String>>,
+    /// By kind.
+    children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 
 impl Reader {
@@ -81,16 +83,16 @@ impl Reader {
             }),
             _ => None,
         };
-        let source = match (&page, &subject.children) {
+        let source = match (&page, subject.children.is_empty()) {
             (Some(_), _) => IdeaSource::Endpoint,
-            (None, Some(_)) => IdeaSource::Children,
-            (None, None) => IdeaSource::Told,
+            (None, false) => IdeaSource::Children,
+            (None, true) => IdeaSource::Told,
         };
         Some(Self {
             resources,
             source,
             page,
-            children: subject.children.clone(),
+            children: subject.children.to_vec(),
             pointer: subject.witness.generation(),
             partial: (scenario.sees() != Sees::ALL).then(|| {
                 format!(
@@ -108,20 +110,19 @@ impl Reader {
     /// Reads everything once. An error is one of the control plane: then nothing is known of anybody.
     pub(super) async fn read(&self) -> anyhow::Result<Reading> {
         // The children need what their parents want, and generations stand in the objects.
-        let whole = self.children.is_some() || self.pointer.is_some();
+        let whole = !self.children.is_empty() || self.pointer.is_some();
         let (before, _) = self.list(whole).await?;
         let idea = match &self.page {
             Some(page) => Some(self.ask(page, &before).await),
             None => None,
         };
         let read_ms = self.clock.now_ms();
-        let children = match self.children.as_ref().and_then(|keys| loadgen::churn::collection_path(&keys.resource)) {
-            Some(path) => {
-                let listed = list(&self.api, &path, true).await.map_err(|error| format!("{error:#}"));
-                Some(listed.map(|items| (items, self.clock.now_ms())))
-            }
-            None => None,
-        };
+        let mut children = Vec::with_capacity(self.children.len());
+        for keys in &self.children {
+            let path = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
+            let listed = list(&self.api, &path, true).await.map_err(|error| format!("{error:#}"));
+            children.push(listed.map(|items| (items, self.clock.now_ms())));
+        }
         let (items, first) = self.list(whole).await?;
         let version = |items: &[Item]| -> Vec<(String, String)> {
             items.iter().map(|item| (item.uid.clone(), item.revision.clone())).collect()
@@ -179,6 +180,7 @@ impl Reader {
     /// Compares what was read; `told` is what the witness told of every object.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Told>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
+        let mut children = self.children(reading).into_iter();
         let mut state = EndState {
             resource: self.resource(),
             source: self.source,
@@ -192,7 +194,8 @@ impl Reader {
             unread: None,
             differences: reports::record::Differences::default(),
             examples: Vec::new(),
-            children: self.children(reading),
+            children: children.next(),
+            more_children: children.collect(),
         };
         match self.source {
             IdeaSource::Endpoint => match &reading.idea {
@@ -200,12 +203,14 @@ impl Reader {
                 Some(Err(why)) => state.unread = Some(why.clone()),
                 None => state.unread = Some("the subject was not asked".to_owned()),
             },
-            IdeaSource::Children => match &state.children {
-                Some(ChildrenState { unread: None, .. }) => {
-                    state.agrees = state.children.as_ref().map(|children| children.problems() == 0);
+            IdeaSource::Children => {
+                if state.all_children().any(|children| children.unread.is_some()) {
+                    state.unread = Some("its children could not be read".to_owned());
+                } else {
+                    let agrees = state.all_children().all(|children| children.problems() == 0);
+                    state.agrees = Some(agrees);
                 }
-                _ => state.unread = Some("its children could not be read".to_owned()),
-            },
+            }
             IdeaSource::Told => {
                 let told = || told.into_iter().filter(|told| self.is_churned(&told.resource)).map(believed).collect();
                 match (&self.pointer, &self.partial) {
@@ -226,17 +231,18 @@ impl Reader {
         self.resources.iter().any(|(name, _)| name == resource)
     }
 
-    fn children(&self, reading: &Reading) -> Option<ChildrenState> {
-        let keys = self.children.as_ref()?;
-        match reading.children.as_ref()? {
+    /// Each kind of children beside what it should be.
+    fn children(&self, reading: &Reading) -> Vec<ChildrenState> {
+        let compared = |(keys, read): (&Children, &Result<(Vec<Item>, u64), String>)| match read {
             Ok((items, listed_ms)) => {
                 let state = children::compare(keys, &self.resources[0].0, &reading.items[..reading.first], items);
                 let moved = (!reading.still && state.problems() > 0)
                     .then(|| format!("{} were still written when they were read", self.resource()));
-                Some(ChildrenState { listed_ms: *listed_ms, unread: moved, ..state })
+                ChildrenState { listed_ms: *listed_ms, unread: moved, ..state }
             }
-            Err(why) => Some(ChildrenState { unread: Some(why.clone()), ..ChildrenState::default() }),
-        }
+            Err(why) => ChildrenState { unread: Some(why.clone()), ..ChildrenState::default() },
+        };
+        self.children.iter().zip(&reading.children).map(compared).collect()
     }
 }
 
@@ -245,13 +251,18 @@ pub(super) fn churned(scenario: &Scenario) -> Option<(String, String)> {
     all_churned(scenario).into_iter().next()
 }
 
-/// All that the churn writes, or else what the script writes.
-fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
+/// The same as scenarios spell it.
+pub(super) fn all_spelled(scenario: &Scenario) -> Vec<String> {
     let script = scenario.script.iter().map(|script| &script.resource).filter(|_| scenario.churn.is_empty());
+    scenario.churn.iter().map(|churn| &churn.resource).chain(script).cloned().collect()
+}
+
+/// All that the churn writes, or else what the script writes.
+pub(super) fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
-    for spelled in scenario.churn.iter().map(|churn| &churn.resource).chain(script) {
+    for spelled in all_spelled(scenario) {
         if let (Some((name, _)), Some(path)) =
-            (loadgen::churn::names(spelled), loadgen::churn::collection_path(spelled))
+            (loadgen::churn::names(&spelled), loadgen::churn::collection_path(&spelled))
             && all.iter().all(|(known, _)| *known != name)
         {
             all.push((name, path));
@@ -263,7 +274,7 @@ fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
 /// Whether there is nothing to wait for any more.
 pub(super) fn is_settled(state: &EndState) -> bool {
     let left = state.left.as_ref().is_some_and(|left| left.objects > 0);
-    let children = state.children.as_ref().is_none_or(|children| children.unread.is_none() && children.problems() == 0);
+    let children = state.all_children().all(|children| children.unread.is_none() && children.problems() == 0);
     state.agrees == Some(true) && !left && children
 }
 

@@ -1,6 +1,7 @@
 //! The manifest: what the run is going to be, written before it starts.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use reports::judge::DRIFT;
 use reports::record::{Manifest, MetricsPlan, Phases, PlannedFault, SCHEMA, Subject, Versions};
@@ -10,7 +11,7 @@ use super::plane::Plane;
 use super::start::LoadPlan;
 use super::upkeep::{CERTIFICATES, RESTARTS, TRUSTED_KEYS};
 use crate::machine;
-use crate::scenario::{Drift, Scenario, SubjectKind};
+use crate::scenario::{Scenario, SubjectKind};
 use crate::secrets;
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
@@ -67,7 +68,7 @@ pub(super) fn manifest(
             .iter()
             .enumerate()
             .map(|(index, fault)| planned(index, fault, index >= scenario.faults.planned().len()))
-            .chain(upkeep(&scenario.subject))
+            .chain(upkeep(&scenario.subject, scenario.phases.loaded()))
             .collect(),
         admission_rate_per_second: load
             .admission
@@ -133,7 +134,7 @@ fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFaul
 }
 
 /// Restarts, rotation, other keys and drift, which have to be proved as faults have.
-fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFault> {
+fn upkeep(subject: &crate::scenario::Subject, loaded: Duration) -> impl Iterator<Item = PlannedFault> {
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
         id: name.to_owned(),
         name: name.to_owned(),
@@ -155,10 +156,10 @@ fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFau
         let detail = format!("another key is trusted every {}", keys.every);
         entry(TRUSTED_KEYS, keys.every.as_millis(), None, detail)
     });
-    let drifts = subject.children.as_ref().map(|children| &children.drift).filter(|drifts| !drifts.is_empty());
+    let drifts = Some(subject.children.drifts(loaded)).filter(|drifts| !drifts.is_empty());
     let drifts = drifts.map(|drifts| {
-        let at_ms = drifts.iter().map(|drift| drift.at.as_millis()).min().unwrap_or(0);
-        entry(DRIFT, at_ms, None, drifts.iter().map(Drift::describe).collect::<Vec<_>>().join(", "))
+        let at_ms = drifts.first().map_or(0, |(_, drift)| crate::clock::millis(drift.due(loaded)));
+        entry(DRIFT, at_ms, None, drifts.iter().map(|(_, drift)| drift.describe()).collect::<Vec<_>>().join(", "))
     });
     restarts.into_iter().chain(certificates).chain(keys).chain(drifts)
 }

@@ -67,7 +67,7 @@ pub fn describe(scenario: &Scenario) -> String {
         let objects = script.objects.len() as u64 + u64::from(script.objects_many);
         line(format!("script          {}: {objects} objects and {} steps", script.resource, script.steps.len()));
     }
-    if let Some(children) = &scenario.subject.children {
+    for children in scenario.subject.children.iter() {
         line(format!("{:15} {}", "children", children.describe()));
         children.drift.iter().for_each(|drift| line(format!("{:15} {}", "", drift.describe())));
     }

@@ -6,6 +6,7 @@ use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
 use super::evidence::Follows;
 use super::plane::Plane;
+use super::quiet::Writers;
 use crate::clock::Clock;
 
 /// Takes the requests from the mock, and counts those that follow what is judged, because the record does not keep all of a
@@ -17,6 +18,8 @@ pub(super) struct Requests {
     follows: Option<u64>,
     /// The newest lists and watches, for the stories of anomalies.
     newest: Follows,
+    /// What it wrote.
+    writers: Writers,
 }
 
 impl Requests {
@@ -26,6 +29,7 @@ impl Requests {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
             follows: Some(0),
             newest: Follows::default(),
+            writers: Writers::default(),
         }
     }
 
@@ -38,13 +42,28 @@ impl Requests {
         let (facts, lost) = mock.server.take_requests(plane.subject());
         writer.requests_lost(lost);
         let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
-        let rows: Vec<_> = facts.into_iter().map(|fact| row(fact, at_ms)).collect();
-        for row in &rows {
-            self.newest.note(row);
+        let mut rows = Vec::with_capacity(facts.len());
+        for fact in facts {
+            let path = fact.record.path.clone();
+            let row = row(fact, at_ms);
+            self.newest.note(&row);
+            self.writers.note(&row, &path);
+            rows.push(row);
         }
         let seen = rows.iter().filter(|row| self.is_begun(row)).count() as u64;
         self.follows = self.follows.filter(|_| lost == 0).map(|follows| follows + seen);
         rows.into_iter().try_for_each(|row| writer.request(row))
+    }
+
+    /// What the subject wrote, for who takes it away for a while.
+    pub(super) fn writers(&mut self) -> &mut Writers {
+        &mut self.writers
+    }
+
+    /// Goes on with what was taken away, and with what was written meanwhile.
+    pub(super) fn go_on(&mut self, writers: Writers) {
+        let meanwhile = std::mem::replace(&mut self.writers, writers);
+        self.writers.extend(meanwhile);
     }
 
     /// The newest lists and watches that were answered or ended.

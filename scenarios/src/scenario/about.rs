@@ -25,7 +25,7 @@ impl Scenario {
         let written = written.or(self.script.as_ref().map(|script| &script.resource));
         let parents =
             written.and_then(|spelled| loadgen::churn::names(spelled)).map_or_else(String::new, |names| names.0);
-        let family = self.subject.children.as_ref().map(|children| Family {
+        let family = self.subject.children.first().map(|children| Family {
             // The churn ends whole namespaces, and with them whatever is left in them.
             are_deleted: !self.churn.is_empty() || children.drift.iter().any(|drift| drift.edit.is_none()),
             ..family(children, &parents)

@@ -2,14 +2,28 @@
 //!
 //! Owns the keys and their checks.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::Span;
 
 /// What stands for the parent's name in `by: {name: …}`.
 const NAME: &str = "{name}";
 /// Deeds of one run.
 const DRIFTS_MAX: usize = 100;
+/// Kinds of children: each is followed by a watch of its own.
+const KINDS_MAX: usize = 10;
+/// What drifts when nobody writes any more is given at least so long until the end: with less a subject that needs the least deadline of events
+/// has no chance.
+const RESTORED_WITHIN: Span = Span::from_secs(3);
+
+/// The kinds of objects that a subject makes for others: none, one, or a list of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Kinds(pub Vec<Children>);
 
 /// The objects that a subject makes for each object that is churned, in the same namespace, and keeps as they should be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,8 +67,13 @@ pub enum By {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drift {
-    /// When, counted from the start of the warm-up.
-    pub at: Span,
+    /// When, counted from the start of the warm-up. Children whose parents the churn writes soon after are left alone, because who
+    /// only follows the parents would restore them as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Span>,
+    /// Instead of that: so long after the last write of the load, when nobody writes any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_load: Option<Span>,
     /// Which share of the children that are there then: more than 0, at most 1.
     pub share: f64,
     /// They are edited by this merge patch (RFC 7386). Without it they are deleted.
@@ -63,8 +82,8 @@ pub struct Drift {
 }
 
 impl Children {
-    /// What is wrong with the keys, for the author of the file; `loaded` is how long load runs.
-    pub(crate) fn problem(&self, loaded: Span) -> Option<String> {
+    /// What is wrong with the keys, for the author of the file; `loaded` is how long load runs, and `drain` how long nobody writes after it.
+    fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         let Some((resource, _)) = loadgen::churn::names(&self.resource) else {
             return Some(format!(
                 "`children.resource: {}` is no resource: write for example `networkpolicies.networking.k8s.io/v1` or \
@@ -106,7 +125,7 @@ impl Children {
         if self.drift.len() > DRIFTS_MAX {
             return Some(format!("`children.drift` has more than {DRIFTS_MAX} entries"));
         }
-        self.drift.iter().find_map(|drift| drift.problem(loaded))
+        self.drift.iter().find_map(|drift| drift.problem(loaded, drain))
     }
 
     /// How the name of a child is made of that of its parent: what stands before and behind it.
@@ -125,7 +144,12 @@ impl Children {
 }
 
 impl Drift {
-    fn problem(&self, loaded: Span) -> Option<String> {
+    /// When it is due, where the load ends at `loaded`.
+    pub(crate) fn due(&self, loaded: Duration) -> Duration {
+        self.after_load.map_or_else(|| self.at.unwrap_or_default().0, |after| loaded.saturating_add(after.0))
+    }
+
+    fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         if !(self.share > 0.0 && self.share <= 1.0) {
             return Some(format!(
                 "`drift.share` is {}: write a number above 0 and at most 1, such as `0.5`",
@@ -135,14 +159,114 @@ impl Drift {
         if self.edit.as_ref().is_some_and(serde_json::Map::is_empty) {
             return Some("`drift.edit` changes nothing: write a patch, or leave it out to delete".to_owned());
         }
-        (self.at >= loaded)
-            .then(|| format!("`drift` at {} comes too late, load ends at {loaded}: make it earlier", self.at))
+        match (self.at, self.after_load) {
+            (Some(at), None) => (at >= loaded)
+                .then(|| format!("`drift` at {at} comes too late, load ends at {loaded}: make it earlier, or write `afterLoad`")),
+            (None, Some(after)) => (after.0.saturating_add(RESTORED_WITHIN.0) > drain.0).then(|| {
+                format!(
+                    "`drift` {after} after load leaves less than {RESTORED_WITHIN} to restore anything, the drain has {drain}: make `drain` in \
+                     `phases` longer"
+                )
+            }),
+            _ => Some("`drift` needs either `at` or `afterLoad`: write for example `afterLoad: 1s`".to_owned()),
+        }
     }
 
     /// In words, for plan and record.
     pub(crate) fn describe(&self) -> String {
         let how = if self.edit.is_some() { "edited" } else { "deleted" };
-        format!("{:.0} % of the children are {how} at {}", self.share * 100.0, self.at)
+        let when = match (self.at, self.after_load) {
+            (_, Some(after)) => format!("{after} after the load"),
+            (at, None) => format!("at {}", at.unwrap_or_default()),
+        };
+        format!("{:.0} % of the children are {how} {when}", self.share * 100.0)
+    }
+}
+
+impl Kinds {
+    /// What is wrong with the keys, for the author of the file.
+    pub(crate) fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
+        if self.len() > KINDS_MAX {
+            return Some(format!("`children` has more than {KINDS_MAX} entries"));
+        }
+        let alike = |at: usize, one: &Children| {
+            self[..at].iter().any(|other| other.resource == one.resource && other.by == one.by)
+        };
+        if let Some((_, twice)) = self.iter().enumerate().find(|(at, one)| alike(*at, one)) {
+            return Some(format!("`children` names {} twice, known by the same: leave one out", twice.resource));
+        }
+        if self.iter().map(|one| one.drift.len()).sum::<usize>() > DRIFTS_MAX {
+            return Some(format!("`children.drift` has more than {DRIFTS_MAX} entries"));
+        }
+        self.iter().find_map(|one| one.problem(loaded, drain))
+    }
+
+    /// All deeds of the harness, each with the place of its kind, in the order in which they are due.
+    pub(crate) fn drifts(&self, loaded: Duration) -> Vec<(usize, Drift)> {
+        let all =
+            self.iter().enumerate().flat_map(|(at, kind)| kind.drift.iter().map(move |drift| (at, drift.clone())));
+        let mut all: Vec<(usize, Drift)> = all.collect();
+        all.sort_by_key(|(_, drift)| drift.due(loaded));
+        all
+    }
+}
+
+impl Deref for Kinds {
+    type Target = [Children];
+    fn deref(&self) -> &[Children] {
+        &self.0
+    }
+}
+
+impl Serialize for Kinds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0[..] {
+            [] => serializer.serialize_none(),
+            [one] => one.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Kinds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore;
+        impl<'de> Visitor<'de> for OneOrMore {
+            type Value = Kinds;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("children such as `{resource: configmaps/v1, by: owner}`, or a list of them")
+            }
+            fn visit_unit<E: serde::de::Error>(self) -> Result<Kinds, E> {
+                Ok(Kinds::default())
+            }
+            fn visit_none<E: serde::de::Error>(self) -> Result<Kinds, E> {
+                Ok(Kinds::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Kinds, A::Error> {
+                Children::deserialize(MapAccessDeserializer::new(map)).map(|one| Kinds(vec![one]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Kinds, A::Error> {
+                let mut all = Vec::new();
+                while let Some(one) = list.next_element()? {
+                    all.push(one);
+                }
+                Ok(Kinds(all))
+            }
+        }
+        deserializer.deserialize_any(OneOrMore)
+    }
+}
+
+impl JsonSchema for Kinds {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ChildrenKinds".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<Children>();
+        json_schema!({"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": KINDS_MAX}, {"type": "null"}]})
     }
 }
 
@@ -156,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_with_what_to_write() {
-        let problem = |text: &str| children(text).problem(Span::from_secs(10));
+        let problem = |text: &str| children(text).problem(Span::from_secs(10), Span::from_secs(6));
         assert_eq!(problem("{resource: configmaps/v1, by: owner}"), None);
         assert_eq!(problem("{resource: configmaps/v1, by: {name: \"{name}-x\"}, generation: /data/g}"), None);
         let drift = "{resource: configmaps/v1, by: {label: a/b}, perParent: 3, drift: [{at: 5s, share: 0.5, edit: {data: {a: b}}}]}";
@@ -172,10 +296,45 @@ mod tests {
             ("{resource: configmaps/v1, by: owner, drift: [{at: 5s, share: 0}]}", "above 0"),
             ("{resource: configmaps/v1, by: owner, drift: [{at: 5s, share: 20}]}", "at most 1"),
             ("{resource: configmaps/v1, by: owner, drift: [{at: 10s, share: 1}]}", "comes too late"),
+            ("{resource: configmaps/v1, by: owner, drift: [{afterLoad: 4s, share: 1}]}", "leaves less than 3s"),
+            ("{resource: configmaps/v1, by: owner, drift: [{share: 1}]}", "either `at` or `afterLoad`"),
+            (
+                "{resource: configmaps/v1, by: owner, drift: [{at: 1s, afterLoad: 1s, share: 1}]}",
+                "either `at` or `afterLoad`",
+            ),
             ("{resource: configmaps/v1, by: owner, drift: [{at: 1s, share: 1, edit: {}}]}", "changes nothing"),
         ] {
             let found = problem(text).unwrap_or_default();
             assert!(found.contains(expected), "{text}: {found}");
         }
+        assert_eq!(problem("{resource: configmaps/v1, by: owner, drift: [{afterLoad: 3s, share: 1}]}"), None);
+    }
+
+    #[test]
+    fn one_kind_several_or_none() {
+        let read = |text: &str| serde_saphyr::from_str::<Kinds>(text).unwrap();
+        let (one, other) = ("{resource: configmaps/v1, by: owner}", "{resource: services/v1, by: owner}");
+        assert_eq!(read(one).len(), 1);
+        let both = read(&format!("[{one}, {other}]"));
+        assert_eq!((both.len(), both.problem(Span::from_secs(9), Span::from_secs(9))), (2, None));
+        for kinds in [read(one), both, Kinds::default()] {
+            assert_eq!(serde_json::from_value::<Kinds>(serde_json::to_value(&kinds).unwrap()).unwrap(), kinds);
+        }
+        let twice = read(&format!("[{one}, {one}]")).problem(Span::from_secs(9), Span::from_secs(9)).unwrap();
+        assert!(twice.contains("configmaps/v1 twice"), "{twice}");
+    }
+
+    /// What the harness does comes in the order of time, whatever kind it is done to.
+    #[test]
+    fn deeds_are_sorted_by_time() {
+        let kinds: Kinds = serde_saphyr::from_str(
+            "[{resource: configmaps/v1, by: owner, drift: [{afterLoad: 1s, share: 1}, {at: 2s, share: 1}]}, \
+              {resource: services/v1, by: owner, drift: [{at: 1s, share: 1}]}]",
+        )
+        .unwrap();
+        let drifts = kinds.drifts(Duration::from_secs(10));
+        let due: Vec<_> =
+            drifts.iter().map(|(kind, drift)| (*kind, drift.due(Duration::from_secs(10)).as_secs())).collect();
+        assert_eq!(due, [(1, 1), (0, 2), (0, 11)]);
     }
 }

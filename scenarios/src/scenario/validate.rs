@@ -139,7 +139,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return problem("subject", format!("`world`: {text}"));
     }
     let loaded = units::Span(scenario.phases.loaded());
-    if let Some(text) = subject.children.as_ref().and_then(|children| children.problem(loaded)) {
+    if let Some(text) = subject.children.problem(loaded, scenario.phases.drain) {
         return problem("subject", text);
     }
     upkeep(scenario)?;
@@ -188,7 +188,7 @@ fn role(subject: &Subject) -> Result<(), Problem> {
         }
         return Ok(());
     }
-    if !has_no_witness || !subject.watches.is_empty() || subject.world.is_some() || subject.children.is_some() {
+    if !has_no_witness || !subject.watches.is_empty() || subject.world.is_some() || !subject.children.is_empty() {
         return problem(
             "subject",
             "`role: webhook` watches nothing: leave out `witness`, `watches`, `world` and `children`, or write `role: both`",
@@ -369,12 +369,28 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     if scenario.budgets.events.as_ref().is_some_and(|events| events.restored == Some(true))
-        && subject.children.is_none()
+        && subject.children.is_empty()
     {
         return problem(
             "budgets",
             "`events.restored` is judged from children, and none are named: add `children` to `subject`",
         );
+    }
+    if scenario.budgets.children.is_some() && subject.children.is_empty() {
+        return problem(
+            "budgets",
+            "`children` is judged from children, and none are named: add `children` to `subject`",
+        );
+    }
+    let writes = [("writes", scenario.budgets.writes.is_some()), ("finalizers", scenario.budgets.finalizers.is_some())];
+    if let Some((key, _)) = writes.iter().find(|(_, is_asked)| *is_asked)
+        && scenario.churn.is_empty()
+        && scenario.script.is_none()
+    {
+        let text = format!(
+            "`{key}` is judged from what the subject makes of objects, and there are none: add `churn` or `script`"
+        );
+        return problem("budgets", text);
     }
     if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
         return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");

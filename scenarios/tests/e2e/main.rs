@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
 mod asked;
+mod at_rest;
 mod bad_input;
 mod calibrate;
 mod capacity;

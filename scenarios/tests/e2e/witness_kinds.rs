@@ -113,7 +113,9 @@ fn what_was_withheld_and_overlooked_is_missed() {
 fn a_finalizer_proves_deletions() {
     let witness = ["{kind: finalizer, name: example.com/cleanup}"];
     passes(&witness, "finalizer", "{ghost: 0}");
-    breaks(&witness, "finalizer no-delete", "{ghost: 0}", "events.ghost");
+    let Some(soak) = play(&witness, "finalizer no-delete", "{ghost: 0}") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.ghost", "finalizers.stuck"], "{}", soak.story());
     breaks(&witness, "finalizer no-create", "{ghost: 0}", "events.unseen");
     cannot_tell(&witness, "finalizer", "{missed: 0, ghost: 0}", "events.missed");
 }

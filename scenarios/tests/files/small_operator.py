@@ -3,11 +3,13 @@
 
     small_operator.py MODE [BUG] [watch] [hold]
 
-MODE is what it leaves behind, and so what proves what it saw: `name`, `label` and `owner` (a ConfigMap known by that), `finalizer`,
+MODE is what it leaves behind, and so what proves what it saw: `name`, `label` and `owner` (a ConfigMap known by that), `kept` (as `label`, and
+looked after: whoever deletes or edits it finds it restored), `finalizer`,
 `condition` and `annotation` (the generation that it handled), `log` (lines such as controller-runtime writes) or `metrics` (a series for
 each object, and one whose value is its generation, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
-`no-delete` whatever goes. With `watch` it follows the Packages by a watch and lists them at the start and when that ends; with `hold` it holds each
-by its finalizer as well. Needs Python 3.9 or newer and nothing else.
+`no-delete` whatever goes, `restless` never comes to rest (`annotation` and `condition` change in each round), `twice` makes each ConfigMap
+twice, as with a cache that does not have the first yet, and tidies up in the next round. With `watch` it follows the Packages by a watch and lists
+them at the start and when that ends; with `hold` it holds each by its finalizer as well. Needs Python 3.9 or newer and nothing else.
 """
 
 import base64
@@ -101,10 +103,11 @@ class Follower:
 class Operator:
     def __init__(self, mode, options):
         self.api, self.mode = Api(os.environ["KUBECONFIG"]), mode
-        self.bug = next((one for one in options if one.startswith("no-")), "")
+        self.bug = next((one for one in options if one.startswith("no-") or one in ("restless", "twice")), "")
         self.holds = mode == "finalizer" or "hold" in options
         self.follower = Follower() if "watch" in options else None
         self.handled = {}  # uid -> generation
+        self.extra = []  # paths
 
     def packages(self):
         if self.follower:
@@ -112,6 +115,8 @@ class Operator:
         return {one["metadata"]["uid"]: one for one in self.api.list(PACKAGES)}
 
     def round(self):
+        while self.extra:
+            self.api.ask("DELETE", self.extra.pop())
         packages = self.packages()
         for uid, package in packages.items():
             meta = package["metadata"]
@@ -119,15 +124,21 @@ class Operator:
                 continue
             if "deletionTimestamp" in meta:
                 self.leave(meta)
-            elif self.handled.get(uid) != meta["generation"]:
+            elif self.handled.get(uid) != meta["generation"] or self.bug == "restless":
                 if self.bug == "no-update" and uid in self.handled:
                     continue
                 self.handle(meta, package)
+                if self.bug == "twice" and uid not in self.handled:
+                    self.child_again(meta)
                 self.handled[uid] = meta["generation"]
         if self.bug != "no-delete":
             self.handled = {uid: seen for uid, seen in self.handled.items() if uid in packages}
-            if self.mode in ("name", "label"):
-                self.clean(packages)
+            if self.mode in ("name", "label", "kept"):
+                # One list for both: each more of them would look like a hot loop.
+                children = self.api.list(CONFIGMAPS)
+                if self.mode == "kept":
+                    self.look_after(packages, children)
+                self.clean(packages, children)
 
     def place(self, meta, collection, plural):
         return f"{collection.removesuffix(plural)}namespaces/{meta['namespace']}/{plural}/{meta['name']}"
@@ -139,15 +150,19 @@ class Operator:
         finalizers = meta.get("finalizers", [])
         if self.holds and FINALIZER not in finalizers:
             self.hold(meta, finalizers + [FINALIZER])
-        if self.mode in ("name", "label", "owner"):
+        if self.mode in ("name", "label", "owner", "kept"):
             self.child(meta)
         elif self.mode == "annotation":
             change = {"metadata": {"annotations": {"example.com/seen": str(meta["generation"])}}}
+            if self.bug == "restless":
+                change["metadata"]["annotations"]["example.com/seen-at"] = str(time.time())
             self.api.ask("PATCH", self.package(meta), change, PATCH)
         elif self.mode == "condition":
             others = [one for one in package.get("status", {}).get("conditions", []) if one["type"] != "Ready"]
             ready = {"type": "Ready", "status": "True", "reason": "Handled", "message": "", "observedGeneration":
                      meta["generation"], "lastTransitionTime": "2026-01-01T00:00:00Z"}
+            if self.bug == "restless":
+                ready["message"] = f"seen at {time.time()}"
             odd = {**ready, "type": "Odd", "observedGeneration": 0}
             change = {"status": {"conditions": [odd, *[one for one in others if one["type"] != "Odd"], ready]}}
             self.api.ask("PATCH", self.package(meta) + "/status", change, PATCH)
@@ -157,7 +172,7 @@ class Operator:
                       "namespace": meta["namespace"], "name": meta["name"], "reconcileID": str(uuid.uuid4())}
             print(f"2026-01-02T03:04:05Z\tINFO\treconciled\t{json.dumps(fields)}", flush=True)
 
-    def child(self, meta):
+    def wanted(self, meta):
         owner = {"apiVersion": "longhaul.dev/v1alpha1", "kind": "Package", "name": meta["name"], "uid": meta["uid"]}
         child = {
             "apiVersion": "v1",
@@ -170,12 +185,35 @@ class Operator:
             },
             "data": {"generation": str(meta["generation"])},
         }
+        return child
+
+    def child(self, meta):
+        child = self.wanted(meta)
         place = self.place({**meta, "name": child["metadata"]["name"]}, CONFIGMAPS, "configmaps")
         if not self.api.ask("PUT", place, child):
             self.api.ask("POST", place.rsplit("/", 1)[0], child)
 
-    def clean(self, packages):
-        for child in self.api.list(CONFIGMAPS):
+    def child_again(self, meta):
+        child = self.wanted(meta)
+        del child["metadata"]["name"]
+        child["metadata"]["generateName"] = f"{meta['name']}-"
+        place = self.place({**meta, "name": "-"}, CONFIGMAPS, "configmaps").rsplit("/", 1)[0]
+        made = self.api.ask("POST", place, child)
+        if made:
+            self.extra.append(f"{place}/{made['metadata']['name']}")
+
+    def look_after(self, packages, children):
+        there = {}
+        for child in children:
+            there.setdefault(child["metadata"].get("labels", {}).get(UID), child)
+        for uid, generation in self.handled.items():
+            package = packages.get(uid)
+            if package and "deletionTimestamp" not in package["metadata"]:
+                if there.get(uid, {}).get("data") != {"generation": str(generation)}:
+                    self.child(package["metadata"])
+
+    def clean(self, packages, children):
+        for child in children:
             labels = child["metadata"].get("labels", {})
             if labels.get(MADE_BY) == "small-operator" and labels[UID] not in packages:
                 self.api.ask("DELETE", self.place(child["metadata"], CONFIGMAPS, "configmaps"))

@@ -1,10 +1,10 @@
 //! The end state in a record: each thing that is wrong with it makes exactly its finding fire.
 
 use crate::example::Example;
-use crate::judge::{DRIFT, Judgement, judge};
+use crate::judge::{DRIFT, Judgement, Verdict, judge};
 use crate::record::{
-    ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, EndState, FaultEvent,
-    FaultRow, IdeaSource, Left,
+    ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, Drifted, EndState,
+    FaultEvent, FaultRow, IdeaSource, Left, Objects,
 };
 
 /// A subject that believes in what is there, and whose children are as they should be.
@@ -30,10 +30,15 @@ fn state() -> EndState {
             found: 900,
             ..ChildrenState::default()
         }),
+        more_children: Vec::new(),
     }
 }
 
 fn judged(state: Option<EndState>) -> Judgement {
+    judged_with(state, None)
+}
+
+fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
     let mut example = Example::clean();
     let events = example.manifest.budgets.events.as_mut().unwrap();
     (events.converged, events.restored) = (Some(true), Some(true));
@@ -47,6 +52,7 @@ fn judged(state: Option<EndState>) -> Judgement {
         detail: None,
     });
     example.end_state = state;
+    example.objects = drift.map(|drift| Objects { drift: Some(drift), ..Objects::default() });
     let dir = tempfile::tempdir().unwrap();
     judge(&example.open(dir.path()))
 }
@@ -68,8 +74,8 @@ fn a_subject_that_converged_passes_and_says_by_what() {
     };
     let converged = "by its own page, the subject's world equals a fresh list of 500 objects (listed at 2 min 40 s, its idea read at 2 min 40 s).";
     assert_eq!(text("events.converged"), converged);
-    let restored = "each of 500 objects has its children (900 networkpolicies.networking.k8s.io), after the harness deleted or edited \
-        30 children.";
+    let restored = "500 objects of packages.longhaul.dev should have children and have them: 900 of 900 networkpolicies.networking.k8s.io, \
+        after the harness deleted or edited 30 children.";
     assert_eq!(text("events.restored"), restored);
 }
 
@@ -144,4 +150,72 @@ fn each_thing_wrong_with_children_is_told_of() {
         assert!(fired.len() == 1 && fired[0].contains(said), "{fired:?}");
     }
     assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
+}
+
+/// A row for each of very many hits would be a row too many, so the last one has the number.
+#[test]
+fn all_children_that_drifted_are_told_of() {
+    let mut example = Example::clean();
+    example.manifest.budgets.events.as_mut().unwrap().restored = Some(true);
+    let row = |event, hits| FaultRow {
+        t_ms: 70_000,
+        id: DRIFT.into(),
+        name: DRIFT.into(),
+        event,
+        hits,
+        ok: None,
+        detail: None,
+    };
+    let rows = [(FaultEvent::Hit, 63), (FaultEvent::Hit, 130), (FaultEvent::Hit, 248), (FaultEvent::Ended, 248)];
+    example.faults.extend(rows.map(|(event, hits)| row(event, hits)));
+    example.end_state = Some(state());
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    let restored = judgement.findings.iter().find(|finding| finding.budget == "events.restored").unwrap();
+    assert!(restored.text.contains("edited 248 children"), "{}", restored.text);
+}
+
+/// The churn writes a parent again, and whoever looks at nothing but parents restores the child by the way.
+#[test]
+fn drift_that_the_churn_may_have_repaired_proves_nothing() {
+    let fired = |drift| {
+        let judgement = judged_with(Some(state()), Some(drift));
+        let restored = judgement.findings.iter().find(|finding| finding.budget == "events.restored").unwrap();
+        (restored.verdict, restored.text.clone())
+    };
+    let overtaken = Drifted { children: 30, overtaken: 28, gone: 2, ..Drifted::default() };
+    let (verdict, text) = fired(overtaken);
+    assert_eq!(verdict, Verdict::Inconclusive, "{text}");
+    assert!(
+        text.contains("all 30 children that the harness deleted or edited belong to objects that were written again"),
+        "{text}"
+    );
+    for proof in [Drifted { restored: 1, ..overtaken }, Drifted { unwritten: 1, ..overtaken }] {
+        let (verdict, text) = fired(proof);
+        assert_eq!(verdict, Verdict::Pass, "{text}");
+        assert!(
+            text.ends_with("edited 30 children; 1 of them while nobody wrote the object that they belong to."),
+            "{text}"
+        );
+    }
+    assert_eq!(fired(Drifted::default()).0, Verdict::Pass, "nothing drifted that had to be restored");
+}
+
+#[test]
+fn of_several_kinds_of_children_each_counts() {
+    let kind = |resource: &str, lacking| ChildrenState {
+        resource: resource.into(),
+        parents: 500,
+        wanted: 500,
+        found: 500 - lacking,
+        lacking,
+        ..ChildrenState::default()
+    };
+    let with = |more: ChildrenState| fired(Some(EndState { more_children: vec![more], ..state() }));
+    assert_eq!(with(kind("services", 0)), [""; 0]);
+    let text = "events.restored fail: of 500 objects of packages.longhaul.dev, 3 have too few children (services), after the harness deleted or edited \
+        30 children; first: .";
+    assert_eq!(with(kind("services", 3)), [text]);
+    let unread = ChildrenState { unread: Some("HTTP 403".into()), ..kind("services", 0) };
+    assert_eq!(with(unread), ["events.restored inconclusive: the children could not be compared: HTTP 403."]);
 }

@@ -89,9 +89,12 @@ pub(super) fn compare(keys: &Children, resource: &str, parents: &[Item], childre
     state
 }
 
-/// Whether a child is one of somebody at all, for who wants to do something to it.
-pub(in crate::run) fn is_child(keys: &Children, known: &Known<'_>, child: &Item) -> bool {
-    matches!(known.parent(&keys.by, child), Parent::Of(_))
+/// The uid of the parent of a child that has one, for who wants to do something to it.
+pub(in crate::run) fn parent_of<'a>(keys: &Children, known: &Known<'a>, child: &Item) -> Option<&'a str> {
+    match known.parent(&keys.by, child) {
+        Parent::Of(uid) => Some(uid),
+        Parent::Gone | Parent::Nobodys => None,
+    }
 }
 
 /// The parents by what children say of them.
@@ -178,7 +181,7 @@ fn stale(keys: &Children, parent: &Item, child: &Item) -> Option<(String, String
 }
 
 /// Whether a merge patch would change nothing.
-fn holds(object: &Value, patch: &Map<String, Value>) -> bool {
+pub(in crate::run) fn holds(object: &Value, patch: &Map<String, Value>) -> bool {
     patch.iter().all(|(key, wanted)| match (object.get(key), wanted) {
         (found, Value::Null) => found.is_none_or(Value::is_null),
         (Some(found), Value::Object(inner)) => holds(found, inner),

@@ -1,0 +1,66 @@
+//! `children.excess`: parents that had more children than they should, be it for a moment.
+//!
+//! The usual one is made twice because the subject asked a cache that did not have the first yet, under a name that the server chose. A
+//! garbage collector, or the subject's own next look, hides it before the end.
+
+use super::ChildrenLimits;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{Record, Siblings, TooMany};
+use crate::words::{count, counted, millis};
+
+/// `children.excess`.
+pub(super) struct Excess;
+
+impl Rule for Excess {
+    type Section = ChildrenLimits;
+    type Limit = u64;
+    const KEY: &'static str = "excess";
+    const DOC: &'static str = "Objects that at any time had more children than `subject.children` says, also where that was mended before the end. \
+        Children of an older version of their parent may stand beside those that replace them, for the least deadline of events. Default 0.";
+    const WORD: Option<Word> = Some(Word::Excess);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, kinds: &&[Siblings], limit: &u64, findings: &mut Findings) {
+        let excess: u64 = kinds.iter().map(|kind| kind.excess).sum();
+        let verdict = if excess > *limit { Verdict::Fail } else { Verdict::Pass };
+        findings
+            .push(Name::of::<Self>(), verdict, counted(excess, "object"), count(*limit), text(kinds, excess))
+            .used(excess as f64, *limit as f64);
+    }
+}
+
+fn text(kinds: &[Siblings], excess: u64) -> String {
+    let first = kinds.iter().find_map(|kind| Some((kind, kind.examples.first()?)));
+    let Some((kind, first)) = first.filter(|_| excess > 0) else {
+        let made: Vec<String> = kinds
+            .iter()
+            .map(|kind| format!("{} {} of {} {}", count(kind.made), kind.resource, count(kind.parents), kind.of))
+            .collect();
+        return format!("no object had more children than it should at any time ({}).", made.join(", "));
+    };
+    let many: Vec<String> = kinds
+        .iter()
+        .filter(|kind| kind.excess > 0)
+        .map(|kind| {
+            format!("{} of {} {} had too many {}", count(kind.excess), count(kind.parents), kind.of, kind.resource)
+        })
+        .collect();
+    format!("{}; first: {}.", many.join(", "), told(kind, first))
+}
+
+fn told(kind: &Siblings, one: &TooMany) -> String {
+    let how_long = match one.to_ms {
+        Some(to_ms) => format!("for {}", millis(to_ms.saturating_sub(one.from_ms))),
+        None => "until the end".to_owned(),
+    };
+    let named = if one.children.is_empty() { String::new() } else { format!(" ({})", one.children.join(", ")) };
+    format!(
+        "{} had {} {} instead of {} at {}, {how_long}{named}",
+        one.object,
+        count(one.found),
+        kind.resource,
+        count(one.wanted),
+        millis(one.from_ms)
+    )
+}

@@ -1,0 +1,39 @@
+//! The judge of deletions that do not come to their end.
+//!
+//! Owns `finalizers.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads what the record says of
+//! objects that hung at the end; a run without churn, or a record from before that was read, has nothing.
+
+use super::rule::{Name, Section, section};
+use super::{Findings, Verdict};
+use crate::record::{Hanging, Record};
+
+mod stuck;
+
+section! {
+    /// What the subject's finalizers may hold up. Judged of every run that churns something, with or without this section.
+    Finalizers as "finalizers", judge "finalizers", facts<'a> &'a Hanging;
+    always [];
+    stuck: u64 = stuck::Stuck,
+}
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let budget = record.manifest.budgets.finalizers.clone().unwrap_or_default();
+    let hanging = record.objects.as_ref().and_then(|objects| objects.hanging.as_ref());
+    let unread = match hanging {
+        Some(hanging) => hanging.unread.clone().filter(|_| hanging.held.is_empty()),
+        None => Some("the run did not come to the end of its drain, or nothing is churned in it".to_owned()),
+    };
+    match (hanging, unread) {
+        (Some(hanging), None) => budget.judge_each(record, &hanging, findings),
+        (_, Some(why)) if budget.stuck.is_some() => {
+            let limit = budget.stuck.unwrap_or_default().to_string();
+            let text = format!("which objects hang in their deletion was not read: {why}.");
+            findings.push(Name::of::<stuck::Stuck>(), Verdict::Inconclusive, "not read", limit, text);
+        }
+        (Some(_), Some(why)) => findings.note(format!("finalizers.stuck was not judged: {why}.")),
+        (None, _) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! `finalizers.stuck`: objects that somebody deleted and that a finalizer of the subject holds until the end.
+//!
+//! A finalizer is the subject's where it put it on. One that stands in the scenario's own template may be anybody's: then it is said, and not
+//! decided. Who was asked to let go later than the deadline before the end is not charged.
+
+use std::collections::BTreeSet;
+
+use super::Finalizers;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{Hanging, Held, PutOn, Record};
+use crate::words::{count, counted, millis};
+
+/// The least deadline of events, for a record that has no intervals.
+const DEADLINE_MIN_MS: u64 = 5000;
+
+/// `finalizers.stuck`.
+pub(super) struct Stuck;
+
+impl Rule for Stuck {
+    type Section = Finalizers;
+    type Limit = u64;
+    const KEY: &'static str = "stuck";
+    const DOC: &'static str = "Objects that were deleted and are still there after the drain because a finalizer holds them that the subject put on. \
+        What was deleted later than the deadline of events before the end does not count. Default 0.";
+    const WORD: Option<Word> = Some(Word::Stuck);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(record: &Record, hanging: &&Hanging, limit: &u64, findings: &mut Findings) {
+        let deadline_ms = record.intervals.last().map_or(DEADLINE_MIN_MS, |row| row.deadline_ms);
+        let (verdict, stuck, text) = judge(hanging, deadline_ms, *limit);
+        findings
+            .push(Name::of::<Self>(), verdict, counted(stuck, "object"), count(*limit), text)
+            .used(stuck as f64, *limit as f64);
+    }
+}
+
+fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, String) {
+    let overdue = |by: PutOn| hanging.held.iter().filter(move |row| row.by == by && row.for_ms > deadline_ms);
+    let objects =
+        |rows: &[&Held]| rows.iter().map(|row| (&row.resource, &row.object)).collect::<BTreeSet<_>>().len() as u64;
+    let (own, told): (Vec<&Held>, Vec<&Held>) = (overdue(PutOn::Subject).collect(), overdue(PutOn::Scenario).collect());
+    let stuck = objects(&own);
+    if let Some(first) = own.first().filter(|_| stuck > limit) {
+        let hang = if stuck == 1 { "hangs" } else { "hang" };
+        let at_least = if hanging.more > 0 { "at least " } else { "" };
+        let text = format!(
+            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (what is younger than {} is not charged).",
+            counted(stuck, "object"),
+            first.resource,
+            first.object,
+            first.finalizer,
+            manager(first),
+            millis(first.for_ms),
+            millis(deadline_ms)
+        );
+        return (Verdict::Fail, stuck, text);
+    }
+    if let Some(first) = told.first() {
+        let held = objects(&told);
+        let hang = if held == 1 { "hangs" } else { "hang" };
+        let text = format!(
+            "{} {hang} in deletion with the finalizer `{}`, which the scenario's own template puts on ({} {} since {}): is it the subject's, it \
+             never took it off; is it not, leave it out of the template.",
+            counted(held, "object"),
+            first.finalizer,
+            first.resource,
+            first.object,
+            millis(first.for_ms)
+        );
+        return (Verdict::Inconclusive, stuck, text);
+    }
+    let young = hanging.held.iter().filter(|row| row.by != PutOn::ControlPlane && row.for_ms <= deadline_ms).count();
+    let text = match (stuck, young) {
+        (0, 0) => {
+            format!(
+                "none of {} hangs in its deletion by a finalizer of the subject.",
+                counted(hanging.objects, "object")
+            )
+        }
+        (0, young) => format!(
+            "no object hangs in its deletion for longer than {}; {} deleted later than that.",
+            millis(deadline_ms),
+            if young == 1 { "one was".to_owned() } else { format!("{} were", count(young as u64)) }
+        ),
+        (stuck, _) => {
+            format!("{} in deletion with a finalizer of the subject, at most {} allowed.", count(stuck), count(limit))
+        }
+    };
+    (Verdict::Pass, stuck, text)
+}
+
+fn manager(row: &Held) -> String {
+    row.manager.as_ref().map(|manager| format!(" (put on by `{manager}`)")).unwrap_or_default()
+}

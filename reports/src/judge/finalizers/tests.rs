@@ -1,0 +1,71 @@
+//! Objects of a record that hang in their deletion.
+
+use crate::example::Example;
+use crate::judge::{Judgement, Verdict, Word, judge};
+use crate::record::{Hanging, Held, Objects, PutOn};
+
+fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
+    Held {
+        resource: "packages.longhaul.dev".into(),
+        object: object.into(),
+        finalizer: "example.com/cleanup".into(),
+        by,
+        manager: (by == PutOn::Subject).then(|| "manager".into()),
+        for_ms,
+    }
+}
+
+fn judged(held: Vec<Held>, budgets: Option<&str>) -> Judgement {
+    let mut example = Example::clean();
+    if let Some(budgets) = budgets {
+        example.manifest.budgets = serde_json::from_str(budgets).unwrap();
+    }
+    let hanging = Hanging { read_ms: 159_000, objects: 500, held, ..Hanging::default() };
+    example.objects = Some(Objects { hanging: Some(hanging), ..Objects::default() });
+    let dir = tempfile::tempdir().unwrap();
+    judge(&example.open(dir.path()))
+}
+
+fn said(judgement: &Judgement) -> (Verdict, &str) {
+    let found = judgement.findings.iter().find(|finding| finding.budget == "finalizers.stuck").unwrap();
+    (found.verdict, &found.text)
+}
+
+#[test]
+fn a_finalizer_that_never_goes_is_named_with_object_and_time() {
+    let judgement = judged(vec![held("n/a", PutOn::Subject, 42_000), held("n/b", PutOn::Subject, 30_000)], None);
+    let text = "2 objects hang in deletion with a finalizer of the subject: packages.longhaul.dev n/a is held by `example.com/cleanup` (put on by \
+        `manager`) since 42 s (what is younger than 5 s is not charged).";
+    assert_eq!(said(&judgement), (Verdict::Fail, text));
+    assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Stuck][..]));
+    let allowed = judged(vec![held("n/a", PutOn::Subject, 42_000)], Some(r#"{"finalizers": {"stuck": 1}}"#));
+    assert_eq!(said(&allowed).0, Verdict::Pass);
+}
+
+#[test]
+fn what_is_nobodys_fault_is_not_charged() {
+    for (held, text) in [
+        (vec![], "none of 500 objects hangs in its deletion by a finalizer of the subject."),
+        (
+            vec![held("n/a", PutOn::Subject, 4000)],
+            "no object hangs in its deletion for longer than 5 s; one was deleted later than that.",
+        ),
+        (
+            vec![held("n/a", PutOn::ControlPlane, 42_000)],
+            "none of 500 objects hangs in its deletion by a finalizer of the subject.",
+        ),
+    ] {
+        let judgement = judged(held, None);
+        assert_eq!((judgement.verdict, said(&judgement)), (Verdict::Pass, (Verdict::Pass, text)));
+    }
+}
+
+/// A template that was copied from a cluster may have the finalizer of somebody who is not there.
+#[test]
+fn a_finalizer_of_the_template_is_said_and_not_decided() {
+    let judgement = judged(vec![held("n/a", PutOn::Scenario, 42_000)], None);
+    let (verdict, text) = said(&judgement);
+    assert!(verdict == Verdict::Inconclusive && text.contains("leave it out of the template"), "{text}");
+    let both = judged(vec![held("n/a", PutOn::Scenario, 42_000), held("n/b", PutOn::Subject, 42_000)], None);
+    assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
+}

@@ -1,0 +1,99 @@
+//! `writes.steady`: objects that the subject writes again and again although nobody else touches anything.
+//!
+//! The usual one writes a status in each reconcile, and each such write wakes it for the next. What an object still gets because the subject
+//! is late comes once and is over; so only what goes on from the first to the last third of the quiet counts, however much it is.
+
+use units::Rate;
+
+use super::Writes;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{Quiet, Record, Rewritten};
+use crate::words::{count, counted, millis, three_digits};
+
+/// Six a minute: once in ten seconds is what a kubelet allows itself for the heartbeat of a node (`nodeStatusUpdateFrequency`), and the
+/// highest rate of anything that is meant to be written without a change.
+const HEARTBEAT: Rate = Rate::per_minute(6);
+/// Fields that a sentence names.
+const FIELDS_NAMED: usize = 3;
+
+/// `writes.steady`.
+pub(super) struct Steady;
+
+impl Rule for Steady {
+    type Section = Writes;
+    type Limit = Rate;
+    const KEY: &'static str = "steady";
+    const DOC: &'static str = "How often the subject may write one object while nobody else writes anything: in the drain, after some time to \
+        catch up. An object counts where it was written in each third of that time and more often than this. Leases, events and writes \
+        that change nothing do not count. `0/s`: not at all. Default `6/m`.";
+    const WORD: Option<Word> = Some(Word::WriteLoop);
+    const DEFAULT: Option<Rate> = Some(HEARTBEAT);
+
+    fn judge(_: &Record, quiet: &&Quiet, limit: &Rate, findings: &mut Findings) {
+        let (verdict, rate, text) = judge(quiet, *limit);
+        let observed = format!("{}/s", three_digits(rate));
+        findings.push(Name::of::<Self>(), verdict, observed, limit.to_string(), text).used(rate, limit.as_per_second());
+    }
+}
+
+fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
+    let length_ms = quiet.to_ms.saturating_sub(quiet.from_ms).max(1);
+    let rate = |row: &Rewritten| row.writes as f64 * 1000.0 / length_ms as f64;
+    let lasting = |row: &&Rewritten| row.thirds.iter().all(|writes| *writes > 0);
+    let restless: Vec<&Rewritten> =
+        quiet.worst.iter().filter(lasting).filter(|row| rate(row) > limit.as_per_second()).collect();
+    let most = quiet.worst.iter().filter(lasting).map(rate).fold(0.0, f64::max);
+    let Some(worst) = restless.iter().max_by(|a, b| a.writes.cmp(&b.writes).then_with(|| b.object.cmp(&a.object)))
+    else {
+        let wrote = match quiet.writes {
+            0 => "the subject wrote nothing".to_owned(),
+            writes => format!(
+                "the subject wrote {} in {}, and {}",
+                counted(quiet.objects, "object"),
+                counted(writes, "version"),
+                if most > 0.0 { "went on no faster than it may" } else { "none from beginning to end" }
+            ),
+        };
+        let text = format!(
+            "in the {} from {} on, in which nobody else wrote, {wrote}.",
+            millis(length_ms),
+            millis(quiet.from_ms)
+        );
+        return (Verdict::Pass, most, text);
+    };
+    // The table names only the worst: where all of them are, so are as many as were counted.
+    let all = if restless.len() == quiet.worst.len() { quiet.lasting } else { restless.len() as u64 };
+    let text = format!(
+        "nobody else wrote anything from {} on, and the subject went on writing {}: {} {} {} in {} ({}/s), {}{}.",
+        millis(quiet.from_ms),
+        counted(all.max(restless.len() as u64), "object"),
+        worst.resource,
+        worst.object,
+        counted(worst.writes, "time"),
+        millis(length_ms),
+        three_digits(rate(worst)),
+        fields(worst),
+        by(worst)
+    );
+    (Verdict::Fail, rate(worst), text)
+}
+
+/// What it changed each time.
+fn fields(row: &Rewritten) -> String {
+    if row.fields.is_empty() {
+        return "making it anew each time".to_owned();
+    }
+    let named: Vec<&str> = row.fields.iter().take(FIELDS_NAMED).map(|flip| flip.field.as_str()).collect();
+    let more = match row.fields.len().saturating_sub(FIELDS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {} more", count(more as u64)),
+    };
+    format!("changing {}{more}", named.join(", "))
+}
+
+fn by(row: &Rewritten) -> String {
+    let manager = row.manager.as_ref().map(|manager| format!(" as field manager `{manager}`"));
+    let agent = row.user_agent.as_ref().map(|agent| format!(" ({agent})"));
+    format!("{}{}", manager.unwrap_or_default(), agent.unwrap_or_default())
+}

@@ -1,0 +1,111 @@
+//! Writes in the quiet of a record.
+
+use crate::example::Example;
+use crate::judge::{Judgement, Verdict, Word, judge};
+use crate::record::{Flip, Objects, Quiet, Rewritten};
+
+/// An object that was written in each third of six seconds.
+fn rewritten(object: &str, thirds: [u64; 3]) -> Rewritten {
+    Rewritten {
+        resource: "packages.longhaul.dev".into(),
+        object: object.into(),
+        writes: thirds.iter().sum(),
+        thirds,
+        first_ms: 146_100,
+        last_ms: 151_900,
+        fields: vec![Flip { field: "/status/seenAt".into(), times: 12 }],
+        manager: Some("manager (status)".into()),
+        user_agent: Some("manager/v0.0.0".into()),
+        ..Rewritten::default()
+    }
+}
+
+fn quiet(worst: Vec<Rewritten>) -> Quiet {
+    Quiet {
+        from_ms: 146_000,
+        to_ms: 152_000,
+        resources: vec!["packages.longhaul.dev".into()],
+        tells_writers: true,
+        writes: worst.iter().map(|row| row.writes).sum(),
+        objects: worst.len() as u64,
+        lasting: worst.iter().filter(|row| row.thirds.iter().all(|writes| *writes > 0)).count() as u64,
+        worst,
+        ..Quiet::default()
+    }
+}
+
+fn judged(quiet: Option<Quiet>, budgets: Option<&str>) -> Judgement {
+    let mut example = Example::clean();
+    if let Some(budgets) = budgets {
+        example.manifest.budgets = serde_json::from_str(budgets).unwrap();
+    }
+    example.objects = quiet.map(|quiet| Objects { quiet: Some(quiet), ..Objects::default() });
+    let dir = tempfile::tempdir().unwrap();
+    judge(&example.open(dir.path()))
+}
+
+fn said(judgement: &Judgement) -> (Verdict, &str) {
+    let found = judgement.findings.iter().find(|finding| finding.budget == "writes.steady");
+    found.map_or((Verdict::Pass, ""), |finding| (finding.verdict, finding.text.as_str()))
+}
+
+/// Nobody needs to write a budget for it.
+#[test]
+fn who_writes_from_beginning_to_end_fails_with_object_fields_manager_and_rate() {
+    let judgement = judged(
+        Some(quiet(vec![rewritten("lh-5-0/package-1", [40, 41, 39]), rewritten("lh-5-0/package-2", [1, 1, 1])])),
+        None,
+    );
+    let text = "nobody else wrote anything from 2 min 26 s on, and the subject went on writing 2 objects: packages.longhaul.dev lh-5-0/package-1 \
+        120 times in 6 s (20/s), changing /status/seenAt as field manager `manager (status)` (manager/v0.0.0).";
+    assert_eq!(said(&judgement), (Verdict::Fail, text));
+    assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::WriteLoop][..]));
+}
+
+/// An object that is handled late is written a few times and is done with.
+#[test]
+fn what_comes_once_is_no_loop_however_much_it_is() {
+    for thirds in [[0, 0, 0], [9, 0, 0], [0, 0, 9], [5, 5, 0], [0, 5, 5]] {
+        let judgement = judged(Some(quiet(vec![rewritten("n/a", thirds)])), None);
+        assert_eq!(said(&judgement).0, Verdict::Pass, "{thirds:?}: {judgement:?}");
+        assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
+    }
+    let text = judged(Some(quiet(Vec::new())), None);
+    let nothing = "in the 6 s from 2 min 26 s on, in which nobody else wrote, the subject wrote nothing.";
+    assert_eq!(said(&text), (Verdict::Pass, nothing));
+}
+
+#[test]
+fn a_heartbeat_is_a_matter_of_the_budget() {
+    let beats = || Some(quiet(vec![rewritten("n/a", [1, 1, 1])]));
+    assert_eq!(said(&judged(beats(), None)).0, Verdict::Fail, "three in six seconds are 30 a minute");
+    let slow = Quiet { from_ms: 32_000, ..beats().unwrap() };
+    assert_eq!(said(&judged(Some(slow.clone()), None)).0, Verdict::Pass, "three in two minutes are a heartbeat");
+    assert_eq!(said(&judged(Some(slow), Some(r#"{"writes": {"steady": "0/s"}}"#))).0, Verdict::Fail);
+    assert_eq!(said(&judged(beats(), Some(r#"{"writes": {"steady": "40/m"}}"#))).0, Verdict::Pass);
+}
+
+/// Whoever asked is told that nothing can be said; a run that asked for nothing is not held up by it.
+#[test]
+fn what_was_not_seen_decides_nothing() {
+    let asked = Some(r#"{"writes": {"steady": "0/s"}}"#);
+    let short = Quiet { from_ms: 151_000, ..quiet(Vec::new()) };
+    let unread = Quiet { unread: Some("HTTP 403".into()), ..quiet(Vec::new()) };
+    for (quiet, why) in [(short, "make `phases.drain` longer"), (unread, "HTTP 403")] {
+        let judgement = judged(Some(quiet.clone()), asked);
+        let (verdict, text) = said(&judgement);
+        assert!(verdict == Verdict::Inconclusive && text.contains(why), "{text}");
+        let judgement = judged(Some(quiet), None);
+        assert_eq!((judgement.verdict, said(&judgement)), (Verdict::Pass, (Verdict::Pass, "")));
+        assert!(judgement.notes.iter().any(|note| note.contains(why)), "{:?}", judgement.notes);
+    }
+    assert_eq!(said(&judged(None, asked)).0, Verdict::Inconclusive);
+    assert_eq!(said(&judged(None, None)), (Verdict::Pass, ""), "an older record");
+}
+
+/// A failure that was seen is said, also where not all could be looked at.
+#[test]
+fn a_gap_hides_no_loop() {
+    let seen = Quiet { unread: Some("HTTP 403".into()), ..quiet(vec![rewritten("n/a", [9, 9, 9])]) };
+    assert_eq!(said(&judged(Some(seen), None)).0, Verdict::Fail);
+}

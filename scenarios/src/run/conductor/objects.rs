@@ -1,0 +1,84 @@
+//! What the control plane's objects tell of the subject: begun and ended here, counted in [`Siblings`](crate::run::siblings::Siblings),
+//! [`Quiet`] and [`hanging`].
+
+use std::time::Duration;
+
+use anyhow::Context;
+use reports::record::{self, Objects};
+
+use super::{Conductor, Halt};
+use crate::run::drift;
+use crate::run::hanging;
+use crate::run::quiet::{Quiet, Window};
+use crate::run::siblings::Siblings;
+
+/// The watches of the quiet are open within this, or there are none.
+const QUIET_BEGINS_MAX: Duration = Duration::from_secs(5);
+
+impl Conductor<'_> {
+    /// Begins to count children, before there is one.
+    pub(super) async fn begin_siblings(&mut self) -> Result<(), Halt> {
+        let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
+        let siblings = self.beside(Box::pin(async move { Siblings::start(scenario, &api, clock).await })).await?;
+        self.stage()?.siblings = siblings.context("the harness cannot see the subject's children")?;
+        Ok(())
+    }
+
+    /// The load has ended: begins to look at what the subject goes on writing, and lets drift what waits for that.
+    pub(super) async fn begin_quiet(&mut self) -> Result<(), Halt> {
+        let (now_ms, drain) = (self.clock.now_ms(), self.scenario.phases.drain.0);
+        let stage = self.stage()?;
+        stage.drifts.load_ended(now_ms);
+        let window = Window::of(now_ms, drain, stage.drifts.last_after_load());
+        let told = self.world.plane.mock().is_some();
+        let mut writers = std::mem::take(self.requests.writers());
+        writers.begin();
+        let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
+        let begins = async move {
+            let begins = Quiet::start(scenario, &api, clock, window, told.then_some(&writers));
+            let begun = tokio::time::timeout(QUIET_BEGINS_MAX.min(drain), begins).await;
+            (begun.map_err(|_| "its watches were not open in time".to_owned()).transpose(), writers)
+        };
+        let (quiet, writers) = self.beside(Box::pin(begins)).await?;
+        self.requests.go_on(writers);
+        self.stage()?.quiet = quiet;
+        Ok(())
+    }
+
+    /// The drain is over: reads what is left to read, and writes what was seen of objects into the record.
+    pub(super) async fn last_objects(&mut self) -> Result<(), Halt> {
+        let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
+        let ended = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.finish(now_ms))).await?;
+        let (rows, drift) = ended.context("the children could not be reached in time")??;
+        for row in rows {
+            self.writer.fault(&row)?;
+        }
+        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
+        let told = self.world.plane.mock().is_some();
+        let mut objects = Objects { drift, ..Objects::default() };
+        if let Some(quiet) = self.stage()?.quiet.take() {
+            let writers = std::mem::take(self.requests.writers());
+            objects.quiet = Some(match quiet {
+                Ok(quiet) => self.beside(quiet.end(told.then_some(&writers))).await?,
+                Err(why) => record::Quiet { unread: Some(why), ..record::Quiet::default() },
+            });
+        }
+        if let Some(siblings) = self.stage()?.siblings.take() {
+            objects.siblings = self.beside(siblings.end()).await?;
+        }
+        let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
+        let reads = async move { hanging::read(scenario, &api, &clock).await };
+        objects.hanging = self.beside(Box::pin(reads)).await?;
+        self.writer.objects(&objects)?;
+        Ok(())
+    }
+
+    /// The run ended early: what was seen until then is seen. What only the drain shows was not.
+    pub(super) async fn objects_so_far(&mut self) {
+        let Some(siblings) = self.stage.as_mut().and_then(|stage| stage.siblings.take()) else { return };
+        let objects = Objects { siblings: siblings.end().await, ..Objects::default() };
+        if let Err(error) = self.writer.objects(&objects) {
+            self.live.say(&format!("{:#}", anyhow::Error::from(error)));
+        }
+    }
+}

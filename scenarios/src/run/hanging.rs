@@ -1,0 +1,168 @@
+//! What hangs in its deletion after the drain: a list of what is churned and of the subject's children, and of each object that should be gone what
+//! holds it.
+//!
+//! Owns what is read, and whose each finalizer is. The harness's own (`churn.finalizers`) are no matter of the subject's; whether one of the
+//! subject's hangs too long is for the judge.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use loadgen::churn::Api;
+use reports::record::{HUNG_MAX, Hanging, Held, PutOn};
+use serde_json::Value;
+
+use super::end_state::all_churned;
+use super::end_state::list::{Item, list};
+use super::field_managers;
+use crate::clock::{Clock, millis};
+use crate::scenario::Scenario;
+
+/// The finalizers that Kubernetes puts on and takes off by itself.
+const OF_KUBERNETES: [&str; 3] = ["foregroundDeletion", "orphan", "kubernetes"];
+/// So begin those of its other parts, such as `kubernetes.io/pvc-protection`.
+const OF_ITS_PARTS: [&str; 2] = ["kubernetes.io/", "batch.kubernetes.io/"];
+
+/// Whose finalizers are known before the run.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Owners {
+    /// Of the harness, which takes them off.
+    harness: BTreeSet<String>,
+    /// Of the scenario's templates.
+    templates: BTreeSet<String>,
+}
+
+/// Reads it. None where nothing is churned, or the subject only answers reviews.
+pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock) -> Option<Hanging> {
+    let mut resources = all_churned(scenario);
+    if resources.is_empty() || scenario.subject.is_webhook_only() {
+        return None;
+    }
+    for kind in scenario.subject.children.iter() {
+        if let (Some((name, _)), Some(path)) =
+            (loadgen::churn::names(&kind.resource), loadgen::churn::collection_path(&kind.resource))
+        {
+            resources.push((name, path));
+        }
+    }
+    let owners = Owners::of(scenario);
+    let mut hanging = Hanging::default();
+    for (resource, path) in resources {
+        match list(api, &path, false).await {
+            Ok(items) => owners.sort(&resource, &items, SystemTime::now(), &mut hanging),
+            Err(error) => drop(hanging.unread.get_or_insert(format!("{error:#}"))),
+        }
+        hanging.resources.push(resource);
+    }
+    hanging
+        .held
+        .sort_by(|a, b| b.for_ms.cmp(&a.for_ms).then_with(|| (&a.resource, &a.object).cmp(&(&b.resource, &b.object))));
+    hanging.more = hanging.held.len().saturating_sub(HUNG_MAX) as u64;
+    hanging.held.truncate(HUNG_MAX);
+    hanging.read_ms = clock.now_ms();
+    Some(hanging)
+}
+
+impl Owners {
+    fn of(scenario: &Scenario) -> Self {
+        let harness = scenario.churn.iter().filter_map(|churn| churn.finalizers.as_ref());
+        let templates = scenario.churn.iter().filter_map(|churn| churn.template.as_ref());
+        let named = |template: &Value| {
+            let all = template.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+            all.into_iter().filter_map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        Self {
+            harness: harness.map(|finalizers| finalizers.name.clone()).collect(),
+            templates: templates.flat_map(named).collect(),
+        }
+    }
+
+    /// Adds what holds objects that should be gone.
+    fn sort(&self, resource: &str, items: &[Item], now: SystemTime, hanging: &mut Hanging) {
+        hanging.objects += items.len() as u64;
+        for item in items {
+            let meta = &item.object["metadata"];
+            let Some(asked) = meta["deletionTimestamp"].as_str() else { continue };
+            let for_ms = since(asked, now).map_or(0, millis);
+            let finalizers = meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            for finalizer in finalizers.filter(|finalizer| !self.harness.contains(*finalizer)) {
+                hanging.held.push(Held {
+                    resource: resource.to_owned(),
+                    object: item.place(),
+                    finalizer: finalizer.to_owned(),
+                    by: self.by(finalizer),
+                    manager: field_managers::owner_of_value(&item.object, "/metadata/finalizers", finalizer)
+                        .map(|manager| manager.shown()),
+                    for_ms,
+                });
+            }
+        }
+    }
+
+    fn by(&self, finalizer: &str) -> PutOn {
+        let of_kubernetes =
+            OF_KUBERNETES.contains(&finalizer) || OF_ITS_PARTS.iter().any(|part| finalizer.starts_with(part));
+        match () {
+            () if of_kubernetes => PutOn::ControlPlane,
+            () if self.templates.contains(finalizer) => PutOn::Scenario,
+            () => PutOn::Subject,
+        }
+    }
+}
+
+/// How long ago that was. None of it of a time to come, such as a Pod's with its grace.
+fn since(asked: &str, now: SystemTime) -> Option<Duration> {
+    let asked: jiff::Timestamp = asked.parse().ok()?;
+    let at = UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(asked.as_millisecond()).ok()?))?;
+    now.duration_since(at).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn item(name: &str, finalizers: &[&str], asked: Option<&str>) -> Item {
+        let owned =
+            json!([{"manager": "manager", "fieldsV1": {"f:metadata": {"f:finalizers": {"v:\"a.com/own\"": {}}}}}]);
+        let meta = json!({
+            "namespace": "n", "name": name, "uid": name, "resourceVersion": "1", "finalizers": finalizers,
+            "deletionTimestamp": asked, "managedFields": owned
+        });
+        Item::of(json!({ "metadata": meta })).unwrap()
+    }
+
+    #[test]
+    fn each_finalizer_of_an_object_that_should_be_gone_is_told_with_its_owner() {
+        let owners = Owners {
+            harness: BTreeSet::from(["longhaul.dev/hold".to_owned()]),
+            templates: BTreeSet::from(["b.com/template".to_owned()]),
+        };
+        let all =
+            ["a.com/own", "longhaul.dev/hold", "b.com/template", "foregroundDeletion", "kubernetes.io/pvc-protection"];
+        let items = [item("gone", &all, Some("2026-01-02T00:00:00Z")), item("there", &["a.com/own"], None)];
+        let now = UNIX_EPOCH + Duration::from_secs(1_767_312_000 + 42);
+        let mut hanging = Hanging::default();
+        owners.sort("caches.example.com", &items, now, &mut hanging);
+        assert_eq!(hanging.objects, 2);
+        let told: Vec<_> = hanging.held.iter().map(|held| (held.finalizer.as_str(), held.by, held.for_ms)).collect();
+        assert_eq!(
+            told,
+            [
+                ("a.com/own", PutOn::Subject, 42_000),
+                ("b.com/template", PutOn::Scenario, 42_000),
+                ("foregroundDeletion", PutOn::ControlPlane, 42_000),
+                ("kubernetes.io/pvc-protection", PutOn::ControlPlane, 42_000),
+            ]
+        );
+        assert_eq!((hanging.held[0].object.as_str(), hanging.held[0].manager.as_deref()), ("n/gone", Some("manager")));
+    }
+
+    #[test]
+    fn a_time_to_come_is_no_time_ago() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_767_312_001);
+        assert_eq!(since("2026-01-02T00:00:30Z", now), None);
+        assert_eq!(since("2026-01-01T23:59:31Z", now), Some(Duration::from_secs(30)));
+        assert_eq!(since("no time", now), None);
+    }
+}

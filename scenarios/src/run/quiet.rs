@@ -1,0 +1,183 @@
+//! The quiet: what the subject writes when the load is over and nobody else writes anything.
+//!
+//! Listens with watches of the harness's own, on any control plane: of what is churned, of the subject's children, and, where the control plane
+//! tells who asked what, of whatever else the subject has written. What of it goes on is counted in [`rewrites`], which does no I/O.
+
+mod rewrites;
+mod writers;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use loadgen::audit::{self, Audit};
+use loadgen::churn::Api;
+use reports::record;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::rewrites::Rewrites;
+pub(super) use self::writers::Writers;
+use super::end_state::all_spelled;
+use crate::clock::{Clock, millis};
+use crate::scenario::Scenario;
+
+/// Changes that are taken from a watch at a time, and batches that wait to be counted.
+const BATCH_MAX: usize = 256;
+const BATCHES_MAX: usize = 64;
+/// What a subject may need to catch up with the last writes, where the drain is long enough: the least deadline of events.
+const CATCH_UP_MAX: Duration = Duration::from_secs(5);
+/// Of a shorter drain so much is left to catch up.
+const CATCH_UP_SHARE: u32 = 3;
+/// What was written in the quiet is shown within this.
+const LINGER: Duration = Duration::from_millis(300);
+
+/// What a watch says.
+enum Heard {
+    Batch(Vec<audit::Entry>),
+    Lost(String),
+}
+
+/// The watches under way.
+pub(super) struct Quiet {
+    stop: oneshot::Sender<()>,
+    counts: AbortOnDropHandle<Rewrites>,
+    resources: Vec<String>,
+    tells_writers: bool,
+}
+
+/// The time that is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) from_ms: u64,
+    pub(super) to_ms: u64,
+}
+
+impl Window {
+    /// Of a drain that begins at `drain_ms`: what is left of it when the harness has done its last deed, some time after the load, and the subject
+    /// has had the time to catch up.
+    pub(super) fn of(drain_ms: u64, drain: Duration, last_deed: Option<Duration>) -> Self {
+        let still = last_deed.unwrap_or_default().min(drain);
+        let catch_up = (drain.saturating_sub(still) / CATCH_UP_SHARE).min(CATCH_UP_MAX);
+        Self { from_ms: drain_ms + millis(still + catch_up), to_ms: drain_ms + millis(drain) }
+    }
+}
+
+impl Quiet {
+    /// Begins to listen when the load has ended. None where nothing is churned, or the subject only answers reviews.
+    pub(super) async fn start(
+        scenario: &Scenario,
+        api: &Api,
+        clock: Clock,
+        window: Window,
+        writers: Option<&Writers>,
+    ) -> Option<Self> {
+        if scenario.subject.is_webhook_only() {
+            return None;
+        }
+        let mut spelled = all_spelled(scenario);
+        if spelled.is_empty() {
+            return None;
+        }
+        spelled.extend(scenario.subject.children.iter().map(|kind| kind.resource.clone()));
+        let named = spelled.len();
+        spelled.extend(writers.into_iter().flat_map(Writers::spelled));
+        let (heard, hears) = mpsc::channel(BATCHES_MAX);
+        let (mut listening, mut resources, mut rewrites) = (Vec::new(), Vec::new(), Rewrites::new(window));
+        let mut known = BTreeSet::new();
+        for (at, one) in spelled.into_iter().enumerate() {
+            let Some((name, _)) = loadgen::churn::names(&one) else { continue };
+            if !known.insert(name.clone()) {
+                continue;
+            }
+            match listen(&one, api, heard.clone()).await {
+                Ok(listens) => listening.push(listens),
+                // What the subject wrote besides may be nothing that can be watched, and nobody asked for it.
+                Err(_) if at >= named => continue,
+                Err(error) => rewrites.lost(format!("{name}: {error}")),
+            }
+            resources.push(name);
+        }
+        drop(heard);
+        let (stop, stopped) = oneshot::channel();
+        let counts = AbortOnDropHandle::new(tokio::spawn(count(rewrites, clock, hears, stopped, listening)));
+        Some(Self { stop, counts, resources, tells_writers: writers.is_some() })
+    }
+
+    /// Ends it, and says what was written. `writers` are those who asked for it, where that is told.
+    pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
+        let Self { stop, counts, resources, tells_writers } = self;
+        // It ends by itself only when every watch was lost.
+        let _ = stop.send(());
+        let counted = counts.await;
+        let lost = || record::Quiet { unread: Some("the count broke off".to_owned()), ..record::Quiet::default() };
+        let quiet = counted.map_or_else(|_| lost(), |rewrites| rewrites.finish(writers));
+        record::Quiet { resources, tells_writers, ..quiet }
+    }
+}
+
+/// A watch of everything that changes from now on.
+async fn listen(resource: &str, api: &Api, heard: mpsc::Sender<Heard>) -> Result<AbortOnDropHandle<()>, audit::Error> {
+    let mut config = audit::Config::new(api.clone(), resource);
+    config.from_now = true;
+    // The whole object: what of it changes nobody knows before.
+    config.fields = vec![String::new()];
+    let audit = Audit::start(config).await?;
+    let listens = async move {
+        loop {
+            let said = match audit.next_batch(BATCH_MAX).await {
+                Ok(batch) => Heard::Batch(batch),
+                Err(error) => Heard::Lost(error.to_string()),
+            };
+            let over = matches!(said, Heard::Lost(_));
+            if heard.send(said).await.is_err() || over {
+                return;
+            }
+        }
+    };
+    Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
+}
+
+async fn count(
+    mut rewrites: Rewrites,
+    clock: Clock,
+    mut hears: mpsc::Receiver<Heard>,
+    mut stopped: oneshot::Receiver<()>,
+    _listening: Vec<AbortOnDropHandle<()>>,
+) -> Rewrites {
+    let take = |said: Heard, rewrites: &mut Rewrites| match said {
+        Heard::Batch(batch) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
+        Heard::Lost(why) => rewrites.lost(why),
+    };
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut stopped => break,
+            said = hears.recv() => match said {
+                Some(said) => take(said, &mut rewrites),
+                None => return rewrites,
+            },
+        }
+    }
+    let linger = tokio::time::Instant::now() + LINGER;
+    while let Ok(Some(said)) = tokio::time::timeout_at(linger, hears.recv()).await {
+        take(said, &mut rewrites);
+    }
+    rewrites
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subject_is_left_alone_once_it_may_have_caught_up() {
+        let window = |drain_s: u64, deed: Option<u64>| {
+            let window = Window::of(60_000, Duration::from_secs(drain_s), deed.map(Duration::from_secs));
+            (window.from_ms, window.to_ms)
+        };
+        assert_eq!(window(9, None), (63_000, 69_000));
+        assert_eq!(window(120, None), (65_000, 180_000));
+        assert_eq!(window(12, Some(3)), (66_000, 72_000), "after the last deed of the harness");
+        assert_eq!(window(3, Some(9)), (63_000, 63_000), "nothing is left");
+    }
+}

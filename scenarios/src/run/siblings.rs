@@ -1,0 +1,140 @@
+//! Siblings: how many children each parent has at any time, from the first of them to the end of the run.
+//!
+//! Listens with watches of the harness's own, one for the parents and one for each kind of children, on any control plane. What is counted, and
+//! when it is too much, is in [`census`], which does no I/O.
+
+mod census;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use loadgen::audit::{self, Audit};
+use loadgen::churn::Api;
+use reports::record;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::census::Census;
+use super::end_state::{all_spelled, churned};
+use crate::clock::Clock;
+use crate::scenario::Scenario;
+
+/// Changes that are taken from a watch at a time, and batches that wait to be counted.
+const BATCH_MAX: usize = 1024;
+const BATCHES_MAX: usize = 64;
+/// How often time passes where nothing changes.
+const TICK: Duration = Duration::from_millis(250);
+/// Where an object says that it is going, whose it is, and by which label.
+const GOING: &str = "/metadata/deletionTimestamp";
+const OWNERS: &str = "/metadata/ownerReferences";
+const LABELS: &str = "/metadata/labels";
+/// What a watch showed is known to the other within this at the end of a run.
+const LINGER: Duration = Duration::from_millis(300);
+
+/// What a watch says.
+enum Heard {
+    /// Of the parents, or of a kind of children.
+    Batch(Option<usize>, Vec<audit::Entry>),
+    /// It has nothing more to say, and why.
+    Lost(String),
+}
+
+/// The census under way.
+pub(super) struct Siblings {
+    stop: oneshot::Sender<()>,
+    counts: AbortOnDropHandle<Vec<record::Siblings>>,
+}
+
+impl Siblings {
+    /// Begins before the first object is made. None where the scenario names no children.
+    pub(super) async fn start(scenario: &Scenario, api: &Api, clock: Clock) -> Result<Option<Self>> {
+        let kinds = scenario.subject.children.to_vec();
+        let Some((parents, _)) = churned(scenario).filter(|_| !kinds.is_empty()) else { return Ok(None) };
+        let spelled = all_spelled(scenario).into_iter().next().context("nobody writes the parents of the children")?;
+        let entries: Vec<Option<String>> = kinds.iter().map(|kind| kind.per_entry.clone()).collect();
+        let (heard, hears) = mpsc::channel(BATCHES_MAX);
+        let mut listening = Vec::new();
+        let mut config = audit::Config::new(api.clone(), &spelled);
+        config.fields = vec![GOING.to_owned()];
+        config.fields.extend(entries.into_iter().map(|pointer| pointer.unwrap_or_else(|| GOING.to_owned())));
+        listening.push(listen(None, config, heard.clone()).await?);
+        for (at, kind) in kinds.iter().enumerate() {
+            let mut config = audit::Config::new(api.clone(), &kind.resource);
+            config.fields = vec![GOING.to_owned(), OWNERS.to_owned(), LABELS.to_owned()];
+            listening.push(listen(Some(at), config, heard.clone()).await?);
+        }
+        drop(heard);
+        let (stop, stopped) = oneshot::channel();
+        let census = Census::new(&parents, kinds);
+        let counts = tokio::spawn(count(census, clock, hears, stopped, listening));
+        Ok(Some(Self { stop, counts: AbortOnDropHandle::new(counts) }))
+    }
+
+    /// Ends it, and says what was counted.
+    pub(super) async fn end(self) -> Vec<record::Siblings> {
+        // It ends by itself only when every watch was lost.
+        let _ = self.stop.send(());
+        self.counts.await.unwrap_or_default()
+    }
+}
+
+/// A watch whose changes go into the channel.
+async fn listen(
+    kind: Option<usize>,
+    config: audit::Config,
+    heard: mpsc::Sender<Heard>,
+) -> Result<AbortOnDropHandle<()>> {
+    let audit = Audit::start(config).await.context("the children could not be watched")?;
+    let listens = async move {
+        loop {
+            let said = match audit.next_batch(BATCH_MAX).await {
+                Ok(batch) => Heard::Batch(kind, batch),
+                Err(error) => Heard::Lost(error.to_string()),
+            };
+            let over = matches!(said, Heard::Lost(_));
+            if heard.send(said).await.is_err() || over {
+                return;
+            }
+        }
+    };
+    Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
+}
+
+async fn count(
+    mut census: Census,
+    clock: Clock,
+    mut hears: mpsc::Receiver<Heard>,
+    mut stopped: oneshot::Receiver<()>,
+    _listening: Vec<AbortOnDropHandle<()>>,
+) -> Vec<record::Siblings> {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let take = |said: Heard, census: &mut Census| match said {
+        Heard::Batch(kind, batch) => {
+            for entry in &batch {
+                let t_ms = clock.at_ms(entry.at);
+                match kind {
+                    None => census.parent(t_ms, entry),
+                    Some(kind) => census.child(kind, t_ms, entry),
+                }
+            }
+        }
+        Heard::Lost(why) => census.lost(why),
+    };
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut stopped => break,
+            said = hears.recv() => match said {
+                Some(said) => take(said, &mut census),
+                None => break,
+            },
+            _ = tick.tick() => census.advance(clock.now_ms()),
+        }
+    }
+    let linger = tokio::time::Instant::now() + LINGER;
+    while let Ok(Some(said)) = tokio::time::timeout_at(linger, hears.recv()).await {
+        take(said, &mut census);
+    }
+    census.finish(clock.now_ms())
+}

@@ -1,0 +1,387 @@
+//! The count of children, parent by parent. Pure: no sockets, no clock.
+//!
+//! Two watches have no order between them, and a subject may replace children one by one. So a child too many is charged in two ways:
+//!
+//! - of children that were made since the parent's present version there are at once more than it wants (twice as many for a moment after a
+//!   change of it, when some may still have been made for the version before); or
+//! - there are more than it ever wanted, of whatever version, for longer than [`REPLACED_MS`] after one was made.
+//!
+//! Both are looked at a moment after the child came, when the parent's own version has come as well. Memory: an entry for each live child and
+//! for each parent that is there.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use facts::{Change, Uid};
+use loadgen::audit;
+use reports::record::{self, NAMED_CHILDREN_MAX, TOO_MANY_MAX, TooMany};
+use serde_json::Value;
+
+use crate::scenario::{By, Children};
+
+/// The least deadline of events: for so long a child may stand beside the one that replaces it.
+const REPLACED_MS: u64 = 5000;
+/// How far two watches of one control plane are apart at most, on a busy machine.
+const APART_MS: u64 = 1000;
+
+/// How a parent is known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Of {
+    Uid(Uid),
+    Name(std::sync::Arc<str>, std::sync::Arc<str>),
+}
+
+/// What is known of a parent.
+#[derive(Debug, Clone, Default)]
+struct Parent {
+    place: String,
+    generation: i64,
+    /// How often what it wants was written, as far as its generation tells.
+    specified: u64,
+    /// When it was written last.
+    since_ms: u64,
+    /// The most that any of its versions wanted, by kind of children.
+    wanted: Vec<u64>,
+    /// Whether it has had children, by kind.
+    had: Vec<bool>,
+    going: bool,
+}
+
+/// One child that is there.
+#[derive(Debug, Clone)]
+struct Child {
+    name: String,
+    made_ms: u64,
+}
+
+/// A child that made too many, to be looked at when it is due.
+#[derive(Debug)]
+struct Doubt {
+    due_ms: u64,
+    kind: usize,
+    of: Of,
+    child: Uid,
+    /// When the child came.
+    at_ms: u64,
+    /// How many there were then, itself included: those made since the parent's present version, and all.
+    fresh: u64,
+    all: u64,
+    names: Vec<String>,
+    /// When there were fewer again.
+    fewer_ms: Option<u64>,
+    /// Whether it is the second look, at all of them.
+    again: bool,
+}
+
+/// A kind of children.
+struct Kind {
+    keys: Children,
+    /// The live children of each parent.
+    live: BTreeMap<Of, BTreeMap<Uid, Child>>,
+    of: HashMap<Uid, Of>,
+    /// Those who had too many, with the place of their example.
+    excess: BTreeMap<Of, Option<usize>>,
+    excess_total: u64,
+    made: u64,
+    parents: u64,
+    examples: Vec<TooMany>,
+}
+
+/// The count.
+pub(super) struct Census {
+    /// The parents' resource and its group, empty for the core group.
+    resource: String,
+    group: String,
+    parents: HashMap<Uid, Parent>,
+    names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
+    kinds: Vec<Kind>,
+    doubts: VecDeque<Doubt>,
+    later: VecDeque<Doubt>,
+    unread: Option<String>,
+}
+
+impl Census {
+    pub(super) fn new(resource: &str, kinds: Vec<Children>) -> Self {
+        let kind = |keys| Kind {
+            keys,
+            live: BTreeMap::new(),
+            of: HashMap::new(),
+            excess: BTreeMap::new(),
+            excess_total: 0,
+            made: 0,
+            parents: 0,
+            examples: Vec::new(),
+        };
+        Self {
+            resource: resource.to_owned(),
+            group: resource.split_once('.').map_or_else(String::new, |(_, group)| group.to_owned()),
+            parents: HashMap::new(),
+            names: HashMap::new(),
+            kinds: kinds.into_iter().map(kind).collect(),
+            doubts: VecDeque::new(),
+            later: VecDeque::new(),
+            unread: None,
+        }
+    }
+
+    /// A watch was lost.
+    pub(super) fn lost(&mut self, why: String) {
+        self.unread.get_or_insert(why);
+    }
+
+    /// A change of a parent. Its fields: whether it is going, then the list of entries of each kind.
+    pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
+        let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
+        if entry.commit.change == Change::Deleted {
+            self.parents.remove(uid);
+            if self.names.get(&place) == Some(uid) {
+                self.names.remove(&place);
+            }
+            for kind in &mut self.kinds {
+                for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
+                    let example = kind.excess.remove(&of).flatten().and_then(|at| kind.examples.get_mut(at));
+                    if let Some(example) = example {
+                        example.to_ms.get_or_insert(t_ms.max(example.from_ms));
+                    }
+                }
+            }
+            return;
+        }
+        let wants = |(at, kind): (usize, &Kind)| match &kind.keys.per_entry {
+            Some(_) => entry.fields.get(at + 1).and_then(Value::as_array).map_or(0, |list| list.len() as u64),
+            None => kind.keys.per_parent.unwrap_or(1).into(),
+        };
+        let wanted: Vec<u64> = self.kinds.iter().enumerate().map(wants).collect();
+        let known = self.parents.entry(uid.clone()).or_default();
+        // Where objects have no generation each version may be another wish.
+        let generation = entry.progress.generation;
+        if generation == 0 || known.generation != generation {
+            (known.since_ms, known.generation) = (t_ms, generation);
+            known.specified += 1;
+        }
+        known.place = if place.0.is_empty() { place.1.to_string() } else { format!("{}/{}", place.0, place.1) };
+        known.wanted.resize(wanted.len(), 0);
+        known.wanted.iter_mut().zip(wanted).for_each(|(most, wanted)| *most = wanted.max(*most));
+        known.going = is_set(entry.fields.first());
+        self.names.insert(place.clone(), uid.clone());
+        for kind in 0..self.kinds.len() {
+            for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
+                if self.kinds[kind].live.contains_key(&of) {
+                    self.has(kind, &of);
+                }
+            }
+        }
+    }
+
+    /// A change of a child. Its fields: whether it is going, its owners, its labels.
+    pub(super) fn child(&mut self, kind: usize, t_ms: u64, entry: &audit::Entry) {
+        let group = self.group.clone();
+        let Some(kind_of) = self.kinds.get_mut(kind) else { return };
+        let uid = &entry.commit.uid;
+        let gone = entry.commit.change == Change::Deleted || is_set(entry.fields.first());
+        let of = if gone { None } else { parent_of(&kind_of.keys.by, &group, entry) };
+        if kind_of.of.get(uid) != of.as_ref()
+            && let Some((left, fewer)) = kind_of.leave(uid)
+        {
+            let waits =
+                self.doubts.iter_mut().filter(|doubt| doubt.kind == kind && doubt.of == left && fewer < doubt.all);
+            for doubt in waits {
+                doubt.fewer_ms.get_or_insert(t_ms);
+            }
+        }
+        if gone || of.is_none() {
+            self.settle(kind, t_ms);
+            return;
+        }
+        let Some(of) = of else { return };
+        if kind_of.of.contains_key(uid) {
+            return;
+        }
+        kind_of.made += 1;
+        kind_of.of.insert(uid.clone(), of.clone());
+        let live = kind_of.live.entry(of.clone()).or_default();
+        live.insert(uid.clone(), Child { name: entry.commit.name.to_string(), made_ms: t_ms });
+        self.has(kind, &of);
+        let live = &self.kinds[kind].live[&of];
+        let all = live.len() as u64;
+        if all < 2 {
+            return;
+        }
+        let mut newest: Vec<&Child> = live.values().collect();
+        newest.sort_by(|a, b| b.made_ms.cmp(&a.made_ms).then_with(|| a.name.cmp(&b.name)));
+        let names = newest.iter().take(NAMED_CHILDREN_MAX).map(|child| child.name.clone()).collect();
+        let since_ms = self.known(&of).map_or(0, |parent| parent.since_ms);
+        let fresh = live.values().filter(|child| child.made_ms >= since_ms).count() as u64;
+        let (due_ms, child, fewer_ms) = (t_ms + APART_MS, uid.clone(), None);
+        let doubt = Doubt { due_ms, kind, of, child, at_ms: t_ms, fresh, all, names, fewer_ms, again: false };
+        self.doubts.push_back(doubt);
+    }
+
+    /// A parent has children of a kind.
+    fn has(&mut self, kind: usize, of: &Of) {
+        let uid = match of {
+            Of::Uid(uid) => Some(uid.clone()),
+            Of::Name(namespace, name) => self.names.get(&(namespace.clone(), name.clone())).cloned(),
+        };
+        let Some(parent) = uid.and_then(|uid| self.parents.get_mut(&uid)) else { return };
+        parent.had.resize(self.kinds.len(), false);
+        if !std::mem::replace(&mut parent.had[kind], true) {
+            self.kinds[kind].parents += 1;
+        }
+    }
+
+    /// Time passes: what is due is looked at.
+    pub(super) fn advance(&mut self, now_ms: u64) {
+        while self.doubts.front().is_some_and(|doubt| doubt.due_ms <= now_ms) {
+            let Some(doubt) = self.doubts.pop_front() else { break };
+            self.look(doubt, now_ms);
+        }
+        while self.later.front().is_some_and(|doubt| doubt.due_ms <= now_ms) {
+            let Some(doubt) = self.later.pop_front() else { break };
+            self.look(doubt, now_ms);
+        }
+        for kind in 0..self.kinds.len() {
+            self.settle(kind, now_ms);
+        }
+    }
+
+    /// The run is over.
+    pub(super) fn finish(mut self, now_ms: u64) -> Vec<record::Siblings> {
+        // Whatever both watches showed is there by now.
+        self.advance(now_ms);
+        let rest: Vec<Doubt> = self.doubts.drain(..).collect();
+        for doubt in rest {
+            self.look(doubt, now_ms);
+        }
+        let (of, unread) = (self.resource, self.unread);
+        let kind = |kind: Kind| record::Siblings {
+            resource: loadgen::churn::names(&kind.keys.resource).map_or_else(String::new, |(name, _)| name),
+            of: of.clone(),
+            unread: unread.clone(),
+            parents: kind.parents,
+            made: kind.made,
+            excess: kind.excess_total,
+            examples: kind.examples,
+        };
+        self.kinds.into_iter().map(kind).collect()
+    }
+
+    fn known(&self, of: &Of) -> Option<&Parent> {
+        let uid = match of {
+            Of::Uid(uid) => uid,
+            Of::Name(namespace, name) => self.names.get(&(namespace.clone(), name.clone()))?,
+        };
+        self.parents.get(uid)
+    }
+
+    fn look(&mut self, doubt: Doubt, now_ms: u64) {
+        // Of a parent that is gone, or going, whatever it has is on its way.
+        let Some(parent) = self.known(&doubt.of).filter(|parent| !parent.going).cloned() else { return };
+        let wanted = parent.wanted.get(doubt.kind).copied().unwrap_or_default();
+        if doubt.again {
+            let live = self.kinds[doubt.kind].live.get(&doubt.of);
+            let still = live.filter(|live| live.contains_key(&doubt.child) && live.len() as u64 > wanted);
+            if let Some(all) = still.map(|live| live.len() as u64) {
+                self.charge(&doubt, &parent, wanted, all);
+            }
+            return;
+        }
+        let changed = parent.specified > 1 && doubt.at_ms < parent.since_ms.saturating_add(REPLACED_MS);
+        let allowed = if changed { wanted.saturating_mul(2) } else { wanted };
+        if doubt.fresh > allowed {
+            self.charge(&doubt, &parent, wanted, doubt.all);
+        } else if doubt.all > wanted {
+            self.later.push_back(Doubt { due_ms: doubt.at_ms + REPLACED_MS, again: true, ..doubt });
+        }
+        self.settle(doubt.kind, now_ms);
+    }
+
+    fn charge(&mut self, doubt: &Doubt, parent: &Parent, wanted: u64, found: u64) {
+        let kind = &mut self.kinds[doubt.kind];
+        if let Some(known) = kind.excess.get(&doubt.of) {
+            if let Some(example) = known.and_then(|at| kind.examples.get_mut(at))
+                && example.found < found
+            {
+                (example.found, example.children) = (found, doubt.names.clone());
+            }
+            return;
+        }
+        kind.excess_total += 1;
+        let example = (kind.examples.len() < TOO_MANY_MAX).then(|| {
+            kind.examples.push(TooMany {
+                object: parent.place.clone(),
+                wanted,
+                found,
+                from_ms: doubt.at_ms,
+                to_ms: doubt.fewer_ms,
+                children: doubt.names.clone(),
+            });
+            kind.examples.len() - 1
+        });
+        kind.excess.insert(doubt.of.clone(), example);
+    }
+
+    /// Notes when those who had too many have no more than they should.
+    fn settle(&mut self, kind: usize, now_ms: u64) {
+        let wanted = |of: &Of| self.known(of).and_then(|parent| parent.wanted.get(kind).copied());
+        let right: Vec<usize> = self.kinds[kind]
+            .excess
+            .iter()
+            .filter(|(of, _)| {
+                let live = self.kinds[kind].live.get(*of).map_or(0, |live| live.len() as u64);
+                wanted(of).is_none_or(|wanted| live <= wanted)
+            })
+            .filter_map(|(_, example)| *example)
+            .collect();
+        for at in right {
+            let kind = &mut self.kinds[kind];
+            let last = kind.examples.get_mut(at).filter(|example| example.to_ms.is_none());
+            if let Some(example) = last {
+                example.to_ms = Some(now_ms.max(example.from_ms));
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// A child is gone, or another's: whose it was, and how many that one has left.
+    fn leave(&mut self, uid: &Uid) -> Option<(Of, u64)> {
+        let of = self.of.remove(uid)?;
+        let live = self.live.get_mut(&of)?;
+        live.remove(uid);
+        let left = live.len() as u64;
+        if left == 0 {
+            self.live.remove(&of);
+        }
+        Some((of, left))
+    }
+}
+
+fn is_set(field: Option<&Value>) -> bool {
+    field.is_some_and(|at| !at.is_null())
+}
+
+/// Whose child it is, by what it says itself.
+fn parent_of(by: &By, group: &str, entry: &audit::Entry) -> Option<Of> {
+    match by {
+        By::Owner => {
+            let owners = entry.fields.get(1).and_then(Value::as_array).into_iter().flatten();
+            let of_group = |owner: &&Value| {
+                let version = owner["apiVersion"].as_str().unwrap_or_default();
+                version.split_once('/').map_or("", |(group, _)| group) == group
+            };
+            owners.filter(of_group).find_map(|owner| owner["uid"].as_str()).map(|uid| Of::Uid(uid.into()))
+        }
+        By::Label(key) => {
+            let label = entry.fields.get(2).and_then(|labels| labels[key].as_str());
+            label.map(|uid| Of::Uid(uid.into()))
+        }
+        By::Name(pattern) => {
+            let (before, behind) = Children::name_parts(pattern);
+            let name = entry.commit.name.strip_prefix(before)?.strip_suffix(behind)?;
+            (!name.is_empty()).then(|| Of::Name(entry.commit.namespace.clone(), name.into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+use std::time::Instant;
+
+use facts::{Commit, Order, Progress, Revision};
+use serde_json::json;
+
+use super::*;
+
+const OWNED: &str = "{resource: configmaps/v1, by: owner}";
+
+fn census(keys: &str) -> Census {
+    Census::new("caches.example.com", vec![serde_saphyr::from_str(keys).unwrap()])
+}
+
+fn entry(name: &str, change: Change, generation: i64, fields: Value) -> audit::Entry {
+    let commit = Commit {
+        order: Order::default(),
+        resource: "any".into(),
+        namespace: "n".into(),
+        name: name.into(),
+        uid: format!("uid-{name}").into(),
+        revision: Revision::of_number(1),
+        change,
+    };
+    let progress = Progress { generation, ..Progress::default() };
+    let fields = serde_json::from_value(fields).unwrap();
+    audit::Entry { at: Instant::now(), commit, progress, images: Vec::new(), fields, source: audit::Source::Watched }
+}
+
+/// A parent with so many entries.
+fn parent(name: &str, generation: i64, entries: u64) -> audit::Entry {
+    let list: Vec<u64> = (0..entries).collect();
+    entry(name, Change::Modified, generation, json!([null, list]))
+}
+
+fn owned(name: &str, of: &str, change: Change) -> audit::Entry {
+    let owners = json!([{"apiVersion": "example.com/v1", "uid": format!("uid-{of}")}]);
+    entry(name, change, 0, json!([null, owners, {"of": format!("uid-{of}")}]))
+}
+
+fn made(name: &str, of: &str) -> audit::Entry {
+    owned(name, of, Change::Added)
+}
+
+fn gone(name: &str, of: &str) -> audit::Entry {
+    owned(name, of, Change::Deleted)
+}
+
+/// What the census says at 60 s.
+fn end(census: Census) -> record::Siblings {
+    census.finish(60_000).remove(0)
+}
+
+/// A cache that did not have the first child yet: the second is there for a tenth of a second.
+#[test]
+fn a_child_made_twice_is_found_although_it_goes_at_once() {
+    let mut census = census(OWNED);
+    census.parent(1000, &parent("p", 1, 0));
+    census.child(0, 1010, &made("p-x", "p"));
+    census.child(0, 1020, &made("p-y", "p"));
+    census.child(0, 1100, &gone("p-y", "p"));
+    census.advance(3000);
+    let end = end(census);
+    let example = TooMany {
+        object: "n/p".to_owned(),
+        wanted: 1,
+        found: 2,
+        from_ms: 1020,
+        to_ms: Some(1100),
+        children: vec!["p-y".to_owned(), "p-x".to_owned()],
+    };
+    assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
+}
+
+#[test]
+fn who_has_what_it_wants_is_not_charged() {
+    let mut census = census("{resource: configmaps/v1, by: {label: of}, perEntry: /spec/list}");
+    census.parent(1000, &parent("p", 1, 3));
+    (0..3).for_each(|child| census.child(0, 1010 + child, &made(&format!("p-{child}"), "p")));
+    // One is deleted by somebody, and made again.
+    census.child(0, 2000, &gone("p-0", "p"));
+    census.child(0, 2010, &made("p-9", "p"));
+    // It wants fewer, and is late.
+    census.parent(9000, &parent("p", 2, 1));
+    census.child(0, 30_000, &gone("p-1", "p"));
+    census.child(0, 30_010, &gone("p-2", "p"));
+    census.advance(40_000);
+    let end = end(census);
+    assert_eq!((end.excess, end.parents, end.made, end.unread), (0, 1, 4, None));
+}
+
+/// The watch of the children is ahead of that of the parents.
+#[test]
+fn the_version_that_wants_more_may_come_a_moment_later() {
+    let mut census = census("{resource: configmaps/v1, by: owner, perEntry: /spec/list}");
+    census.parent(1000, &parent("p", 1, 1));
+    census.child(0, 1010, &made("p-0", "p"));
+    census.child(0, 7000, &made("p-1", "p"));
+    census.parent(7300, &parent("p", 2, 2));
+    census.advance(9000);
+    assert_eq!(end(census).excess, 0);
+}
+
+/// A child that replaces another one stands beside it for a moment. One that stays is too many.
+#[test]
+fn a_replacement_has_its_time() {
+    let replaced = |leaves_ms: Option<u64>| {
+        let mut census = census(OWNED);
+        census.parent(1000, &parent("p", 1, 0));
+        census.child(0, 1010, &made("p-1", "p"));
+        census.parent(10_000, &parent("p", 2, 0));
+        census.child(0, 10_010, &made("p-2", "p"));
+        census.advance(12_000);
+        if let Some(leaves_ms) = leaves_ms {
+            census.child(0, leaves_ms, &gone("p-1", "p"));
+        }
+        census.advance(20_000);
+        end(census).excess
+    };
+    assert_eq!((replaced(Some(10_500)), replaced(Some(14_000)), replaced(None)), (0, 0, 1));
+}
+
+/// A subject that lags makes the child of the version before when the next one is there already.
+#[test]
+fn a_late_subject_that_replaces_is_not_charged() {
+    let mut census = census(OWNED);
+    census.parent(1000, &parent("p", 1, 0));
+    census.parent(1100, &parent("p", 2, 0));
+    census.child(0, 1200, &made("p-1", "p"));
+    census.child(0, 1300, &made("p-2", "p"));
+    census.child(0, 1310, &gone("p-1", "p"));
+    census.advance(20_000);
+    assert_eq!(end(census).excess, 0);
+}
+
+/// Whatever a parent that goes still has is the garbage collector's.
+#[test]
+fn a_parent_that_goes_owes_nothing() {
+    let mut census = census(OWNED);
+    census.parent(1000, &parent("p", 1, 0));
+    census.child(0, 1010, &made("p-1", "p"));
+    census.child(0, 1020, &made("p-2", "p"));
+    census.parent(1030, &entry("p", Change::Deleted, 1, json!([])));
+    census.advance(20_000);
+    assert_eq!(end(census).excess, 0);
+}
+
+#[test]
+fn a_child_is_known_by_its_name_as_well() {
+    let mut census = census("{resource: configmaps/v1, by: {name: \"{name}-config\"}}");
+    census.parent(1000, &parent("p", 1, 0));
+    census.child(0, 1010, &made("p-config", "other"));
+    let end = end(census);
+    assert_eq!(
+        (end.excess, end.made, end.resource.as_str(), end.of.as_str()),
+        (0, 1, "configmaps", "caches.example.com")
+    );
+}
+
+#[test]
+fn a_watch_that_was_lost_is_said() {
+    let mut census = census(OWNED);
+    census.lost("too slow".to_owned());
+    assert_eq!(end(census).unread.as_deref(), Some("too slow"));
+}
+
+/// Memory is that of what is there.
+#[test]
+fn what_is_gone_is_forgotten() {
+    let mut census = census(OWNED);
+    for round in 0..100u64 {
+        let (name, t_ms) = (format!("p{round}"), round * 100);
+        census.parent(t_ms, &parent(&name, 1, 0));
+        census.child(0, t_ms + 1, &made(&format!("{name}-x"), &name));
+        census.child(0, t_ms + 2, &made(&format!("{name}-y"), &name));
+        census.child(0, t_ms + 3, &gone(&format!("{name}-x"), &name));
+        census.child(0, t_ms + 4, &gone(&format!("{name}-y"), &name));
+        census.advance(t_ms + 50);
+        census.parent(t_ms + 60, &entry(&name, Change::Deleted, 1, json!([])));
+    }
+    census.advance(60_000);
+    let kind = &census.kinds[0];
+    assert!(kind.live.is_empty() && kind.of.is_empty() && kind.excess.is_empty(), "{:?}", kind.excess);
+    assert!(
+        census.parents.is_empty() && census.names.is_empty() && census.doubts.is_empty() && census.later.is_empty()
+    );
+}
