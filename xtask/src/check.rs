@@ -20,7 +20,8 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
-    step("lints", cargo().args(["clippy", "--workspace", "--all-targets", "--", "--deny=warnings"]))?;
+    // Tests and benchmarks are looked at once, with the features that they are built with; what ships, without them.
+    step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", "--", "--deny=warnings"]))?;
     // What the fuzz targets call, and what only shipped programs have, is built by nothing else here.
     let more = "--features=service/fuzz,service-seed/fuzz,mock-kube/fuzz,reports/fuzz,scenarios/dist,service/dist";
     let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, more, "--", "--deny=warnings"];

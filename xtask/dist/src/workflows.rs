@@ -33,13 +33,19 @@ pub(crate) fn check(out: &Path) -> Result<()> {
         bail!("needs {what}");
     }
     ensure!(page::there("git"), "needs git");
-    // One after the other: a gate wants the machine for itself. That a gate finds what is forgotten is shown elsewhere, and takes minutes.
+    // That a gate finds what is forgotten is shown elsewhere, and takes minutes.
     for forgetful in [false, true] {
         let about = if forgetful { "a change that forgets deletions" } else { "a change of nothing" };
         let repository = Repository::new(out, forgetful)?;
         let jobs: &[&str] = if forgetful { &["soak"] } else { &["soak", "gate"] };
-        repository.github(jobs).with_context(|| format!("longhaul gate init: GitHub, {about}"))?;
-        repository.gitlab(jobs).with_context(|| format!("longhaul gate init: GitLab, {about}"))?;
+        // Side by side: what is asked here is whether the workflows do what they say, and two gates that disturb each other may say so.
+        let (github, gitlab) = std::thread::scope(|scope| {
+            let github = scope.spawn(|| repository.github(jobs));
+            let gitlab = repository.gitlab(jobs);
+            (github.join().unwrap_or_else(|_| Err(anyhow::anyhow!("panicked"))), gitlab)
+        });
+        github.with_context(|| format!("longhaul gate init: GitHub, {about}"))?;
+        gitlab.with_context(|| format!("longhaul gate init: GitLab, {about}"))?;
         println!("longhaul gate init: both workflows, {about}: as it should be");
     }
     Ok(())
