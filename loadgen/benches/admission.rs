@@ -26,6 +26,7 @@ fn plan() -> Plan {
         tls_resumption: false,
         calls_per_connection: None,
         connections: None,
+        objects: Vec::new(),
     };
     Plan::build(&config, 7, Duration::from_mins(1), &[image("cart", 'a'), image("ledger", 'b')])
         .expect("the configuration is valid")

@@ -15,9 +15,11 @@ mod load;
 mod mix;
 mod objects;
 mod oracle;
+mod own;
 mod plan;
 mod pods;
 mod review;
+mod settle;
 pub mod through;
 mod truth;
 
@@ -26,7 +28,9 @@ pub use image::{Image, Refusal};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;
+pub use own::{Hook, Operation, Own};
 pub use plan::Plan;
+pub use settle::Said;
 pub use truth::Truth;
 
 pub use crate::{Arrivals, Shape};

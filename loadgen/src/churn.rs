@@ -9,6 +9,7 @@
 //!
 //! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
 
+mod answers;
 pub(crate) mod api;
 pub(crate) mod config;
 mod engine;
@@ -22,19 +23,23 @@ mod operations;
 mod pattern;
 mod plan;
 pub(crate) mod resource;
+mod samples;
 mod sections;
 pub(crate) mod template;
 mod worker;
 pub(crate) mod writes;
 
+pub use answers::{Answers, Covers};
 pub use api::Api;
 pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix, Scope};
 pub use engine::{Canaries, CanaryWrite, Churn};
-pub use generate::{Error as NoTemplate, generate};
+pub use generate::{Error as NoTemplate, fill, generate};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
 pub use plan::Plan;
+pub use plan::Specimen;
 pub use resource::{SPELLINGS, collection_path, is_known, names};
+pub use samples::{Expect, Sample};
 pub use sections::Sections;
 pub use writes::{Write, Writes};
 

@@ -285,6 +285,7 @@ impl Example {
                 most_of_one_tag: 1 + end_ms / 30_000,
                 ..RegistryRow::default()
             }),
+            webhooks: Vec::new(),
             faults_active: if faulted { vec!["1".into()] } else { Vec::new() },
             refused: Vec::new(),
         });
@@ -441,9 +442,12 @@ fn manifest() -> Manifest {
             for_ms: Some(FAULT_FOR_MS),
             detail: "packages: bytes stop moving on the open watch".into(),
             drawn: false,
+            needs: Vec::new(),
+            needs_resource: None,
         }],
         admission_rate_per_second: Some(200.0),
         churn_rate_per_second: Some(50.0),
+        webhooks: Vec::new(),
         repeat: "longhaul run silent-watch --seed 7".into(),
         notes: Vec::new(),
     }

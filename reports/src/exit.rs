@@ -7,6 +7,8 @@ pub const FAIL: u8 = 1;
 /// Not enough data; the report says how much more.
 pub const INCONCLUSIVE: u8 = 2;
 /// The run itself cannot be trusted; the report says why.
-pub const INVALID: u8 = 2;
-/// A bad scenario file, bad arguments or a missing tool; nothing was started. As `EX_USAGE` of sysexits.
+pub const INVALID: u8 = 3;
+/// A bad scenario file or bad arguments; nothing was started. As `EX_USAGE` of sysexits.
 pub const USAGE: u8 = 64;
+/// A program that is needed is missing; nothing was started. As `EX_UNAVAILABLE` of sysexits.
+pub const UNAVAILABLE: u8 = 69;

@@ -25,6 +25,10 @@ pub const CONFIDENCE: f64 = 0.95;
 const LATE_CONFIDENCE: f64 = 0.99;
 /// Confidence of each bound of the two halves that must not overlap before growth has levelled off: both together about 96 %.
 const BEND_CONFIDENCE: f64 = 0.9;
+/// A slope whose lower bound is so many budgets is a failure even where the series was never steady, …
+const FAR: f64 = 10.0;
+/// … as long as its second half grows by at least this share of what the first half does: what slows down may be a start that is not over.
+const UNBROKEN: f64 = 0.6;
 /// A start or a step that gains less than this share of what the whole run may gain does not matter to the verdict.
 const MATTERS: f64 = 0.25;
 /// The least share of the scatter that a parabola is believed to leave.
@@ -56,6 +60,15 @@ pub struct Question<'a> {
     pub sigma_least: f64,
     /// The least correlation time that is believed, in seconds: a short series cannot tell a long one from growth.
     pub tau_least_s: f64,
+    /// How many series are asked about one budget, of which any may break it: each has its share of the chance of a false alarm.
+    pub looks: usize,
+}
+
+impl Question<'_> {
+    /// The confidence of each bound: over all looks together it is [`CONFIDENCE`].
+    fn confidence(&self) -> f64 {
+        1.0 - (1.0 - CONFIDENCE) / self.looks.max(1) as f64
+    }
 }
 
 /// What became of it.
@@ -186,6 +199,8 @@ struct Steady {
     /// The error of a slope over one second, in units of the value for each unit of the axis, that the least correlation time makes; over
     /// a longer time it falls with the power 3/2.
     error: f64,
+    /// Of each bound of the slopes.
+    confidence: f64,
 }
 
 type Unfit = (WarmUp, statistics::Error, Option<Nature>);
@@ -211,7 +226,7 @@ impl Steady {
         }
         let (axis, values) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
         let error = error(question, &series, &nature, step.as_ref());
-        Ok(Self { warm_up, nature, blocks, step, axis, values, error })
+        Ok(Self { warm_up, nature, blocks, step, axis, values, error, confidence: question.confidence() })
     }
 
     fn decide(&self, question: &Question<'_>) -> Answer {
@@ -228,6 +243,7 @@ impl Steady {
         match self.weigh(question, shape) {
             Ok((side, slope, shape)) => {
                 let outcome = match side {
+                    Side::Above if self.is_far_above(question.budget) => Outcome::Fail,
                     _ if self.warm_up == WarmUp::Never => {
                         Outcome::Inconclusive { needed_s: Some(LONGER.1 * question.series.span_s()) }
                     }
@@ -250,10 +266,21 @@ impl Steady {
         }
     }
 
+    /// Whether the second half alone is far above the budget and has not slowed down: then it does not matter when the start was over.
+    fn is_far_above(&self, budget: f64) -> bool {
+        let half = self.values.len() / 2;
+        let first = self.slope(0..half, LATE_CONFIDENCE);
+        let second = self.slope(half..self.values.len(), LATE_CONFIDENCE);
+        first
+            .ok()
+            .zip(second.ok())
+            .is_some_and(|(first, second)| second.lower > FAR * budget && second.estimate >= UNBROKEN * first.estimate)
+    }
+
     /// On which side of the budget the slope is, which slope it was that told, and what else was seen.
     fn weigh(&self, question: &Question<'_>, mut shape: Shape) -> Result<(Side, Slope, Shape), statistics::Error> {
         let budget = question.budget;
-        let whole = self.slope(0..self.values.len(), CONFIDENCE)?;
+        let whole = self.slope(0..self.values.len(), self.confidence)?;
         // What comes with a step is not growth, and what goes with one does not make good for growth.
         if let Some(step) = self.step {
             let within = self.without(&step)?;
@@ -262,7 +289,7 @@ impl Steady {
             return Ok(if excused && raw != side { (side, within, shape) } else { (raw, whole, shape) });
         }
         let half = self.values.len() / 2;
-        let second = self.slope(half..self.values.len(), CONFIDENCE)?;
+        let second = self.slope(half..self.values.len(), self.confidence)?;
         let side = Side::of(&whole, budget);
         if side == Side::Below {
             let late = self.slope(half..self.values.len(), LATE_CONFIDENCE)?;
@@ -290,9 +317,9 @@ impl Steady {
     fn without(&self, step: &Step) -> Result<Slope, statistics::Error> {
         let (axis, values) = (self.axis.split_at(step.block), self.values.split_at(step.block));
         let strata = [theil_sen::Stratum { x: axis.0, y: values.0 }, theil_sen::Stratum { x: axis.1, y: values.1 }];
-        let slope = theil_sen::stratified(&strata, CONFIDENCE, self.blocks.inflation())?;
+        let slope = theil_sen::stratified(&strata, self.confidence, self.blocks.inflation())?;
         let cube = |part: &[f64]| (self.blocks.length_s * part.len() as f64).powi(3);
-        self.widened(slope, CONFIDENCE, cube(axis.0) + cube(axis.1))
+        self.widened(slope, self.confidence, cube(axis.0) + cube(axis.1))
     }
 
     /// The slope with an interval that is not narrower than the least correlation time allows: a series that is short for it looks
@@ -351,6 +378,16 @@ fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Op
     let left = (1.0 - 6.0 * tau_s / series.span_s()).max(SCATTER_LEFT_LEAST);
     let sigma = (quantile::scale(&correlation::without_parabola(&values)) / left.sqrt()).max(question.sigma_least);
     sigma * (24.0 * tau_s).sqrt() / rate
+}
+
+/// The pieces of a series between its holes, as ranges of samples; one where it has none.
+pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
+    let distances: Vec<f64> = series.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let hole_s = (REACH * quantile::median(&distances)).max(series.span_s() / blocks::BLOCKS_AIM as f64);
+    let mut cuts = vec![0];
+    cuts.extend((1..).zip(&distances).filter(|(_, distance_s)| **distance_s > hole_s).map(|(at, _)| at));
+    cuts.push(series.t_s.len());
+    cuts.windows(2).map(|ends| ends[0]..ends[1]).collect()
 }
 
 /// Why samples say nothing, however they lie.

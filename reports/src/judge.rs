@@ -3,9 +3,9 @@
 //! Owns the verdict and how findings add up to it. A judge is a function from [`Record`] to findings, one file each, and
 //! reads nothing else; so judging an old record again gives the same verdict.
 //!
-//! A verdict is earned. It is invalid if anything makes the run untrustworthy, else fail if a budget is broken, else
-//! inconclusive if something could not be decided *or nothing was*, and only else pass. Broken budgets stay listed when
-//! the run is invalid.
+//! A verdict is earned. It is fail if a budget is broken whose facts are whole, whatever else is undecided; else invalid if nothing that was
+//! judged can be trusted, else inconclusive if something could not be decided *or nothing was*, and only else pass. What a condition of
+//! validity that is not met leaves undecided is in `doubt.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,10 @@ use crate::record::{Record, Sight};
 
 mod admission;
 mod api;
+mod asked;
 mod children;
 mod crashes;
+mod doubt;
 mod events;
 mod finalizers;
 mod harness;
@@ -50,13 +52,13 @@ pub use so_far::{SoFar, Standing};
 pub use word::Word;
 pub use writes::Writes;
 
-use rule::{Budget, Name, Rule, Section};
+use rule::{Budget, Name, Rule};
 
 /// A judge: looks at one side of the run.
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 12] = [
+const JUDGES: [Judge; 13] = [
     crashes::judge,
     events::judge,
     writes::judge,
@@ -64,6 +66,7 @@ const JUDGES: [Judge; 12] = [
     children::judge,
     requests::judge,
     admission::judge,
+    asked::judge,
     api::judge,
     registry::judge,
     rights::judge,
@@ -74,7 +77,7 @@ const JUDGES: [Judge; 12] = [
 /// The schema of a judgement, as in `verdict.json`.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
 
-/// What became of a run.
+/// What became of a run; what comes later hides what comes before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -82,10 +85,10 @@ pub enum Verdict {
     Pass,
     /// Not enough data; the text says how much more.
     Inconclusive,
-    /// A budget was broken, with the stated confidence.
-    Fail,
     /// The run itself cannot be trusted; the text says why.
     Invalid,
+    /// A budget was broken, with the stated confidence: a failure that was seen is said, whatever else is not known.
+    Fail,
 }
 
 /// What a judge found about one budget or one condition of validity.
@@ -151,6 +154,8 @@ struct Findings {
     needed: Vec<(String, f64)>,
     /// Rules with a default limit that the witness cannot decide, each with what it does not tell.
     unjudged: Vec<(Name, Vec<Sight>)>,
+    /// The conditions that were not met.
+    unmet: Vec<Name>,
 }
 
 /// Judges a run by its record.
@@ -191,6 +196,7 @@ fn add_up(findings: &[Finding]) -> Verdict {
     if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
 }
 
+/// Why, in one line: what decided, how much more of it there is, and what is not known besides.
 fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
@@ -204,8 +210,20 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
             format!("all {all} were met, {} of them that the scenario does not name.", crate::words::count(unasked))
         }
         (_, None) => "the scenario sets no budget, so there was nothing to decide.".to_owned(),
-        (_, Some(first)) if decisive.len() == 1 => first.text.clone(),
-        (_, Some(first)) => format!("{} (and {} more)", first.text, decisive.len() - 1),
+        (_, Some(first)) => {
+            let more = (decisive.len() as u64).checked_sub(1).filter(|more| *more > 0);
+            let more = more.map(|more| format!("{} more", crate::words::count(more)));
+            let open = || {
+                findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Inconclusive | Verdict::Invalid))
+            };
+            let open = match open().count() as u64 {
+                open @ 1.. if verdict == Verdict::Fail => Some(format!("{} not decided", crate::words::count(open))),
+                _ => None,
+            };
+            let besides: Vec<String> = more.into_iter().chain(open).collect();
+            let first = crate::words::first_sentence(&first.text);
+            if besides.is_empty() { first } else { format!("{first} (and {})", besides.join(", ")) }
+        }
     }
 }
 
@@ -327,18 +345,9 @@ impl Findings {
         self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
     }
 
-    fn any_broken(&self) -> bool {
-        self.all_broken().next().is_some()
-    }
-
     /// Whether a rule was broken, or a part of it.
     fn broken<R: Rule>(&self) -> bool {
         self.all_broken().any(|name| name == Name::of::<R>())
-    }
-
-    /// Whether a rule of a section was broken.
-    fn broken_below<S: Section>(&self) -> bool {
-        self.all_broken().any(|name| name.section == S::KEY)
     }
 
     /// The words of all that was broken, each once.
@@ -347,6 +356,12 @@ impl Findings {
         words.sort_unstable();
         words.dedup();
         words
+    }
+
+    /// Whether anything about the subject was decided.
+    fn any_decided(&self) -> bool {
+        let decided = |finding: &Finding| matches!(finding.verdict, Verdict::Pass | Verdict::Fail);
+        self.judged.iter().any(|(_, finding)| finding.judge != validity::JUDGE && decided(finding))
     }
 
     fn note(&mut self, note: impl Into<String>) {

@@ -39,7 +39,9 @@ pub use end_state::{
 pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
-pub use manifest::{Machine, Manifest, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions};
+pub use manifest::{
+    Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
+};
 pub use objects::{
     Drifted, FLIPS_MAX, Flip, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX, Objects, PutOn, Quiet, REWRITTEN_MAX,
     Rewritten, Siblings, TOO_MANY_MAX, TooMany,
@@ -50,7 +52,7 @@ pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestS
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent,
     FaultRow, Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,
-    StoredRow, WitnessRow, is_unsure, quantile_us, samples_needed,
+    StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
 };
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};

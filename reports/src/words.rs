@@ -22,6 +22,23 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// Longer sentences are cut on pages that have one line for them, in characters.
+const SENTENCE_MAX: usize = 270;
+
+/// The first sentence of a text, on one line.
+pub fn first_sentence(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let begins = |rest: &str| rest.trim_start().chars().next().is_some_and(|next| next.is_uppercase() || next == '`');
+    let mut ends = line.match_indices(". ").map(|(at, _)| at + 1).filter(|end| begins(&line[*end..]));
+    let sentence = ends.next().map_or(line.as_str(), |end| &line[..end]);
+    if sentence.chars().count() <= SENTENCE_MAX {
+        return sentence.to_owned();
+    }
+    let cut: String = sentence.chars().take(SENTENCE_MAX).collect();
+    let words = cut.rfind(' ').map_or(cut.as_str(), |at| &cut[..at]);
+    format!("{words} …")
+}
+
 /// `1 version`, `2 versions`.
 pub fn counted(number: u64, singular: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -93,6 +110,14 @@ pub fn three_digits(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_first_sentence_is_one_line() {
+        assert_eq!(first_sentence("It broke at 1.5 s. Its last words: no"), "It broke at 1.5 s.");
+        assert_eq!(first_sentence("one\nline, e.g. this one"), "one line, e.g. this one");
+        let long = first_sentence(&"word ".repeat(100));
+        assert!(long.ends_with("word …") && long.chars().count() <= SENTENCE_MAX + 2, "{long}");
+    }
 
     #[test]
     fn numbers_read_well() {

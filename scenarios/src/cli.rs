@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use reports::judge::Verdict;
 
+use crate::scenario::Outside;
+
 mod calibrate;
 mod capacity;
 mod cluster;
@@ -20,6 +22,7 @@ mod init;
 mod load;
 mod matrix;
 mod mock;
+mod objects;
 mod replay;
 mod report;
 mod repro;
@@ -58,12 +61,16 @@ enum Command {
         /// Files, or names from the library.
         #[arg(required = true)]
         scenarios: Vec<String>,
+        #[command(flatten)]
+        outside: Outside,
     },
     /// Say what a scenario will do, how long it takes, and which budgets that length can decide.
     Plan {
         /// A file, or a name from the library.
         #[arg(default_value = "smoke")]
         scenario: String,
+        #[command(flatten)]
+        outside: Outside,
     },
     /// List the scenarios of the library with the question that each answers.
     List,
@@ -160,8 +167,8 @@ fn run_command(command: Command) -> ExitCode {
     match command {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Repro(arguments) => repro::repro(&arguments),
-        Command::Check { scenarios } => files::check(&scenarios),
-        Command::Plan { scenario } => files::plan(&scenario),
+        Command::Check { scenarios, outside } => files::check(&scenarios, outside.reach()),
+        Command::Plan { scenario, outside } => files::plan(&scenario, outside.reach()),
         Command::List => files::list(),
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
@@ -214,10 +221,19 @@ fn run(command: impl Future<Output = anyhow::Result<Verdict>>) -> ExitCode {
     }
 }
 
-/// Prints an error with its causes and returns `code`.
+/// Prints an error with its causes and returns `code`, or that of a missing program where one is the reason.
 fn fail(code: u8, error: &anyhow::Error) -> ExitCode {
     crate::out::err!("longhaul: {error:#}");
+    let code = if code == reports::exit::USAGE && misses_program(error) { reports::exit::UNAVAILABLE } else { code };
     ExitCode::from(code)
+}
+
+/// Whether an error is that a program is not there.
+fn misses_program(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))
+            || matches!(cause.downcast_ref(), Some(kind::local::Error::NoProgram { .. }))
+    })
 }
 
 #[cfg(test)]

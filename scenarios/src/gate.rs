@@ -208,11 +208,11 @@ async fn warm(stands: &[Stand<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> 
 /// What each build can take, in valid answers a second.
 async fn saturation(stands: &[Stand<'_>; 2], config: &Config) -> Result<[f64; 2]> {
     let mut found = [0.0; 2];
-    for (stand, found) in stands.iter().zip(&mut found) {
+    for (at, (stand, found)) in stands.iter().zip(&mut found).enumerate() {
         let mut filling = config.clone();
         filling.rate = Rate::per_second(loadgen::admission::HIGHEST_RATE);
-        let plan = stand.plan(&filling, FILLING_SEED, FILLING)?;
-        let load = Load::saturate(plan, stand.target()?, CONNECTIONS).context("failed to start the load")?;
+        let plan = stand.plan(&filling, FILLING_SEED, FILLING).await?;
+        let load = Load::saturate(plan.clone(), stand.target()?, CONNECTIONS).context("failed to start the load")?;
         tokio::time::sleep(FILLING).await;
         let interval = load.stop(slice::DRAIN).await;
         *found = (interval.counts.allowed + interval.counts.denied) as f64 / FILLING.as_secs_f64();
@@ -222,10 +222,48 @@ async fn saturation(stands: &[Stand<'_>; 2], config: &Config) -> Result<[f64; 2]
                 interval.examples.first().map_or("none", String::as_str)
             );
         }
+        // What B does otherwise than A is a finding; what A does is the work itself.
+        if at == 0 {
+            is_work(stand, config, &plan, &interval).await?;
+        }
     }
     Ok(found)
 }
 
+/// Refuses a gate that would compare how fast two builds say no, or give wrong answers.
+async fn is_work(
+    stand: &Stand<'_>,
+    config: &Config,
+    plan: &loadgen::admission::Plan,
+    interval: &loadgen::admission::Interval,
+) -> Result<()> {
+    let counts = interval.counts;
+    let answered = counts.allowed + counts.denied;
+    if stand.is_judged(config) {
+        let share = counts.wrong_verdicts as f64 / answered.max(1) as f64;
+        ensure!(
+            share <= WRONG_MOST,
+            "A answers {} of {} reviews wrong, so this is not the work that it is for: {}; mend `admission`, or `expect` of the templates",
+            reports::words::count(counts.wrong_verdicts),
+            reports::words::count(answered),
+            interval.examples.first().map_or("nobody knows which", String::as_str)
+        );
+    } else if counts.allowed == 0 {
+        let said = plan.first_said(stand.target()?).await.context("failed to ask A")?;
+        bail!(
+            "A denied each of {} reviews, so a gate would compare how fast both say no: {} was denied with \"{}\". Send what it is for: \
+             `install: {{webhooks: config/webhook/manifests.yaml}}` in `subject` with the definitions of its kinds under \
+             `controlPlane.manifests`, or `admission: {{objects: […]}}`",
+            reports::words::count(counts.denied),
+            said.about,
+            crate::shown::text(&said.message)
+        );
+    }
+    Ok(())
+}
+
+/// Of the answers of A all but this share are right, or they are not worth comparing.
+const WRONG_MOST: f64 = 0.01;
 /// What warms up is the same in every gate.
 const FILLING_SEED: u64 = 1;
 

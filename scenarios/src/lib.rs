@@ -21,6 +21,8 @@ pub mod matrix;
 mod metrics;
 mod observer;
 mod out;
+mod placed;
+mod private;
 mod repro;
 mod run;
 pub mod scenario;

@@ -5,6 +5,8 @@ use std::path::Path;
 use reports::record::Machine;
 use sha2::{Digest, Sha256};
 
+mod git;
+
 /// What this machine is. Unknown parts are empty: they never stop a run.
 pub(crate) fn machine() -> Machine {
     let uname = rustix::system::uname();
@@ -28,10 +30,7 @@ pub(crate) fn digest(path: &Path) -> std::io::Result<String> {
     Ok(format!("sha256:{}", hex::encode(hasher.finalize())))
 }
 
-/// The revision that is checked out where the harness runs, when it runs in its own checkout.
+/// The revision that is checked out where the harness runs, when it runs in a checkout.
 pub(crate) fn git_revision() -> Option<String> {
-    let output = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let text = text.trim();
-    (output.status.success() && !text.is_empty()).then(|| text.to_owned())
+    git::revision(Path::new("."))
 }

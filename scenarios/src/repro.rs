@@ -13,7 +13,7 @@ use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Http, Need, Own, Repro, Scenario, Source, SubjectKind};
+use crate::scenario::{Http, Need, Outside, Own, Repro, Scenario, Source, SubjectKind};
 
 mod happening;
 mod notice;
@@ -62,6 +62,8 @@ pub(crate) struct Play {
     pub(crate) asked: String,
     /// What its objects are of, and how the client proves what it saw, as the command line says it; the scenario has it already.
     pub(crate) own: Own,
+    /// Whether that file may name others anywhere.
+    pub(crate) outside: Outside,
     /// What the client is known to be unable to do.
     pub(crate) cannot: Vec<Need>,
     pub(crate) quiet: bool,
@@ -147,15 +149,19 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
 fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
     let manifest = &record.manifest;
     let notice = Notice::of(record, events);
+    let not_hit: Vec<String> = judge::never_hit(record).into_iter().map(|fault| fault.name.clone()).collect();
+    // A bug is played by all of its faults: where one of them struck nothing the client was not shown to be free of it.
+    let shown = judgement.verdict != Verdict::Pass || not_hit.is_empty();
+    let verdict = if shown { judgement.verdict } else { Verdict::Inconclusive };
     Outcome {
         id: manifest.name.clone(),
         row: None,
         question: manifest.question.clone(),
         client: manifest.subject.command.clone(),
-        verdict: judgement.verdict,
-        exit_code: judgement.exit_code,
+        verdict,
+        exit_code: verdict.exit_code(),
         words: judgement.words.clone(),
-        not_hit: judge::never_hit(record).into_iter().map(|fault| fault.name.clone()).collect(),
+        not_hit,
         lacks: Vec::new(),
         noticed_ms: notice.and_then(|notice| notice.asked_ms),
         observed_ms: notice.and_then(|notice| notice.observed_ms),
@@ -286,7 +292,8 @@ fn repeat(play: &Play) -> String {
         service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
     let own = own_flags(&play.own);
     let bug = crate::quoted(&play.asked);
-    format!("{} repro {bug}{own}{http}{drain}{clocks}{rate}{service}{command}", crate::started_as())
+    let outside = play.outside.repeated();
+    format!("{} repro {bug}{outside}{own}{http}{drain}{clocks}{rate}{service}{command}", crate::started_as())
 }
 
 /// As they were written.

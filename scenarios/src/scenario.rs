@@ -4,7 +4,7 @@
 //! crate (admission load, churn, faults, budgets) is that crate's own type: this module only puts them together.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,14 +16,17 @@ mod attach;
 mod children;
 mod faults;
 mod files;
+mod given;
 mod http;
 pub mod library;
 mod manifests;
 mod metrics;
+mod objects;
 mod own;
 mod parse;
 mod processes;
 mod rbac;
+mod reach;
 mod readiness;
 mod registry;
 mod repro;
@@ -31,14 +34,16 @@ mod restart_policy;
 mod upkeep;
 mod validate;
 mod webhook;
+mod written;
 
 pub use crate::witness::Witness;
 pub(crate) use attach::host_and_port;
 pub use children::{By, Children, Drift, Kinds};
 pub use faults::Faults;
 pub(crate) use files::{digest as files_digest, digest_of_programs};
+pub(crate) use given::{Given, METRICS_PORT_NAME, TLS_CERT, TLS_DIR, TLS_KEY, WEBHOOK_PORT};
 pub use http::Http;
-pub(crate) use manifests::Manifest;
+pub(crate) use manifests::{Manifest, read as read_manifests};
 pub use metrics::Metrics;
 pub(crate) use metrics::{METRICS_PORT, series};
 pub use own::Own;
@@ -46,13 +51,17 @@ pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use processes::NamedCommand;
 pub use rbac::{Rbac, Rule};
+pub(crate) use reach::Ground;
+pub use reach::{Outside, Reach};
 pub use readiness::{Readiness, Which};
 pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
 pub use upkeep::{Certificates, Restarts, TrustedKeys};
+pub(crate) use webhook::{Configuration, Hook};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
+pub(crate) use written::{parts, written};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
 const DEFAULT_SEED: u64 = 1;
@@ -206,7 +215,7 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Reads [`Self::manifests`].
     pub(crate) fn manifests(&self) -> Result<Vec<Manifest>, String> {
-        manifests::read(&self.manifests)
+        manifests::read(&Ground::looked_at(Path::new("")), &self.manifests)
     }
 }
 
@@ -285,11 +294,13 @@ pub struct Subject {
     /// control plane for what is judged, and its webhook's port is open; one of `role: webhook` answers TLS there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Readiness>,
-    /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT` and
-    /// `LONGHAUL_TLS_KEY`.
+    /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`,
+    /// `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR`, the folder of both as `tls.crt` and `tls.key`, as variables and as `${LONGHAUL_TLS_DIR}` in
+    /// `command` and `env`.
     #[serde(default)]
     pub webhook: Option<Webhook>,
-    /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, or nothing.
+    /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, or the project's own
+    /// configurations, `{webhooks: config/webhook/manifests.yaml}`. Default: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Install>,
     /// What it may do at the control plane. Left out, the service has the rights of its manifests and a command all.
@@ -307,8 +318,8 @@ pub struct Subject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<String>,
     /// Its own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. The heap that its runtime or allocator has in use is
-    /// recognised in it, and judges growth before the resident set does. `${LONGHAUL_METRICS_PORT}` in it and in `command` is a free port,
-    /// which the command also finds in the variable of that name. The service has such a page anyhow.
+    /// recognised in it, and judges growth before the resident set does. `${LONGHAUL_METRICS_PORT}` in it, in `command` and in `env` is a free
+    /// port, which the command also finds in the variable of that name. The service has such a page anyhow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
     /// The objects that it makes for each of those that are churned; a list where they are of several kinds. What a witness proves by children
@@ -379,7 +390,21 @@ impl Subject {
     /// Whether it answers reviews.
     pub fn serves(&self) -> bool {
         let told = self.url.is_some() || self.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some());
-        self.kind == SubjectKind::Service || told
+        self.kind == SubjectKind::Service || told || self.own_webhooks_file().is_some()
+    }
+
+    /// Where the configurations of its own webhooks are.
+    pub(crate) fn own_webhooks_file(&self) -> Option<&Path> {
+        match &self.install {
+            Some(Install::Webhooks(file)) => Some(file),
+            Some(Install::Webhook) | None => None,
+        }
+    }
+
+    /// Reads them; none where it has none.
+    pub(crate) fn own_webhooks(&self) -> Result<Vec<Configuration>, String> {
+        let ground = Ground::looked_at(Path::new(""));
+        self.own_webhooks_file().map_or(Ok(Vec::new()), |file| webhook::read(&ground, file))
     }
 
     /// How long nobody runs after a crash, where what a server lets live for a while lives so many times shorter.

@@ -7,14 +7,21 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use reports::outside::is_hidden;
+
 /// A text without control characters but line ends and tabs: the others are shown as JSON writes them, `\u001b`,
 /// so that JSON stays JSON.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// The same on one line: a name from somebody's file forges no second one.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c == '\t')
+}
+
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let goes = |c: char| is_control(c) && !stays(c);
+    let goes = |c: char| is_hidden(c) && !stays(c);
     if !text.contains(goes) {
         return Cow::Borrowed(text);
     }
@@ -29,14 +36,13 @@ fn escape(c: char, out: &mut String) {
     match c {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
-        // Writing to a String cannot fail.
-        c => drop(write!(out, "\\u{:04x}", u32::from(c))),
+        // As JSON writes them, also those beyond four digits. Writing to a String cannot fail.
+        c => {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
     }
-}
-
-/// Also those that change the direction of writing: with them a line shows something else than it says.
-fn is_control(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A log whose every event is one line: what is in it of line ends and control characters is escaped.

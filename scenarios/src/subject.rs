@@ -57,6 +57,10 @@ pub(crate) struct Launch {
 /// Why a subject did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
+    #[error(
+        "the program `{program}` of `subject` is not there: build or install it, or check its path and that `cwd` exists"
+    )]
+    Missing { program: String },
     #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
     Start { program: String, source: std::io::Error, remedy: &'static str },
     #[error("the subject's log {path} could not be written: {source}")]
@@ -107,6 +111,20 @@ impl Launch {
             readers.spawn(log::read(stderr, log, Arc::clone(&tail)));
         }
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
+    }
+
+    /// Whether its program is there, so that nothing else is started for nothing.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let folder = self.directory.as_deref().unwrap_or(Path::new(""));
+        let is_path = self.program.components().count() > 1 || self.program.is_absolute();
+        let told = self.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.into());
+        let path: std::ffi::OsString = told.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+        let found = if is_path {
+            folder.join(&self.program).exists()
+        } else {
+            std::env::split_paths(&path).any(|within| within.join(&self.program).is_file())
+        };
+        if found { Ok(()) } else { Err(Error::Missing { program: self.program.display().to_string() }) }
     }
 
     fn not_started(&self, source: std::io::Error) -> Error {

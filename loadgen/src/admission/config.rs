@@ -59,6 +59,11 @@ pub struct Config {
     /// What users do, in relative weights.
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
+    /// Instead of `mix`: objects of any kind that are created, changed and deleted, and the webhooks that are asked about them. Default,
+    /// where the subject has webhooks of its own (`install: {webhooks: FILE}`): what is churned, and what definitions under
+    /// `controlPlane.manifests` tell of kinds that their rules name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<super::Own>,
     /// How long a call may take, whole seconds from 1s to 30s; sent as `?timeout=10s` as kube-apiserver does.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
@@ -176,6 +181,11 @@ impl Config {
         Ok(schedule)
     }
 
+    /// Whether webhooks of the project's own say what is sent.
+    pub fn is_left_to_webhooks(&self) -> bool {
+        self.through == Through::Webhook && self.objects.is_empty() && self.replay.is_none()
+    }
+
     /// Refuses what makes no sense on its own, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
@@ -210,6 +220,7 @@ impl Config {
         if self.through == Through::Apiserver {
             super::through::check(self)?;
         }
+        super::own::check(&self.objects)?;
         if self.mix.total() == 0 {
             return refuse(
                 "mix",

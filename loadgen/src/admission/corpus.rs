@@ -15,6 +15,7 @@ pub(super) use self::expand::Expand;
 use super::image::Image;
 use super::mix::{Action, Mix};
 use super::oracle::{self, Expected};
+use super::own::{self, Own, Reviews};
 use super::review::Template;
 use super::truth::Truth;
 use crate::Size;
@@ -42,6 +43,10 @@ const INVENTED: [&str; 6] = [
 pub(super) struct Corpus {
     templates: Vec<Template>,
     actions: Vec<(Action, Vec<Vec<u32>>)>,
+    /// Instead of actions: what is sent of a project's own objects, by weight.
+    own: Vec<(u32, Vec<Vec<u32>>)>,
+    /// Where templates are answered that name no 0; the first one is the target's.
+    paths: Vec<String>,
     truth: Arc<Truth>,
 }
 
@@ -96,7 +101,49 @@ impl Corpus {
     pub(super) fn only(mix: &Mix, template: Template) -> Self {
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         let actions = wanted.map(|(action, _)| (action, vec![vec![0]])).collect();
-        Self { templates: vec![template], actions, truth: Arc::default() }
+        Self { templates: vec![template], actions, ..Self::empty() }
+    }
+
+    /// Reviews of a project's own objects.
+    pub(super) fn own(objects: &[Own], seed: u64) -> Self {
+        let Reviews { templates, paths, sequences } = own::reviews(objects, seed);
+        Self { templates, paths, own: sequences, ..Self::empty() }
+    }
+
+    /// The same with other templates in the places of some.
+    pub(super) fn with(&self, changed: Vec<(u32, Template)>) -> Self {
+        let mut templates: Vec<Template> = self.templates.iter().map(Template::again).collect();
+        for (number, template) in changed {
+            templates[number as usize] = template;
+        }
+        let (own, paths) = (self.own.clone(), self.paths.clone());
+        Self { templates, actions: self.actions.clone(), own, paths, truth: Arc::clone(&self.truth) }
+    }
+
+    /// Where templates are answered.
+    pub(super) fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    /// The sequences of a project's own objects.
+    pub(super) fn sequences(&self) -> impl Iterator<Item = &[u32]> {
+        self.own.iter().flat_map(|(_, sequences)| sequences.iter().map(Vec::as_slice))
+    }
+
+    /// One of these, drawn at random; none where there are actions instead.
+    pub(super) fn draw_own(&self, rng: &mut ChaCha8Rng) -> Option<&[u32]> {
+        let total: u32 = self.own.iter().map(|(weight, _)| weight).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut at = rng.random_range(0..total);
+        for (weight, sequences) in &self.own {
+            if at < *weight {
+                return sequences.get(rng.random_range(0..sequences.len())).map(Vec::as_slice);
+            }
+            at -= weight;
+        }
+        None
     }
 
     /// Reviews of somebody else, beside those of this corpus. Returns the number of the first of them.
@@ -108,7 +155,8 @@ impl Corpus {
 
     /// No review at all, for recordings that bring every one.
     pub(super) fn empty() -> Self {
-        Self { templates: Vec::new(), actions: Vec::new(), truth: Arc::default() }
+        let (templates, actions, own) = (Vec::new(), Vec::new(), Vec::new());
+        Self { templates, actions, own, paths: vec![String::new()], truth: Arc::default() }
     }
 
     /// What changes about the right answers.

@@ -65,10 +65,10 @@ pub(super) struct Setup {
     awake: bool,
 }
 
-/// What is spoken, and over how many connections.
+/// What is spoken, and over how many connections; with one head for each path of the corpus.
 enum Protocol {
-    Http1 { head: Head, idle_max: usize },
-    Http2 { head: http2::Head, connections: usize },
+    Http1 { heads: Vec<Head>, idle_max: usize },
+    Http2 { heads: Vec<http2::Head>, connections: usize },
 }
 
 impl Setup {
@@ -83,9 +83,15 @@ impl Setup {
         let timeout = config.timeout.0;
         let protocol = if config.client == Client::Http2 {
             let connections = config.connections.unwrap_or(DEFAULT_CONNECTIONS) as usize;
-            Protocol::Http2 { head: head::http2(endpoint, timeout), connections }
+            Protocol::Http2 {
+                heads: corpus.paths().iter().map(|path| head::http2(endpoint, path, timeout)).collect(),
+                connections,
+            }
         } else {
-            Protocol::Http1 { head: Head::new(endpoint, timeout), idle_max: IDLE_MAX }
+            Protocol::Http1 {
+                heads: corpus.paths().iter().map(|path| Head::new(endpoint, path, timeout)).collect(),
+                idle_max: IDLE_MAX,
+            }
         };
         Ok(Self { corpus, peer: endpoint.peer()?, protocol, timeout, in_flight_max, calls_max, awake: false })
     }

@@ -10,10 +10,11 @@ mod turned;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use goadmit::Verdict;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use super::answer::{self, Verdict};
+use super::answer;
 use super::image::{Image, Refusal};
 use super::objects::{self, Kind};
 use super::review::Template;
@@ -28,13 +29,17 @@ pub(super) enum Expected {
     Deny { images: Vec<Field>, refused: Vec<Refused> },
     /// Every image of the object, with what must be written there in the end.
     Allow { images: Vec<Field> },
+    /// The object is let in, whatever becomes of it.
+    Admit,
+    /// The object is refused.
+    Refuse,
     /// Nobody knows what this webhook should say: whatever kube-apiserver accepts is right.
     Any,
 }
 
 impl Expected {
     pub(super) fn is_deny(&self) -> bool {
-        matches!(self, Self::Deny { .. })
+        matches!(self, Self::Deny { .. } | Self::Refuse)
     }
 }
 
@@ -120,7 +125,7 @@ pub(super) fn judge_in(
     uid: &[u8],
 ) -> Result<Judgement, Failure> {
     let status = seen.status;
-    let checked = answer::check(seen, uid);
+    let checked = answer::check(seen, uid, template.mutating);
     if !truth.changed() {
         return checked.and_then(|verdict| judge(template, verdict));
     }
@@ -155,7 +160,7 @@ fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool 
             let asked = images.iter().filter(|field| field.asked).map(|field| &*field.written);
             asked.chain(refused.iter().map(|refused| &*refused.written)).any(is_sick)
         }
-        Expected::Any => false,
+        Expected::Admit | Expected::Refuse | Expected::Any => false,
     }
 }
 
@@ -185,12 +190,12 @@ pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, 
 
 fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<Judgement, Failure> {
     let label = &template.label;
-    let Verdict { allowed, patch, message } = verdict;
+    let Verdict { allowed, patch, message, .. } = verdict;
     if !allowed {
         let why = match right {
-            Expected::Allow { .. } => Some("allowing it is right".to_owned()),
+            Expected::Allow { .. } | Expected::Admit => Some("allowing it is right".to_owned()),
             Expected::Deny { refused, .. } => unnamed(refused, &message),
-            Expected::Any => None,
+            Expected::Refuse | Expected::Any => None,
         };
         let wrong =
             why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; it said: {message}") });
@@ -203,8 +208,12 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
             let each = each.collect::<Vec<_>>().join(", ");
             Some(Wrong { allow: true, why: format!("{label} was allowed, but {each}") })
         }
+        Expected::Refuse => {
+            apply(template, patch)?;
+            Some(Wrong { allow: true, why: format!("{label} was allowed, and says `expect: denied`") })
+        }
         // Without a patch there is nothing that could fail to apply, and the object need not be parsed.
-        Expected::Any => match patch {
+        Expected::Admit | Expected::Any => match patch {
             Some(patch) => apply(template, Some(patch)).map(|_| None)?,
             None => None,
         },

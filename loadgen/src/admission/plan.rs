@@ -45,7 +45,9 @@ struct Share {
 impl Plan {
     /// Makes the payloads and fixes the streams. `images` are those of the registry that the subject will ask.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
-        config::check_images(images)?;
+        if config.objects.is_empty() {
+            config::check_images(images)?;
+        }
         Self::of(config, seed, length, |config| Corpus::build(&config.mix, config.size, seed, images))
     }
 
@@ -62,6 +64,9 @@ impl Plan {
 
     fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {
         config.check()?;
+        let corpus = |config: &Config| {
+            if config.objects.is_empty() { corpus(config) } else { Corpus::own(&config.objects, seed) }
+        };
         let (schedule, replayed) = config.schedule_and_reviews(seed, length)?;
         let (corpus, recorded_at) = match replayed {
             None => (corpus(config), 0),
@@ -176,6 +181,10 @@ impl Plan {
         );
         // A recording may bring every review.
         let draws = !self.corpus.actions().is_empty();
+        for own in &config.objects {
+            let called = own.called.as_deref().map(|called| format!(" ({called})")).unwrap_or_default();
+            let _ = writeln!(text, "admission: objects {}{called}", own.resource);
+        }
         let total = config.mix.total().max(1) as f64;
         for (action, weight) in config.mix.weights().into_iter().filter(|&(_, weight)| weight > 0 && draws) {
             let variants = self.corpus.actions().iter().find(|(known, _)| *known == action).map_or(&[][..], |(_, v)| v);
@@ -212,6 +221,11 @@ impl Plan {
         self.clone().requests().take(requests).map(|(at, request)| (at, body(request))).collect()
     }
 
+    /// The same plan with another corpus, of the same sequences.
+    pub(super) fn over(self, corpus: Corpus) -> Self {
+        Self { corpus: Arc::new(corpus), ..self }
+    }
+
     pub(super) fn corpus(&self) -> &Arc<Corpus> {
         &self.corpus
     }
@@ -239,6 +253,11 @@ impl Requests {
         let (at, review) = self.times.next()?;
         if let Some(number) = review {
             return Some((at, self.plan.recorded_at + number));
+        }
+        if self.pending.is_empty()
+            && let Some(sequence) = self.plan.corpus.draw_own(&mut self.actions)
+        {
+            self.pending.extend(sequence);
         }
         if self.pending.is_empty() {
             let action = self.plan.config.mix.draw(&mut self.actions)?;

@@ -137,6 +137,10 @@ pub(super) struct Template {
     pub label: String,
     /// It is about an object that exists and is to stay.
     pub updates: bool,
+    /// Whoever answers it may change the object.
+    pub mutating: bool,
+    /// At which of the corpus's paths it is answered; 0 is that of the target.
+    pub path: usize,
     pub expected: Expected,
 }
 
@@ -153,13 +157,33 @@ impl Template {
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        Self { bytes, uid_at, label, updates: false, expected }
+        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected }
+    }
+
+    /// Where and by whom it is answered, and whether it is about an object that exists and is to stay.
+    pub(super) fn answered_at(self, path: usize, mutating: bool, updates: bool) -> Self {
+        Self { updates, mutating, path, ..self }
+    }
+
+    /// The same once more.
+    pub(super) fn again(&self) -> Self {
+        let Self { bytes, uid_at, label, updates, mutating, path, expected } = self;
+        let (bytes, label, expected) = (bytes.clone(), label.clone(), expected.clone());
+        Self { bytes, uid_at: *uid_at, label, updates: *updates, mutating: *mutating, path: *path, expected }
+    }
+
+    /// The same review with another object.
+    pub(super) fn about(&self, object: &Value) -> Self {
+        let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
+        review["request"]["object"] = object.clone();
+        let fresh = Self::of(review.to_string().into_bytes(), self.label.clone(), self.expected.clone());
+        Self { updates: self.updates, mutating: self.mutating, path: self.path, ..fresh }
     }
 
     /// A review of somebody else, whose right answer nobody knows. Its uid stands at `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
-        Self { bytes, uid_at, label, updates: false, expected: Expected::Any }
+        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected: Expected::Any }
     }
 
     /// The body of one call.

@@ -32,6 +32,7 @@ use recorder::Recorder;
 use worker::{Command, Worker};
 
 pub use plan::Plan;
+pub use stock::written;
 pub use stored::{Found, Stored};
 
 pub(super) use plan::check;

@@ -205,16 +205,21 @@ impl Reply {
         Ok(object.metadata)
     }
 
-    /// The error that this reply is, for the call that got it.
-    pub(crate) fn failure(&self, call: &str) -> Failure {
+    /// What it says in words.
+    pub(super) fn message(&self) -> String {
         #[derive(Deserialize)]
         struct Status {
             message: String,
         }
-        let message = serde_json::from_slice::<Status>(&self.body).map_or_else(
+        serde_json::from_slice::<Status>(&self.body).map_or_else(
             |_| String::from_utf8_lossy(&self.body[..self.body.len().min(160)]).into_owned(),
             |status| status.message,
-        );
-        Failure { class: Class::HttpError, text: format!("{call}: HTTP {}: {message}", self.status.as_u16()) }
+        )
+    }
+
+    /// The error that this reply is, for the call that got it.
+    pub(crate) fn failure(&self, call: &str) -> Failure {
+        let text = format!("{call}: HTTP {}: {}", self.status.as_u16(), self.message());
+        Failure { class: Class::HttpError, text }
     }
 }

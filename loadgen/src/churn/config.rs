@@ -6,6 +6,7 @@ use super::Error;
 use super::lifecycle::{self, Also, Finalizers, Propagation, Tree};
 use super::objects::Content;
 use super::resource::Resource;
+use super::samples::{Expect, Sample};
 use super::template::Template;
 use crate::Size;
 
@@ -28,6 +29,11 @@ pub struct Config {
     /// else becomes a number; `$${` is a plain `${`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<serde_json::Value>,
+    /// Instead of `template`: several of them, each object made from one, and such as the webhooks of the kind have to refuse
+    /// (`expect: denied`). Names of files, or mappings with `file` or `object`, and `expect`. Where all have to be refused, the others
+    /// are made from the definition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub templates: Vec<Sample>,
     /// JSON pointers of what an update writes anew, such as `/spec/replicas`. Default: all that holds `${random …}`, `${revision}` or
     /// `${text …}`; and where nothing does, an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,6 +118,9 @@ pub struct Mix {
     /// A group of up to 50 neighbours deleted in one request, by their labels; the next operations make as many new ones.
     #[serde(skip_serializing_if = "is_none")]
     pub delete_collection: u32,
+    /// An object made from a template with `expect: denied`. Default, where there is one: as often as `create`, once at least.
+    #[serde(skip_serializing_if = "is_none")]
+    pub denied: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -126,8 +135,8 @@ impl Mix {
     }
 
     pub(super) fn total(&self) -> u64 {
-        let Self { create, update, delete, label, annotate, status, delete_collection } = *self;
-        let weights = [create, update, delete, label, annotate, status, delete_collection];
+        let Self { create, update, delete, label, annotate, status, delete_collection, denied } = *self;
+        let weights = [create, update, delete, label, annotate, status, delete_collection, denied];
         weights.into_iter().map(u64::from).sum()
     }
 }
@@ -135,15 +144,20 @@ impl Mix {
 impl Config {
     /// The resource, and what its objects look like.
     pub(super) fn read(&self) -> Result<(Resource, Content), Error> {
-        let look =
-            Look { resource: &self.resource, template: self.template.as_ref(), vary: &self.vary, scope: self.scope };
+        let look = Look {
+            resource: &self.resource,
+            template: self.template.as_ref(),
+            samples: &self.templates,
+            vary: &self.vary,
+            scope: self.scope,
+        };
         look.read(self.size)
     }
 
     /// The same of the dependents, where there are some.
     pub(super) fn read_tree(&self) -> Result<Option<(Resource, Content)>, Error> {
         let Some(Tree { resource, template, scope, .. }) = &self.tree else { return Ok(None) };
-        let look = Look { resource, template: template.as_ref(), vary: &[], scope: *scope };
+        let look = Look { resource, template: template.as_ref(), samples: &[], vary: &[], scope: *scope };
         let (child, content) = look.read(None).map_err(|error| match error {
             Error::Config { key: "resource", problem } => Error::Config { key: "tree.resource", problem },
             Error::Config { problem, .. } => Error::Config { key: "tree.template", problem },
@@ -159,6 +173,37 @@ impl Config {
         Ok(Some((child, content)))
     }
 
+    /// What makes one object at a time, of whatever resource.
+    pub(crate) fn of_one(rate: Rate) -> Self {
+        Self {
+            resource: String::new(),
+            template: None,
+            templates: Vec::new(),
+            vary: Vec::new(),
+            scope: None,
+            population: 1,
+            rate,
+            mix: Mix::usual(),
+            size: None,
+            finalizers: None,
+            tree: None,
+            propagation: Vec::new(),
+            also: None,
+            end: End::Keep,
+        }
+    }
+
+    /// Whether something has to be refused.
+    pub fn expects_denials(&self) -> bool {
+        self.templates.iter().any(|sample| sample.expect == Expect::Denied)
+    }
+
+    /// The weights of operations, with what is left out.
+    pub(super) fn weights(&self) -> Mix {
+        let is_left_out = self.mix.denied == 0 && self.expects_denials();
+        Mix { denied: if is_left_out { self.mix.create.max(1) } else { self.mix.denied }, ..self.mix }
+    }
+
     /// What happens to objects besides writes of their own, each in a few words.
     pub fn lifecycle(&self) -> Vec<String> {
         lifecycle::described(self)
@@ -167,7 +212,14 @@ impl Config {
     /// Refuses what makes no sense, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let (_, content) = self.read()?;
-        if self.mix.status > 0 && !content.template.is_some_and(|template| template.has_status()) {
+        let has_status = !content.templates.is_empty() && content.templates.iter().all(Template::has_status);
+        if self.mix.denied > 0 && content.refused.is_empty() {
+            return refuse(
+                "mix.denied",
+                "is above 0, and nothing has to be refused: add a template with `expect: denied`",
+            );
+        }
+        if self.mix.status > 0 && !has_status {
             return refuse(
                 "mix.status",
                 "is above 0, and no template says what the status is: add `status` to `template`",
@@ -215,6 +267,7 @@ impl Config {
 pub(crate) struct Look<'a> {
     pub resource: &'a str,
     pub template: Option<&'a serde_json::Value>,
+    pub samples: &'a [Sample],
     pub vary: &'a [String],
     pub scope: Option<Scope>,
 }
@@ -222,7 +275,10 @@ pub(crate) struct Look<'a> {
 impl Look<'_> {
     pub(crate) fn read(&self, size: Option<Size>) -> Result<(Resource, Content), Error> {
         let key = |key, problem: String| Error::Config { key, problem };
-        let Some(template) = self.template else {
+        if self.template.is_some() && self.of(Expect::Allowed).next().is_some() {
+            return Err(key("templates", "stands beside `template`: write all of them in the list".to_owned()));
+        }
+        if self.template.is_none() && self.of(Expect::Allowed).next().is_none() {
             if !self.vary.is_empty() {
                 return Err(key("vary", "is for templates: add `template`".to_owned()));
             }
@@ -235,26 +291,71 @@ impl Look<'_> {
                 },
                 other => other,
             })?;
-            return Ok((resource, Content { size, template: None }));
-        };
+            let refused = self.refused(&resource)?;
+            return Ok((resource, Content { size, templates: Vec::new(), refused }));
+        }
         if size.is_some() {
             return Err(key(
                 "size",
                 "is not for templates: write `${text 1024}` where the template is to be large".to_owned(),
             ));
         }
-        let template = Template::new(template, self.vary).map_err(|problem| key("template", problem))?;
-        let Some(kind) = template.kind() else {
-            return Err(key("template", "has no `kind`".to_owned()));
-        };
-        let is_namespaced = self.scope != Some(Scope::Cluster);
-        let resource = Resource::any(self.resource, kind, is_namespaced)?;
-        if let Some(other) = template.api_version().filter(|&version| version != resource.api_version()) {
-            let problem = format!("has `apiVersion: {other}`, and `resource` says {}", resource.api_version());
-            return Err(key("template", problem));
+        let mut resource = None;
+        let mut templates = Vec::new();
+        for (name, object) in
+            self.template.map(|object| ("template", object)).into_iter().chain(self.of(Expect::Allowed))
+        {
+            let at = if self.template.is_some() { "template" } else { "templates" };
+            let template = template(name, object, self.vary, at)?;
+            let Some(kind) = template.kind() else { return Err(key(at, named(name, at, "has no `kind`"))) };
+            let read = Resource::any(self.resource, kind, self.scope != Some(Scope::Cluster))?;
+            fits(&read, name, &template, at)?;
+            resource.get_or_insert(read);
+            templates.push(template);
         }
-        Ok((resource, Content { size: None, template: Some(template) }))
+        let Some(resource) = resource else { return Err(key("templates", "has nothing that is let in".to_owned())) };
+        let refused = self.refused(&resource)?;
+        Ok((resource, Content { size: None, templates, refused }))
     }
+
+    /// The samples of which this has to become, with what they are called.
+    fn of(&self, expect: Expect) -> impl Iterator<Item = (&'_ str, &'_ serde_json::Value)> {
+        self.samples.iter().filter(move |sample| sample.expect == expect).map(|sample| {
+            (sample.file.as_deref().unwrap_or("an object"), sample.object.as_ref().unwrap_or(&serde_json::Value::Null))
+        })
+    }
+
+    /// Those that have to be refused.
+    fn refused(&self, resource: &Resource) -> Result<Vec<(String, Template)>, Error> {
+        let read = |(name, object): (&str, &serde_json::Value)| {
+            let template = template(name, object, &[], "templates")?;
+            fits(resource, name, &template, "templates")?;
+            Ok((name.to_owned(), template))
+        };
+        self.of(Expect::Denied).map(read).collect()
+    }
+}
+
+fn template(name: &str, object: &serde_json::Value, vary: &[String], at: &'static str) -> Result<Template, Error> {
+    Template::new(object, vary).map_err(|problem| Error::Config { key: at, problem: named(name, at, &problem) })
+}
+
+/// Refuses a template of another kind.
+fn fits(resource: &Resource, name: &str, template: &Template, at: &'static str) -> Result<(), Error> {
+    let problem = match (template.api_version(), template.kind()) {
+        (Some(other), _) if other != resource.api_version() => {
+            format!("has `apiVersion: {other}`, and `resource` says {}", resource.api_version())
+        }
+        (_, Some(other)) if other != resource.kind => format!("has `kind: {other}`, and others {}", resource.kind),
+        (_, None) => "has no `kind`".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Error::Config { key: at, problem: named(name, at, &problem) })
+}
+
+/// Of several templates it is said which one.
+fn named(name: &str, at: &str, problem: &str) -> String {
+    if at == "template" { problem.to_owned() } else { format!("`{name}` {problem}") }
 }
 
 pub(super) fn refuse(key: &'static str, problem: impl Into<String>) -> Result<(), Error> {

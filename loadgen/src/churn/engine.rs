@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Error;
+use super::answers::Heard;
 use super::api::{Api, Client};
 use super::interval::{Interval, Recorder};
 use super::operate::Operator;
@@ -56,6 +57,7 @@ pub struct Churn {
 pub(super) struct Shared {
     pub counts: Arc<Counts>,
     pub recorder: Mutex<Recorder>,
+    pub heard: Mutex<Heard>,
     pub objects_total: AtomicU64,
     /// Only when the plan records writes.
     pub writes: Option<Mutex<Record>>,
@@ -125,7 +127,9 @@ impl Churn {
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
-        full.finish(self.shared.counts.take(), self.shared.objects_total.load(Ordering::Relaxed))
+        let heard = std::mem::take(&mut *self.shared.heard.lock());
+        let interval = full.finish(self.shared.counts.take(), self.shared.objects_total.load(Ordering::Relaxed));
+        Interval { answers: heard.finish(), ..interval }
     }
 
     /// The writes that succeeded since the last call, fill, canary and clean-up included; of the population's resource,

@@ -9,6 +9,8 @@ use super::{pattern, template};
 
 /// Deeper than any required field of a resource that people write by hand.
 const DEPTH: usize = 8;
+/// Deeper than any schema that has defaults.
+const FILL_DEPTH: usize = 32;
 /// Optional plain fields of `spec` that are written as well, so that something varies.
 const OPTIONAL: usize = 12;
 const SCHEMA: &str = "/schema/openAPIV3Schema";
@@ -44,6 +46,35 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), Error> {
         }
     }
     Ok((object, scope))
+}
+
+/// Writes the defaults of a schema into an object, as the API server does before anybody else sees it.
+pub fn fill(schema: &Value, object: &mut Value) {
+    fill_in(schema, object, 0);
+}
+
+fn fill_in(schema: &Value, value: &mut Value, depth: usize) {
+    if depth > FILL_DEPTH {
+        return;
+    }
+    match value {
+        Value::Object(parts) => {
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                if !parts.contains_key(name) && !property["default"].is_null() {
+                    parts.insert(name.clone(), as_it_is(&property["default"]));
+                }
+                if let Some(part) = parts.get_mut(name) {
+                    fill_in(property, part, depth + 1);
+                }
+            }
+            let others = &schema["additionalProperties"];
+            if others.is_object() {
+                parts.values_mut().for_each(|part| fill_in(others, part, depth + 1));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_in(&schema["items"], item, depth + 1)),
+        _ => {}
+    }
 }
 
 fn names(list: &Value) -> Vec<&str> {

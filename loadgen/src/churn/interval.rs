@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::answers::Answers;
 use crate::examples::{self, Examples};
 use crate::histogram;
 
 /// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
 ///
-/// Over a whole run `planned == created + updated + deleted + failed`, apart from objects that had to be created by an
+/// Over a whole run `planned == created + updated + deleted + refused + failed`, apart from objects that had to be created by an
 /// update because their creation had failed. The fill and the canary are not counted here, except in `objects_total`.
 #[derive(Debug, Clone)]
 pub struct Interval {
@@ -21,6 +22,8 @@ pub struct Interval {
     pub updated: u64,
     /// Objects deleted, or found to be gone.
     pub deleted: u64,
+    /// Operations that a webhook refused; which of them rightly is in `answers`.
+    pub refused: u64,
     /// Operations that did not succeed, or could not be begun because too many were under way.
     pub failed: u64,
     /// From the planned time to the real start of the operation.
@@ -31,6 +34,8 @@ pub struct Interval {
     pub objects_total: u64,
     /// At most five distinct texts of what failed.
     pub examples: Vec<String>,
+    /// What webhooks answered, fill and canary included, where they are judged.
+    pub answers: Answers,
 }
 
 impl Default for Interval {
@@ -40,11 +45,13 @@ impl Default for Interval {
             created: 0,
             updated: 0,
             deleted: 0,
+            refused: 0,
             failed: 0,
             lateness: histogram::empty(),
             service: histogram::empty(),
             objects_total: 0,
             examples: Vec::new(),
+            answers: Answers::default(),
         }
     }
 }
@@ -68,7 +75,9 @@ impl Interval {
         self.created += later.created;
         self.updated += later.updated;
         self.deleted += later.deleted;
+        self.refused += later.refused;
         self.failed += later.failed;
+        self.answers.add(&later.answers);
         histogram::add(&mut self.lateness, &later.lateness);
         histogram::add(&mut self.service, &later.service);
         self.objects_total = self.objects_total.max(later.objects_total);
@@ -82,6 +91,8 @@ pub(super) enum Effect {
     Created,
     Updated,
     Deleted,
+    /// A webhook said no.
+    Refused,
 }
 
 /// Collects an interval. The worker writes, `take` swaps.
@@ -109,6 +120,7 @@ impl Recorder {
             Effect::Created => &mut self.interval.created,
             Effect::Updated => &mut self.interval.updated,
             Effect::Deleted => &mut self.interval.deleted,
+            Effect::Refused => &mut self.interval.refused,
         } += objects;
         self.more += objects - 1;
     }

@@ -35,14 +35,29 @@ pub(crate) struct Version {
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub size: Option<Size>,
-    /// For resources that are not known by themselves.
-    pub template: Option<Template>,
+    /// For resources that are not known by themselves; each object is made from one of them.
+    pub templates: Vec<Template>,
+    /// What has to be refused, and how it is called.
+    pub refused: Vec<(String, Template)>,
 }
 
 impl Content {
+    /// What an object looks like.
+    fn template(&self, version: Version) -> Option<&Template> {
+        let number = usize::try_from(version.object % self.templates.len().max(1) as u64).unwrap_or(0);
+        self.templates.get(number)
+    }
+
+    /// An object that has to be refused, and how it is called.
+    pub(super) fn refused(&self, resource: &Resource, place: Place<'_>, version: Version) -> Option<(&str, Value)> {
+        let number = usize::try_from(version.revision % self.refused.len().max(1) as u64).unwrap_or(0);
+        let (name, template) = self.refused.get(number)?;
+        Some((name, template.create(&resource.api_version(), place, version)))
+    }
+
     /// The whole object.
     pub(super) fn create(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
-        match &self.template {
+        match self.template(version) {
             Some(template) => template.create(&resource.api_version(), place, version),
             None => create(resource, place.namespace, place.name, self.size, version),
         }
@@ -50,7 +65,7 @@ impl Content {
 
     /// A merge patch that changes what a reconciler acts on.
     pub(super) fn update(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
-        match &self.template {
+        match self.template(version) {
             Some(template) => template.update(place, version),
             None => update(resource, self.size, version),
         }
@@ -70,7 +85,7 @@ impl Content {
 
     /// A merge patch of the status, for the weight `mix.status`.
     pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
-        self.template.as_ref().map(|template| template.status(place, version)).unwrap_or_default()
+        self.template(version).map(|template| template.status(place, version)).unwrap_or_default()
     }
 }
 

@@ -1,19 +1,23 @@
 //! One operation on one object, from the call to its effect. Keeps nothing between operations.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::StatusCode;
 
+use super::answers::{Said, said};
 use super::api::{Client, Metadata, Reply};
 use super::engine::Shared;
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
 use super::operations::{Kind, Operation};
 use super::plan::Plan;
+use super::samples::Expect;
 use super::writes::{self, Write};
 use crate::wire::Failure;
 use facts::Change;
 
+mod denied;
 mod endings;
 mod others;
 mod rehearse;
@@ -26,6 +30,15 @@ pub(super) struct Done {
     pub effect: Effect,
     /// How many objects that was: dependents that were made with theirs, and all of a collection.
     pub objects: u64,
+}
+
+/// What became of a patch.
+enum Merged {
+    Written(Metadata),
+    /// A webhook refused it, and is judged.
+    Refused(Failure),
+    /// There is no such object.
+    Absent,
 }
 
 impl From<Effect> for Done {
@@ -54,6 +67,7 @@ impl Operator {
             Kind::Also => self.also(object, revision, ready).await,
             Kind::Delete => self.delete(operation).await.map(Done::from),
             Kind::Collect => self.collect(operation).await,
+            Kind::Denied => self.denied(object, revision, ready).await,
         }
     }
 
@@ -61,7 +75,12 @@ impl Operator {
         let (namespace, _) = self.plan.place(object);
         self.ensure(ready, &namespace).await?;
         let path = self.plan.resource().path_in(&namespace);
-        let reply = self.client.create(&path, &self.plan.body(object, revision)).await?;
+        let body = self.plan.body(object, revision);
+        let begun = Instant::now();
+        let reply = self.client.create(&path, &body).await?;
+        if self.judge(self.plan.covers().create, &format!("POST {path}"), Expect::Allowed, &reply, begun) {
+            return Ok(Effect::Refused.into());
+        }
         if reply.status == StatusCode::CONFLICT {
             // The answer to an earlier create got lost, or an earlier run was killed. It is there: make it ours.
             let (patch, _) = self.plan.patch(Kind::Create, object, revision);
@@ -101,10 +120,12 @@ impl Operator {
     async fn update(&self, kind: Kind, object: u64, revision: u64, ready: &Ready) -> Result<Done, Failure> {
         let (patch, below) = self.plan.patch(kind, object, revision);
         let path = format!("{}{below}", self.path(object));
-        match self.merge(&path, patch, self.plan.place(object)).await? {
-            Some(_) => Ok(Effect::Updated.into()),
+        let is_judged = self.plan.covers().update && below.is_empty();
+        match self.merge(&path, patch, self.plan.place(object), is_judged).await? {
+            Merged::Written(_) => Ok(Effect::Updated.into()),
+            Merged::Refused(_) => Ok(Effect::Refused.into()),
             // Its creation failed: heal the population.
-            None => self.create(object, revision, ready).await,
+            Merged::Absent => self.create(object, revision, ready).await,
         }
     }
 
@@ -129,8 +150,10 @@ impl Operator {
         let (namespace, name) = self.plan.canary_place();
         let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
         let (object, patch) = self.plan.canary(revision);
-        if let Some(written) = self.merge(&path, patch, self.plan.canary_place()).await? {
-            return Ok((Effect::Updated, written));
+        match self.merge(&path, patch, self.plan.canary_place(), false).await? {
+            Merged::Written(written) => return Ok((Effect::Updated, written)),
+            Merged::Refused(failure) => return Err(failure),
+            Merged::Absent => {}
         }
         self.ensure(&Ready::default(), &namespace).await?;
         let path = self.plan.resource().path_in(&namespace);
@@ -156,26 +179,42 @@ impl Operator {
         Ok(())
     }
 
-    /// The patched object's metadata, or `None` when there is no such object. A conflict is read again, once.
+    /// Notes what webhooks said of a write, where they are asked about it. Whether they refused it.
+    fn judge(&self, covered: bool, what: &str, expect: Expect, reply: &Reply, begun: Instant) -> bool {
+        if !covered {
+            return false;
+        }
+        let said = said(reply);
+        self.shared.heard.lock().note(|| what.to_owned(), expect, &said, begun.elapsed());
+        matches!(said, Said::Denied(_))
+    }
+
+    /// Patches an object. A conflict is read again, once.
     async fn merge(
         &self,
         path: &str,
         mut patch: serde_json::Value,
         place: (String, String),
-    ) -> Result<Option<Metadata>, Failure> {
+        is_judged: bool,
+    ) -> Result<Merged, Failure> {
+        let mut begun = Instant::now();
         let mut reply = self.client.merge(path, &patch).await?;
         if reply.status == StatusCode::CONFLICT {
             let current = self.client.read(path).await?;
             if current.status.is_success() {
                 patch["metadata"]["resourceVersion"] = current.metadata()?.resource_version.into();
             }
+            begun = Instant::now();
             reply = self.client.merge(path, &patch).await?;
         }
+        if self.judge(is_judged, &format!("PATCH {path}"), Expect::Allowed, &reply, begun) {
+            return Ok(Merged::Refused(reply.failure(&format!("PATCH {path}"))));
+        }
         match reply.status {
-            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::NOT_FOUND => Ok(Merged::Absent),
             status if status.is_success() => {
                 self.note(|| writes::written(Change::Modified, place, &reply));
-                reply.metadata().map(Some)
+                reply.metadata().map(Merged::Written)
             }
             _ => Err(reply.failure(&format!("PATCH {path}"))),
         }

@@ -35,6 +35,8 @@ pub(super) enum Kind {
     Delete,
     /// All objects of a group at once.
     Collect,
+    /// An object that has to be refused is sent, beside this one.
+    Denied,
 }
 
 /// Which objects are deleted together: neighbours by number, in one namespace.
@@ -74,7 +76,7 @@ pub(super) struct Operations {
 
 impl Operations {
     fn kind(&mut self) -> Kind {
-        let Mix { create, update, delete, label, annotate, status, delete_collection } = self.mix;
+        let Mix { create, update, delete, label, annotate, status, delete_collection, denied } = self.mix;
         let at = self.rng.random_range(0..self.mix.total() + u64::from(self.also));
         let mut weights = [
             (Kind::Create, create),
@@ -85,6 +87,7 @@ impl Operations {
             (Kind::Status, status),
             (Kind::Also, self.also),
             (Kind::Collect, delete_collection),
+            (Kind::Denied, denied),
         ]
         .into_iter();
         let mut below = 0;
@@ -99,7 +102,9 @@ impl Operations {
             _ if live < self.fewest && create > 0 => Kind::Create,
             Kind::Create if live >= self.most => Kind::Delete,
             Kind::Delete | Kind::Collect if live <= self.fewest => Kind::Create,
-            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status | Kind::Also if live == 0 => Kind::Create,
+            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status | Kind::Also | Kind::Denied if live == 0 => {
+                Kind::Create
+            }
             kind => kind,
         }
     }
@@ -111,7 +116,7 @@ impl Operations {
                 self.next += 1;
                 self.next - 1
             }
-            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status | Kind::Also => {
+            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status | Kind::Also | Kind::Denied => {
                 self.live[self.rng.random_range(0..self.live.len())]
             }
             // From the oldest quarter: lifetimes differ, yet no object lives so long that its namespace never empties.

@@ -7,6 +7,7 @@ use rand::RngExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::answers::Covers;
 use super::config::{Config, Mix};
 use super::lifecycle::{Changes, Propagation};
 use super::objects::{self, Content, GROUP, LABEL, Version};
@@ -38,9 +39,43 @@ pub struct Plan {
     section: u8,
     length: Duration,
     records_writes: bool,
+    covers: Covers,
+}
+
+/// An object as churn would create it, and as its first change would leave it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Specimen {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version of the API.
+    pub version: String,
+    /// The resource.
+    pub plural: String,
+    /// The kind.
+    pub kind: String,
+    /// Empty for what is in none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The whole object.
+    pub object: Value,
+    /// The same after its first change.
+    pub updated: Value,
 }
 
 impl Plan {
+    /// One of the objects that it makes.
+    pub fn specimen(&self, object: u64) -> Specimen {
+        let (namespace, name) = self.place(object);
+        let body = self.body(object, 0);
+        let mut updated = body.clone();
+        json_patch::merge(&mut updated, &self.patch(Kind::Update, object, 1).0);
+        let Resource { group, version, plural, kind, .. } = &self.resource;
+        let own = |text: &str| text.to_owned();
+        let (group, version, plural, kind) = (own(group), own(version), own(plural), own(kind));
+        Specimen { group, version, plural, kind, namespace, name, object: body, updated }
+    }
+
     /// Checks the configuration and fixes the streams.
     pub fn build(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         Self::of_section(config, seed, 0, length)
@@ -61,7 +96,17 @@ impl Plan {
         config.check()?;
         let (resource, content) = config.read()?;
         let tree = config.read_tree()?;
-        Ok(Self { config: config.clone(), resource, content, tree, seed, section, length, records_writes: false })
+        Ok(Self {
+            config: config.clone(),
+            resource,
+            content,
+            tree,
+            seed,
+            section,
+            length,
+            records_writes: false,
+            covers: Covers::default(),
+        })
     }
 
     /// The same plan, with a record of every successful write for whoever drains it: see
@@ -70,6 +115,23 @@ impl Plan {
     pub fn recording_writes(mut self) -> Self {
         self.records_writes = true;
         self
+    }
+
+    /// The same plan, where the answers of webhooks are judged that are asked about these writes.
+    #[must_use]
+    pub fn judging(mut self, covers: Covers) -> Self {
+        self.covers = covers;
+        self
+    }
+
+    /// Which writes webhooks are asked about.
+    pub(super) fn covers(&self) -> Covers {
+        self.covers
+    }
+
+    /// The resource, as `caches.cache.example.com/v1` or another spelling.
+    pub fn spelled(&self) -> &str {
+        &self.config.resource
     }
 
     /// Whether successful writes are recorded.
@@ -115,7 +177,8 @@ impl Plan {
     /// What the plan will do, as lines of text for people.
     pub fn describe(&self) -> String {
         let Config { population, rate, mix, size, .. } = &self.config;
-        let small = if self.config.template.is_some() { "by template" } else { "small" };
+        let small =
+            if self.config.template.is_some() || !self.config.templates.is_empty() { "by template" } else { "small" };
         let size = size.map_or(small.to_owned(), |size| format!("{} at the median, {} at most", size.median, size.max));
         let (first, _) = self.place(0);
         format!(
@@ -142,7 +205,7 @@ impl Plan {
             // Evenly spaced, so that the rate holds in every second and not only over the run.
             times: Times::new(Arrivals::Constant, self.config.rate, self.length, self.stream("churn times")),
             rng: self.stream("churn operations"),
-            mix: self.config.mix,
+            mix: self.config.weights(),
             also: self.config.also.as_ref().map_or(0, |also| also.weight),
             groups: self.groups(),
             live: (0..population).collect(),
@@ -293,10 +356,26 @@ impl Plan {
             Kind::Annotate => (objects::marked("annotations", version), ""),
             Kind::Status => (self.content.status(place, version), "/status"),
             Kind::Also => (self.change_of_other(place, version), ""),
-            Kind::Create | Kind::Update | Kind::Delete | Kind::Collect => {
+            Kind::Create | Kind::Update | Kind::Delete | Kind::Collect | Kind::Denied => {
                 (self.content.update(&self.resource, place, version), "")
             }
         }
+    }
+
+    /// An object that has to be refused, with its name and what it is called; none where nothing has to be.
+    pub(super) fn denied(&self, beside: u64, revision: u64) -> Option<(String, &str, Value)> {
+        let (namespace, _) = self.place(beside);
+        let kind = self.resource.kind.to_lowercase();
+        let tag = if self.resource.is_namespaced { String::new() } else { format!("{}-", self.tag()) };
+        let name = format!("{kind}-{tag}denied-{revision:07}");
+        let place = Place { namespace: &namespace, name: &name };
+        let (called, object) = self.content.refused(&self.resource, place, self.version(beside, revision))?;
+        Some((name, called, object))
+    }
+
+    /// How many samples have to be refused.
+    pub(super) fn denied_samples(&self) -> u64 {
+        self.content.refused.len() as u64
     }
 
     fn change_of_other(&self, place: Place<'_>, version: Version) -> Value {
@@ -335,14 +414,17 @@ impl Plan {
 }
 
 /// The weights that most files leave out.
-fn more(Config { mix, also, .. }: &Config) -> String {
+fn more(config: &Config) -> String {
+    let Config { mix, also, .. } = config;
     let Mix { label, annotate, status, delete_collection, .. } = *mix;
+    let denied = config.weights().denied;
     let weights = [
         ("label", label),
         ("annotate", annotate),
         ("status", status),
         ("deleteCollection", delete_collection),
         ("also", also.as_ref().map_or(0, |also| also.weight)),
+        ("denied", denied),
     ];
     let told: Vec<String> = weights
         .into_iter()

@@ -219,7 +219,7 @@ impl Worker {
 
     fn finish_one(&mut self, operation: Operation, effect: Option<Effect>) {
         let object = operation.object;
-        if operation.kind == Kind::Delete && effect.is_none() {
+        if operation.kind == Kind::Delete && effect != Some(Effect::Deleted) {
             self.doomed.insert(object);
         }
         let Some(slot) = self.slots.get_mut(&object) else { return };

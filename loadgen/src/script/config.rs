@@ -243,9 +243,9 @@ impl Config {
     /// The resource, and what its objects look like where it is none that is known by itself.
     pub(super) fn read(&self) -> Result<(Resource, Option<Template>), Error> {
         let Self { resource, template, vary, scope, .. } = self;
-        let look = Look { resource, template: template.as_ref(), vary, scope: *scope };
+        let look = Look { resource, template: template.as_ref(), samples: &[], vary, scope: *scope };
         match look.read(None) {
-            Ok((resource, content)) => Ok((resource, content.template)),
+            Ok((resource, content)) => Ok((resource, content.templates.into_iter().next())),
             Err(crate::churn::Error::Config { key, problem }) => {
                 Err(Error::Config { key: key.to_owned(), problem: problem.replace("churned", "written") })
             }

@@ -119,9 +119,9 @@ async fn invalid_responses() {
     };
     let chunked: fn(Value) -> Response<Body> = |_| Response::new(endless());
     for (answer, expected) in [
-        (wrong_uid, "response.uid is `another`, the call's is `"),
+        (wrong_uid, "expected response.uid=\""),
         (garbage, "the body is no AdmissionReview (EOF"),
-        (html, "the Content-Type is `text/html`"),
+        (html, "the body is no AdmissionReview (it is no object): `<h1>hello</h1>`"),
         (announced, "the body is larger than 4 MiB (Content-Length: 1073741824)"),
         (chunked, "the body is larger than 4 MiB"),
     ] {

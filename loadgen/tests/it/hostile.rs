@@ -323,7 +323,7 @@ async fn an_answer_to_another_call_is_invalid() {
     .await;
     let interval = server.meets(20).await;
     assert_eq!((interval.counts.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
-    assert_example(&interval, "response.uid is `");
+    assert_example(&interval, "expected response.uid=");
 }
 
 /// No TLS session: the server hangs up in the handshake, speaks plain HTTP, or sends noise without end.

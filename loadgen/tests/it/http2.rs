@@ -270,6 +270,6 @@ async fn nghttpd_takes_every_request() {
         let interval = load.stop(Duration::from_secs(20)).await;
         assert_accounts(&interval);
         assert_eq!((interval.counts.sent, interval.counts.invalid_response), (200, 200), "{:?}", interval.examples);
-        assert_eq!(interval.examples, ["invalid response: the AdmissionReview has no `response`"]);
+        assert_eq!(interval.examples, ["invalid response: webhook response was absent"]);
     }
 }

@@ -3,6 +3,7 @@
 //! kube-apiserver, registries and most webhooks are written in Go, so whoever plays one of them or judges one of them decides as Go
 //! does. Owns no connection and no key. Handshakes and all other checks stay rustls's.
 
+mod leaf;
 mod trust;
 
 use std::sync::Arc;

@@ -7,13 +7,16 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+
+use super::leaf;
 
 /// Believes what is signed by one of `trusted`, and any of them itself.
 ///
-/// A certificate that is its own CA, as `openssl req -x509` makes it, may be a server's for Go when it is among those that are
-/// trusted (`Certificate.Verify` of crypto/x509); rustls's own verifier refuses every server certificate that is marked as a CA.
-/// Its dates and its names are checked all the same.
+/// Whatever lies among those that are trusted is a chain by itself for Go (`Certificate.Verify` of crypto/x509): a server's certificate
+/// in a `caBundle`, as envtest and many charts write it, and one that is its own CA, as `openssl req -x509` makes it. rustls's own
+/// verifier looks for somebody who signed it, and refuses every server certificate that is marked as a CA. Dates, purpose and names of
+/// the certificate are checked all the same.
 ///
 /// # Errors
 ///
@@ -37,11 +40,6 @@ struct Verifier {
     trusted: Vec<CertificateDer<'static>>,
 }
 
-/// Whether a certificate was refused for being a CA's. Its dates were right then: they are looked at before.
-fn is_a_ca(error: &Error) -> bool {
-    matches!(error, Error::InvalidCertificate(CertificateError::Other(other)) if other.to_string().contains("CaUsedAsEndEntity"))
-}
-
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
@@ -52,7 +50,8 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            Err(error) if is_a_ca(&error) && self.trusted.contains(end_entity) => {
+            Err(_) if self.trusted.contains(end_entity) => {
+                leaf::check(end_entity, now)?;
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -136,7 +135,29 @@ mod tests {
     #[test]
     fn another_one_like_it_is_not_believed() {
         let error = verify(&own_ca(), &own_ca(), "webhook.shop.svc", at(0)).unwrap_err();
-        assert!(is_a_ca(&error), "{error}");
+        assert!(error.to_string().contains("CaUsedAsEndEntity"), "{error}");
+    }
+
+    /// As envtest writes it: the bundle holds the certificate that the server shows, which somebody else has signed.
+    #[test]
+    fn a_certificate_in_the_bundle_needs_nobody_who_signed_it() {
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = rcgen::Issuer::new(authority, KeyPair::generate().unwrap());
+        let leaf = |purpose| {
+            let mut params = CertificateParams::new(["webhook.shop.svc".to_owned()]).unwrap();
+            params.extended_key_usages = vec![purpose];
+            params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2030, 1, 1);
+            params.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap().der().clone()
+        };
+        let server = leaf(rcgen::ExtendedKeyUsagePurpose::ServerAuth);
+        verify(&server, &server, "webhook.shop.svc", at(0)).unwrap();
+        let error = |name, now| verify(&server, &server, name, now).unwrap_err().to_string();
+        assert!(error("other.shop.svc", at(0)).contains("not valid for name"), "{}", error("other.shop.svc", at(0)));
+        assert!(error("webhook.shop.svc", at(10)).contains("expired"), "{}", error("webhook.shop.svc", at(10)));
+        let client = leaf(rcgen::ExtendedKeyUsagePurpose::ClientAuth);
+        assert!(verify(&client, &client, "webhook.shop.svc", at(0)).is_err(), "it is for clients");
     }
 
     #[test]

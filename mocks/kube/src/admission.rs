@@ -12,6 +12,7 @@ mod review;
 
 use std::sync::Arc;
 
+use goadmit::{Answer, Asked, Refusal, Verdict};
 use http::StatusCode;
 use jiff::Timestamp;
 use mock_cel::Input;
@@ -30,7 +31,9 @@ use conditions::FailurePolicy;
 use conditions::Opinion;
 use form::{Form, Seen};
 use hook::{Hook, Hooks};
-use review::Verdict;
+
+/// So much of an answer that is no verdict is shown.
+const SHOWN_BYTES: usize = 256;
 
 /// What a request wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,13 +274,19 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
 /// Why there is no verdict of a webhook, in the real server's words.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
-    #[error(transparent)]
+    #[error("failed to call webhook: {0}")]
     Nowhere(#[from] hook::Nowhere),
-    #[error(transparent)]
+    #[error("failed to call webhook: {0}")]
     Call(#[from] client::Error),
-    #[error(transparent)]
-    Answer(#[from] review::Misread),
-    #[error("Post \"{url}\": context deadline exceeded")]
+    #[error("failed to call webhook: the server responded with the status code {code} {text}")]
+    Status { code: u16, text: String },
+    #[error("failed to call webhook: {0}")]
+    Undecodable(#[source] Refusal),
+    #[error("received invalid webhook response: {0}")]
+    Answer(#[source] Refusal),
+    #[error("{0}")]
+    Patch(#[source] Refusal),
+    #[error("failed to call webhook: Post \"{url}\": context deadline exceeded")]
     Deadline { url: String },
 }
 
@@ -292,8 +301,11 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     // Boxed, because every write has room for it and few ask a webhook.
     let called = Box::pin(async {
         let target = target?;
-        let body = admission.client.post(&target, &path_and_query, request).await?;
-        Ok(review::verdict(&body, &uid, hook.mutating, hook.review)?)
+        let reply = admission.client.post(&target, &path_and_query, request).await?;
+        let content_type = reply.content_type.as_ref().map(http::HeaderValue::as_bytes);
+        let answer = Answer { status: reply.status.as_u16(), content_type, body: &reply.body };
+        let asked = Asked { uid: uid.as_bytes(), mutating: hook.mutating, version: hook.review };
+        goadmit::verdict(answer, asked).map_err(|refusal| unanswered(refusal, &reply))
     });
     let answer = match tokio::time::timeout(hook.timeout, called).await {
         Ok(answer) => answer,
@@ -315,9 +327,22 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
             tracing::debug!(webhook = hook.name, %why, "failed open");
             Ok(None)
         }
-        Err(why) => {
-            Err(Failure::internal(format!("failed calling webhook \"{}\": failed to call webhook: {why}", hook.name)))
+        Err(why) => Err(Failure::internal(format!("failed calling webhook \"{}\": {why}", hook.name))),
+    }
+}
+
+/// What the real server says of an answer that it does not believe.
+fn unanswered(refusal: Refusal, reply: &client::Reply) -> Unanswered {
+    match refusal {
+        Refusal::Status { status, .. } => {
+            let text = String::from_utf8_lossy(&reply.body[..reply.body.len().min(SHOWN_BYTES)]).into_owned();
+            Unanswered::Status { code: status, text }
         }
+        Refusal::Empty { .. } | Refusal::MediaType { .. } | Refusal::Undecodable { .. } => {
+            Unanswered::Undecodable(refusal)
+        }
+        Refusal::Patch(_) | Refusal::NoPatch(_) => Unanswered::Patch(refusal),
+        refusal => Unanswered::Answer(refusal),
     }
 }
 
@@ -328,7 +353,8 @@ fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
     } else {
         format!("admission webhook \"{}\" denied the request: {}", hook.name, verdict.message)
     };
-    let code = StatusCode::from_u16(verdict.code).ok().filter(|code| code.as_u16() >= 400);
+    let code = u16::try_from(verdict.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
+    let code = code.filter(|code| code.as_u16() >= 400);
     let code = code.unwrap_or(StatusCode::BAD_REQUEST);
     let reason = match verdict.reason.as_str() {
         "Forbidden" => "Forbidden",

@@ -16,6 +16,10 @@ pub const HOW: &str = "The certificate is computed from the slices of this very 
      against itself in the same block (A against A, B against B), with a thousand choices of signs drawn from the seed, each decided as \
      the session was; of the two accounts the worse one counts.";
 
+/// What the columns are, in the words of every page.
+pub const COLUMNS: &str =
+    "A and B are medians over all slices; the change is taken pair by pair, so it need not be their quotient.";
+
 /// A row as it is shown.
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
@@ -154,7 +158,7 @@ pub fn plain(judgement: &Judgement) -> String {
         let shown: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         let _ = writeln!(text, "{}", shown.join("  ").trim_end());
     }
-    let _ = writeln!(text, "\n{}", certificate(judgement));
+    let _ = writeln!(text, "\n{COLUMNS}\n{}", certificate(judgement));
     for note in &judgement.notes {
         let _ = writeln!(text, "{note}");
     }
@@ -176,6 +180,7 @@ pub fn markdown(judgement: &Judgement) -> String {
     let _ = writeln!(text, "- {}", played(judgement));
     let _ = writeln!(text, "- A: {}", code(&header.a.command));
     let _ = writeln!(text, "- B: {}", code(&header.b.command));
+    let _ = writeln!(text, "- {COLUMNS}");
     let _ = writeln!(text, "- {HOW}");
     for note in &judgement.notes {
         let _ = writeln!(text, "- {}", escaped(note));

@@ -12,7 +12,7 @@ use super::pressure;
 use super::record::{Header, Record, SCHEMA, Shortened};
 use super::slice::Slice;
 use crate::exit;
-use crate::words::{counted, percent};
+use crate::words::{count, counted, percent};
 
 /// Fewer pairs than this decide nothing: five are the least that have a bound at all.
 pub const PAIRS_LEAST: usize = 6;
@@ -57,6 +57,9 @@ impl Outcome {
         }
     }
 }
+
+/// Rows that a reason names.
+const NAMED_MAX: usize = 2;
 
 /// What became of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -216,7 +219,12 @@ fn invalid(record: &Record, why: &[Option<String>]) -> Option<String> {
 
 fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     let of = |word: Word| rows.iter().filter(move |row| row.word == word);
-    let named = |rows: Vec<&Row>| rows.iter().map(|row| told(row)).collect::<Vec<_>>().join("; ");
+    // One line: the table below has them all.
+    let named = |rows: Vec<&Row>| {
+        let more = rows.len().saturating_sub(NAMED_MAX) as u64;
+        let more = (more > 0).then(|| format!("{} more", count(more)));
+        rows.iter().take(NAMED_MAX).map(|row| told(row)).chain(more).collect::<Vec<_>>().join("; ")
+    };
     let worse: Vec<&Row> = of(Word::Worse).collect();
     if !worse.is_empty() {
         return (Outcome::Worse, format!("B is worse than A: {}", named(worse)));
@@ -244,10 +252,19 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
 }
 
-/// A row in a sentence.
+/// A row in a sentence. The change is taken pair by pair, so the medians of all slices need not agree with it; what stands beside it is
+/// what it makes of the median of A.
 fn told(row: &Row) -> String {
     let rule = row.metric.rule();
-    format!("{} {} ({} against {})", row.name, row.shown(row.change), rule.value(row.b), rule.value(row.a))
+    if row.pairs == 0 {
+        return format!("{} {} ({} against {})", row.name, row.shown(row.change), rule.value(row.b), rule.value(row.a));
+    }
+    let changed = match rule.scale {
+        Scale::Ratio { .. } => row.a * (1.0 + row.change),
+        Scale::Difference { .. } => row.a + row.change,
+    };
+    let (before, after) = (rule.value(row.a), rule.value(changed.max(0.0)));
+    format!("{} {} pair by pair (as from {before} to {after})", row.name, row.shown(row.change))
 }
 
 impl Row {

@@ -138,7 +138,7 @@ impl Kind {
         let (t_s, value) = self.generate(times_budget, seed, planned_s);
         let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
         let series = Series { t_s: &t_s, value: &value, axis: &axis };
-        judge(&Question { series, budget: BUDGET, planned_s, sigma_least: 0.0, tau_least_s: length::TAU_S })
+        judge(&Question { series, budget: BUDGET, planned_s, sigma_least: 0.0, tau_least_s: length::TAU_S, looks: 1 })
     }
 
     /// Plays runs with the seeds from nought on and counts what became of them.

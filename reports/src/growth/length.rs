@@ -22,6 +22,25 @@ pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
     usable.then(|| slope_s.max(blocks_s)).filter(|needed_s| needed_s.is_finite())
 }
 
+/// The scatter of memory that is quiet, in bytes: a program with one thread that allocates little.
+const SIGMA_QUIET_BYTES: f64 = 262_144.0;
+/// How many standard errors of the slope one bound is away from it: 95 % on one side.
+const BOUND: f64 = 1.645;
+/// How many it takes that a leak is found in four of five runs.
+const FOUND: f64 = 1.645 + 0.842;
+
+/// The length, in seconds, from which on a subject may pass if its memory is quiet; what the judge measures decides, and it waits for no
+/// number of correlation times that it did not see. None if no length does.
+pub fn quiet_s(budget_per_s: f64) -> Option<f64> {
+    let slope_s = (BOUND * SIGMA_QUIET_BYTES * (24.0 * TAU_S).sqrt() / budget_per_s).powf(2.0 / 3.0);
+    (budget_per_s > 0.0).then_some(slope_s).filter(|slope_s| slope_s.is_finite())
+}
+
+/// The least growth, in bytes each second, that a steady phase of this length finds with the usual scatter: a failure needs no planned length.
+pub fn found_per_s(length_s: f64, budget_per_s: f64) -> f64 {
+    budget_per_s.max(0.0) + FOUND * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / length_s.max(1.0).powf(1.5)
+}
+
 /// Whether a steady phase of this length, in seconds, decides a budget of so much each second.
 pub fn decidable(length_s: f64, sigma: f64, tau_s: f64, budget_per_s: f64) -> bool {
     needed_s(sigma, tau_s, budget_per_s).is_some_and(|needed_s| length_s >= needed_s)
@@ -41,6 +60,17 @@ mod tests {
         assert!(needed_s >= (2.5 * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / (MIB / 3600.0)).powf(2.0 / 3.0));
         assert!(decidable(needed_s, SIGMA_BYTES, TAU_S, MIB / 3600.0));
         assert!(!decidable(needed_s - 1.0, SIGMA_BYTES, TAU_S, MIB / 3600.0));
+    }
+
+    /// A short run may pass a quiet subject, and always finds a leak that is large enough.
+    #[test]
+    fn a_short_run_finds_large_leaks() {
+        let quiet = quiet_s(MIB / 3600.0).unwrap();
+        assert!(quiet < needed_s(SIGMA_BYTES, TAU_S, MIB / 3600.0).unwrap() / 4.0, "{quiet}");
+        let (minutes, hour) = (found_per_s(300.0, 0.0), found_per_s(3600.0, 0.0));
+        assert!(minutes > hour && (20_000.0..50_000.0).contains(&minutes), "{minutes} {hour}");
+        assert!(found_per_s(300.0, 1000.0) > minutes);
+        assert_eq!(quiet_s(0.0), None);
     }
 
     #[test]

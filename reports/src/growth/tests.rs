@@ -77,6 +77,7 @@ fn of(length_s: u32, budget_per_hour: f64, value: impl Fn(f64) -> f64) -> Answer
         planned_s: f64::from(length_s),
         sigma_least: 0.0,
         tau_least_s: 0.0,
+        looks: 1,
     })
 }
 
@@ -104,6 +105,28 @@ fn shapes_are_told() {
     assert_eq!((faster.outcome, faster.warm_up), (Outcome::Fail, WarmUp::None), "{faster:?}");
     let slow_start = of(3600, MIB, |t| -40.0 * MIB * (-t / 1500.0).exp());
     assert_ne!(slow_start.outcome, Outcome::Pass, "{slow_start:?}");
+    assert_ne!(slow_start.outcome, Outcome::Fail, "a start that is not over: {slow_start:?}");
+}
+
+/// A leak that was never quite steady is one all the same where its lower bound is many budgets, and it does not slow down to speak of.
+#[test]
+fn far_above_the_budget_fails_whatever_the_start() {
+    // A start of minutes that is not over in the middle of the hour, in the noise without which an hour is too short for anything so smooth.
+    let started = |leak: f64| {
+        let random = std::cell::RefCell::new(Random(9));
+        of(3600, MIB, |t| {
+            let start = 40.0 * MIB * (1.0 - (-t / 400.0).exp());
+            start + leak * MIB * t / 3600.0 + 1e5 * random.borrow_mut().normal()
+        })
+    };
+    let far = started(100.0);
+    assert_eq!((far.outcome, far.warm_up), (Outcome::Fail, WarmUp::Never), "{far:?}");
+    let near = started(9.0);
+    assert_eq!(near.warm_up, WarmUp::Never, "{near:?}");
+    assert!(matches!(near.outcome, Outcome::Inconclusive { .. }), "not far enough to know: {near:?}");
+    let slows = started(20.0);
+    assert_eq!(slows.warm_up, WarmUp::Never, "{slows:?}");
+    assert!(matches!(slows.outcome, Outcome::Inconclusive { .. }), "a start that is not over: {slows:?}");
 }
 
 /// Four days of a sample each second, nearly level but for rare pages and spikes, are judged with bounded work.
@@ -122,6 +145,7 @@ fn a_hundred_hours_are_judged() {
         planned_s: 360_000.0,
         sigma_least: 65_536.0,
         tau_least_s: length::TAU_S,
+        looks: 1,
     });
     assert_eq!((found.outcome, found.shape.step), (Outcome::Pass, None), "{found:?}");
 }
@@ -138,6 +162,7 @@ fn what_cannot_be_judged_says_why() {
             planned_s: 3600.0,
             sigma_least: 0.0,
             tau_least_s: 0.0,
+            looks: 1,
         })
         .outcome
     };

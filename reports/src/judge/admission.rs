@@ -5,7 +5,7 @@
 use units::Span;
 
 use super::Findings;
-use super::rule::{Section, section};
+use super::rule::{Rule as _, Section, section};
 use crate::record::{AdmissionRow, Record};
 
 mod errors;
@@ -26,12 +26,12 @@ section! {
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
-    let Some(budget) = &record.manifest.budgets.admission else { return };
-    let rows = record.intervals.iter().filter_map(|row| row.admission.as_ref()).collect();
-    budget.judge_each(record, &rows, findings);
-}
-
-/// Whether the subject was found too slow.
-pub(super) fn slow(findings: &Findings) -> bool {
-    findings.broken::<latency::P50>() || findings.broken::<latency::P99>() || findings.broken::<latency::P999>()
+    let rows: Vec<&AdmissionRow> = record.intervals.iter().filter_map(|row| row.admission.as_ref()).collect();
+    if let Some(budget) = &record.manifest.budgets.admission {
+        budget.judge_each(record, &rows, findings);
+    } else if !record.manifest.webhooks.is_empty() && !rows.is_empty() {
+        // Whose webhooks are registered wants to know whether they answer, and rightly.
+        Admission::default().judge_each(record, &rows, findings);
+        findings.unasked(|findings| errors::Errors::judge(record, &rows, &0, findings));
+    }
 }

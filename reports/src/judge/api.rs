@@ -36,11 +36,6 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// Whether the subject was found too slow.
-pub(super) fn slow(findings: &Findings) -> bool {
-    findings.broken::<latency::P50>() || findings.broken::<latency::P99>()
-}
-
 /// A count of something that must not be, among `of`; the text names the first example that begins with one of `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],

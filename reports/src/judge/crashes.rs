@@ -24,8 +24,3 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         record.manifest.budgets.crashes.clone().unwrap_or_default().judge_each(record, &(), findings);
     }
 }
-
-/// Whether the subject was found to crash more than it may.
-pub(super) fn too_many(findings: &Findings) -> bool {
-    findings.broken_below::<Crashes>()
-}

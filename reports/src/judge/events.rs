@@ -89,11 +89,6 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Whether the subject was found to have given up.
-pub(super) fn gave_up(findings: &Findings) -> bool {
-    findings.broken::<blind::Blind>()
-}
-
 fn micros_of(span: Span) -> u64 {
     u64::try_from(span.0.as_micros()).unwrap_or(u64::MAX)
 }

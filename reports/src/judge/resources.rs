@@ -4,10 +4,9 @@
 
 use units::{Bytes, Growth};
 
+use super::Findings;
 use super::rule::{Section, section};
-use super::{Findings, Verdict, crashes};
 use crate::record::{Phase, Process, Record};
-use crate::words::millis;
 
 mod ceiling;
 mod counts;
@@ -77,23 +76,48 @@ fn subject(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     record.samples.iter().filter_map(|sample| Some((sample.t_ms, sample.subject?)))
 }
 
-/// What is said of growth where the subject was started anew; none where it was not. Where it crashed too often that is said already, and
-/// nothing is wrong with the run itself.
-fn anew(record: &Record, findings: &Findings) -> Option<(Verdict, String)> {
-    let crashed = record.crashes.iter().map(|row| row.t_ms).find(|t_ms| record.phase_at(*t_ms) == Phase::Steady);
-    let t_ms = crashed.into_iter().chain(restarted(record)).min()?;
-    let verdict = if crashes::too_many(findings) { Verdict::Inconclusive } else { Verdict::Invalid };
-    Some((verdict, format!("growth is not judged: the subject was started anew at {}.", millis(t_ms))))
+/// A stretch of the steady phase in which one process of the subject ran, behind its own warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Life {
+    from_ms: u64,
+    to_ms: u64,
+}
+
+/// All of them, in turn; one where the subject was never started anew.
+fn lives(record: &Record) -> Vec<Life> {
+    let warm_up_ms = record.manifest.phases.warm_up_ms;
+    let mut lives = Vec::new();
+    let mut from_ms = 0;
+    for start_ms in starts(record) {
+        // The sample of that moment is of the next process.
+        lives.push(Life { from_ms, to_ms: start_ms.saturating_sub(1) });
+        from_ms = start_ms.saturating_add(warm_up_ms);
+    }
+    lives.push(Life { from_ms, to_ms: u64::MAX });
+    lives
+}
+
+/// When the subject was first started anew in the steady phase, after a crash or for another reason; none if it was not.
+fn anew(record: &Record) -> Option<u64> {
+    starts(record).first().copied()
+}
+
+/// Each time that it was.
+fn starts(record: &Record) -> Vec<u64> {
+    let steady = |t_ms: &u64| record.phase_at(*t_ms) == Phase::Steady;
+    let mut starts: Vec<u64> = record.crashes.iter().map(|row| row.t_ms).filter(steady).collect();
+    let mut before = None;
+    for (t_ms, process) in subject(record).filter(|(t_ms, _)| steady(t_ms)) {
+        if before.is_some_and(|before| before != process.starts) {
+            starts.push(t_ms);
+        }
+        before = Some(process.starts);
+    }
+    starts.sort_unstable();
+    starts
 }
 
 /// Why nothing is known of its processes, as the end of a sentence.
 fn unsampled(record: &Record) -> Option<String> {
     record.manifest.subject.unsampled.as_ref().map(|why| format!("was never sampled: {why}."))
-}
-
-/// When the subject was first started anew in the steady phase; none if it was not.
-fn restarted(record: &Record) -> Option<u64> {
-    let mut steady = subject(record).filter(|(t_ms, _)| record.phase_at(*t_ms) == Phase::Steady);
-    let (_, first) = steady.next()?;
-    steady.find(|(_, process)| process.starts != first.starts).map(|(t_ms, _)| t_ms)
 }

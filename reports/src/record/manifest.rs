@@ -68,6 +68,9 @@ pub struct Manifest {
     pub admission_rate_per_second: Option<f64>,
     /// Planned object changes a second.
     pub churn_rate_per_second: Option<f64>,
+    /// The webhooks that are registered in the control plane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookPlan>,
     /// The command that repeats the run.
     pub repeat: String,
     /// What the harness wants the reader to know about this run.
@@ -76,6 +79,20 @@ pub struct Manifest {
 
 fn one() -> u32 {
     1
+}
+
+/// A webhook that is registered in the control plane for the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookPlan {
+    /// Its name.
+    pub name: String,
+    /// Reviews are also sent to it without the control plane.
+    #[serde(default)]
+    pub direct: bool,
+    /// Why the control plane would call it for nothing that the run writes, if that was known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<String>,
 }
 
 /// The planned length of each phase.
@@ -154,4 +171,34 @@ pub struct PlannedFault {
     /// Whether the seed drew it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drawn: bool,
+    /// What it needs of a request of the subject, all in one; empty: nothing, or nobody knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// The resource that such a request has to be for, in full or in the plural alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_resource: Option<String>,
+}
+
+/// What a fault needs of a request before it can act on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// A list.
+    List,
+    /// A watch.
+    Watch,
+    /// The read of one object.
+    Get,
+    /// A creation.
+    Create,
+    /// A replacement.
+    Update,
+    /// A patch.
+    Patch,
+    /// A deletion.
+    Delete,
+    /// `allowWatchBookmarks`.
+    Bookmarks,
+    /// `sendInitialEvents`.
+    InitialEvents,
 }

@@ -74,6 +74,22 @@ pub struct Interval {
     /// What the control plane refused to the subject, because its roles do not allow it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
+    /// How often the control plane called each registered webhook since the row that told it before; in the last row, where the control
+    /// plane tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookRow>,
+}
+
+/// Calls of one registered webhook, by the control plane's own account.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookRow {
+    /// Its name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How many of these it refused, or gave no valid answer to.
+    pub rejected: u64,
 }
 
 /// Requests of the subject that the control plane refused for want of a right.
@@ -321,6 +337,9 @@ pub struct ChurnRow {
     /// Objects deleted.
     #[serde(skip_serializing_if = "is_zero")]
     pub deleted: u64,
+    /// Changes that a webhook refused, rightly or not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// Changes that the control plane refused.
     #[serde(skip_serializing_if = "is_zero")]
     pub failed: u64,
@@ -820,6 +839,7 @@ mod tests {
             witness: WitnessRow::default(),
             api: ApiRow { subject_idle_ms: Some(0), ..ApiRow::default() },
             registry: None,
+            webhooks: Vec::new(),
             faults_active: Vec::new(),
             refused: Vec::new(),
         };

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::causes;
 use crate::judge::{Judgement, Verdict};
-use crate::record::{Phase, Quantiles, Record, tag};
+use crate::record::{FaultEvent, Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
 
 /// Where there are more faults, they are told by name.
@@ -164,9 +164,20 @@ fn faults(record: &Record) -> Vec<String> {
     let hits = |id: &str| rows.get(id).and_then(|rows| rows.iter().map(|row| row.hits).max()).unwrap_or(0);
     let planned = &record.manifest.faults;
     if planned.len() <= FAULTS_EACH {
-        let each =
-            planned.iter().map(|fault| (plain(&fault.name), millis(fault.at_ms), counted(hits(&fault.id), "hit")));
-        return each.map(|(name, at, hits)| format!("{name} at {at} ({hits})")).collect();
+        // Who waits for another one begins when that was hit, and not when a file could say.
+        let began = |id: &str| {
+            let rows = rows.get(id)?;
+            rows.iter().find(|row| row.event == FaultEvent::Started).map(|row| row.t_ms)
+        };
+        let each = planned.iter().map(|fault| {
+            let at = match began(&fault.id) {
+                Some(at_ms) => format!("at {}", millis(at_ms)),
+                None if fault.at_ms == 0 => "never begun".to_owned(),
+                None => format!("at {}", millis(fault.at_ms)),
+            };
+            (plain(&fault.name), at, counted(hits(&fault.id), "hit"))
+        });
+        return each.map(|(name, at, hits)| format!("{name} {at} ({hits})")).collect();
     }
     let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for fault in planned {

@@ -154,7 +154,12 @@ pub const PLANTS: &[Plant] = &[
     caught("leak-1k-per-request", "1 KiB kept for each review", REVIEWS, "memory.growthPerRequest"),
     caught("leak-per-denial", "16 KiB kept for each denied review", REVIEWS, "memory.growthPerRequest"),
     alike("large-cache", "4 KiB kept for each review, up to 32 MiB", REVIEWS),
-    alike("outside-the-heap", "4 KiB of a stack for each review: resident, and no heap", REVIEWS),
+    caught(
+        "outside-the-heap",
+        "4 KiB of a stack for each review: resident, and no heap",
+        REVIEWS,
+        "memory.growthPerRequest",
+    ),
     caught("leak-1k-per-object", "1 KiB kept for each object", OBJECTS, "memory.growthPerObject"),
     caught("leak-per-object", "512 KiB kept for each object", LARGE, "memory.growthPerObject"),
     caught("leak-per-reconnect", "256 KiB kept for each watch", HOURS, "memory.growth"),

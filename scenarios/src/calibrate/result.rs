@@ -300,7 +300,7 @@ impl Calibration {
     }
 
     /// The exit code: 0 only if every plant was caught by its own judge alone, every twin passed and every promise holds; 1 if one did
-    /// not, 2 if the canary lived or something was not decided.
+    /// not, 2 if something was not decided, 3 if the canary lived.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
         let broken = self.synthetic.iter().any(Synthetic::broken);

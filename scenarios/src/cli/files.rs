@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use crate::out::out;
 use crate::run::plan_of;
-use crate::scenario::{Scenario, Source, library};
+use crate::scenario::{Reach, Scenario, Source, library};
 
 /// Checks every file and reports all that are wrong.
-pub(super) fn check(names: &[String]) -> ExitCode {
+pub(super) fn check(names: &[String], reach: Reach) -> ExitCode {
     let mut code = reports::exit::PASS;
     for name in names {
-        match Source::read(name) {
+        match Source::read_within(name, reach) {
             Ok(source) => out!("{}: ok", source.origin),
             Err(error) => {
                 crate::out::err!("{error}");
@@ -22,8 +22,8 @@ pub(super) fn check(names: &[String]) -> ExitCode {
 }
 
 /// Prints the plan.
-pub(super) fn plan(name: &str) -> ExitCode {
-    match Source::read(name) {
+pub(super) fn plan(name: &str, reach: Reach) -> ExitCode {
+    match Source::read_within(name, reach) {
         Ok(source) => {
             out!("{}", plan_of(&source.scenario).trim_end());
             ExitCode::from(reports::exit::PASS)

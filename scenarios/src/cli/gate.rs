@@ -10,7 +10,7 @@ use units::Span;
 use crate::gate::init::Project;
 use crate::gate::{self, Choice, Contestant};
 use crate::out::out;
-use crate::scenario::{Source, SubjectKind};
+use crate::scenario::{Outside, Source, SubjectKind};
 
 /// The scenario of who names none.
 const DEFAULT: &str = "gate";
@@ -37,6 +37,8 @@ pub(super) struct Arguments {
     /// A scenario file, or a name from the library. Its phases are those of one slice: warm-up, measured, at rest.
     #[arg(default_value = DEFAULT, conflicts_with = "again")]
     scenario: String,
+    #[command(flatten)]
+    outside: Outside,
     /// What B is compared with: the program of the service, or, in a scenario of `kind: command`, a command.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     a: Option<String>,
@@ -141,7 +143,7 @@ fn played(arguments: &Arguments) -> Result<(PathBuf, Judgement)> {
 }
 
 fn choice(arguments: &Arguments) -> Result<Choice> {
-    let mut source = Source::read(&arguments.scenario).map_err(anyhow::Error::new)?;
+    let mut source = Source::read_within(&arguments.scenario, arguments.outside.reach()).map_err(anyhow::Error::new)?;
     if let Some(seed) = arguments.seed {
         source.sow(seed).map_err(anyhow::Error::new)?;
     }
@@ -200,7 +202,7 @@ fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
         given("plant-a", &arguments.plant_a),
         given("b", &arguments.b),
         given("plant-b", &arguments.plant_b),
-        crate::quoted(&arguments.scenario)
+        crate::quoted(&arguments.scenario) + arguments.outside.repeated()
     )
 }
 

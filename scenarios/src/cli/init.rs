@@ -1,14 +1,15 @@
 //! `longhaul init`: the command around what is found in a folder.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::init::{Found, scenario};
+use crate::init::{Found, build, kubectl, scenario};
 use crate::out::{err, out};
+use crate::placed;
 use crate::scenario::Source;
+use crate::shown;
 
 /// What can be said on the command line.
 #[derive(Args)]
@@ -26,7 +27,7 @@ pub(super) struct Arguments {
 
 /// Writes the scenario and says what it was made from.
 pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> ExitCode {
-    let found = match Found::read(folder) {
+    let found = match read(folder) {
         Ok(found) => found,
         Err(error) => {
             err!("{}: {error}", folder.display());
@@ -34,17 +35,19 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> ExitCode 
         }
     };
     told(&found);
-    let path = folder.join(output);
     let text = scenario(&found);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(*force).create_new(!force).truncate(*force);
-    if let Err(error) = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
-        let remedy = if error.kind() == std::io::ErrorKind::AlreadyExists { "; --force replaces it" } else { "" };
-        err!("{}: {error}{remedy}", path.display());
-        return ExitCode::from(reports::exit::USAGE);
+    let made = found.made.iter().map(|(name, text)| (PathBuf::from(name), text));
+    for (name, text) in made.chain([(output.clone(), &text)]) {
+        let path = folder.join(&name);
+        if let Err(error) = placed::write(folder, &name, text, *force) {
+            let remedy = if error.kind() == std::io::ErrorKind::AlreadyExists { "; --force replaces it" } else { "" };
+            err!("{}: {error}{remedy}", path.display());
+            return ExitCode::from(reports::exit::USAGE);
+        }
+        out!("written   {}", path.display());
     }
+    let path = folder.join(output);
     let file = path.display();
-    out!("written   {file}");
     match Source::read(&path.display().to_string()) {
         Ok(_) => out!("next      look at the lines with `check:`, then: longhaul plan {file}; longhaul soak {file}"),
         // What the folder holds is stranger than what this file can say: the message tells which line.
@@ -53,22 +56,39 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> ExitCode 
     ExitCode::from(reports::exit::PASS)
 }
 
+/// What is in the folder, and what kustomize makes of it.
+fn read(folder: &Path) -> std::io::Result<Found> {
+    let mut found = Found::read(folder)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let kustomized = runtime.block_on(build(folder, kubectl().as_deref()));
+    found.kustomized(kustomized);
+    Ok(found)
+}
+
+/// Names come from the files of the folder: each is on its own line, whatever is in it.
 fn told(found: &Found) {
+    let say = |line: String| out!("{}", shown::line(&line));
+    if let Some(project) = &found.project {
+        say(format!("found     {}, laid out by {} (PROJECT)", project.layout, project.tool()));
+        if !project.is_go() {
+            say(format!("found     no program of its own: its image starts that of {}", project.tool()));
+        }
+    }
     for language in &found.languages {
         let with = language.framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
-        out!("found     {}{with} ({})", language.name, language.file.display());
+        say(format!("found     {}{with} ({})", language.name, language.file.display()));
     }
     for crd in &found.crds {
-        out!("found     {} {} ({})", crd.kind, crd.resource(), crd.file.display());
+        say(format!("found     {} {} ({})", crd.kind, crd.resource(), crd.file.display()));
     }
     for hook in &found.hooks {
         let kind = if hook.is_mutating { "mutating" } else { "validating" };
-        out!("found     {kind} webhook at {} ({})", hook.path, hook.file.display());
+        say(format!("found     {kind} webhook at {} ({})", hook.path, hook.file.display()));
     }
     for doubt in &found.doubts {
-        out!("left out  {doubt}");
+        say(format!("left out  {doubt}"));
     }
     if found.languages.is_empty() && found.crds.is_empty() && found.hooks.is_empty() {
-        out!("found     nothing that is known: the file is a frame to fill in");
+        say("found     nothing that is known: the file is a frame to fill in".to_owned());
     }
 }

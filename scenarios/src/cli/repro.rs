@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::out::out;
 use crate::repro::{Outcome, Play, play};
-use crate::scenario::{Http, Need, Own, Source, SubjectKind, Witness, library, nearest};
+use crate::scenario::{Http, Need, Outside, Own, Reach, Source, SubjectKind, Witness, library, nearest};
 
 const SERVICE: &str = "longhaul-service";
 /// It follows one kind and writes nothing.
@@ -26,6 +26,8 @@ pub(super) struct Arguments {
     /// The bug, as `--list` names it, or a scenario file.
     #[arg(required_unless_present_any = ["list", "all"], conflicts_with_all = ["list", "all"])]
     id: Option<String>,
+    #[command(flatten)]
+    outside: Outside,
     /// List the bugs: name, row in the catalogue, length, question.
     #[arg(long, conflicts_with = "all")]
     list: bool,
@@ -98,7 +100,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
         return Ok(reports::exit::PASS);
     }
     let sources = match &arguments.id {
-        Some(id) => vec![find(id)?],
+        Some(id) => vec![find(id, arguments.outside.reach())?],
         None => library::bugs().map_err(|error| anyhow::anyhow!("{error}"))?,
     };
     let plays = sources.into_iter().map(|source| planned(arguments, source)).collect::<Result<VecDeque<_>>>()?;
@@ -116,10 +118,10 @@ fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 /// A bug of the library by its name, or a file.
-fn find(id: &str) -> Result<Source> {
+fn find(id: &str, reach: Reach) -> Result<Source> {
     let known: Vec<&str> = library::bug_names().collect();
     if known.contains(&id) || id.contains(['/', '.']) || library::text(id).is_some() {
-        return Source::read(id).map_err(|error| anyhow::anyhow!("{error}"));
+        return Source::read_within(id, reach).map_err(|error| anyhow::anyhow!("{error}"));
     }
     let near = nearest(id, &known).map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
     bail!("there is no bug `{id}` in the library{near} `longhaul repro --list` names all {}", known.len())
@@ -158,11 +160,10 @@ fn planned(arguments: &Arguments, mut source: Source) -> Result<Play> {
     let mut checked = source.clone();
     checked.hurry(None, clock_rate).map_err(|error| anyhow::anyhow!("{error}"))?;
     let asked = arguments.id.clone().unwrap_or_else(|| source.scenario.name.clone());
-    let named_service = arguments.service.is_some();
+    let (named_service, outside) = (arguments.service.is_some(), arguments.outside);
     Ok(Play {
         source,
         command,
-        own,
         http,
         drain,
         own_clocks,
@@ -171,6 +172,8 @@ fn planned(arguments: &Arguments, mut source: Source) -> Result<Play> {
         service,
         named_service,
         asked,
+        own,
+        outside,
         cannot,
         quiet,
     })

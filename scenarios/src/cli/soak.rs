@@ -11,7 +11,7 @@ use units::Span;
 
 use crate::calibrate::PLANTS;
 use crate::run::{self, Options};
-use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};
+use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source, SubjectKind};
 
 /// The planted service, beside `longhaul` when it was built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
@@ -26,6 +26,8 @@ pub(super) struct Arguments {
     /// A scenario file, or a name from the library. Without one it is `smoke`, or the stage of `longhaul calibrate` in which a planted bug
     /// is caught.
     scenario: Option<String>,
+    #[command(flatten)]
+    outside: Outside,
     /// Another seed than the file's.
     #[arg(long)]
     seed: Option<u64>,
@@ -88,7 +90,7 @@ impl Arguments {
 
 /// Reads, runs, judges.
 pub(super) fn soak(arguments: Arguments) -> ExitCode {
-    let mut source = match Source::read(arguments.scenario()) {
+    let mut source = match Source::read_within(arguments.scenario(), arguments.outside.reach()) {
         Ok(source) => source,
         Err(error) => {
             crate::out::err!("{error}");
@@ -202,9 +204,10 @@ fn repeat(arguments: &Arguments, seed: u64) -> String {
     let service = arguments.service.as_ref();
     let service =
         service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
+    let outside = arguments.outside.repeated();
     let events = if arguments.keep_events { " --keep-events" } else { "" };
     format!(
-        "{} soak{plant} {} --seed {seed}{length}{compress}{rate}{plane}{series}{service}{events}",
+        "{} soak{plant} {}{outside} --seed {seed}{length}{compress}{rate}{plane}{series}{service}{events}",
         crate::started_as(),
         crate::quoted(arguments.scenario())
     )

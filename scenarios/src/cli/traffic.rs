@@ -53,6 +53,13 @@ pub(super) struct Traffic {
     /// What users do, in relative weights: `createPod=5,rollImage=1`. Default: a usual mix.
     #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
     mix: Option<Value>,
+    /// Send this object instead of --mix, created and changed: a YAML file with the placeholders of `churn.template`; several times for
+    /// several. `FILE=denied` has to be refused.
+    #[arg(long = "object", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
+    objects: Vec<String>,
+    /// The definition of its kind, which tells how it is called and its defaults; without --object one is made from its schema.
+    #[arg(long = "crd", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
+    definitions: Vec<PathBuf>,
     /// How large reviews are: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<Value>,
@@ -214,7 +221,11 @@ impl Traffic {
                 config[key] = value.clone();
             }
         }
-        Ok(serde_json::from_value(config)?)
+        let mut config: loadgen::admission::Config = serde_json::from_value(config)?;
+        if !self.objects.is_empty() || !self.definitions.is_empty() {
+            config.objects = super::objects::objects(&self.objects, &self.definitions)?;
+        }
+        Ok(config)
     }
 }
 

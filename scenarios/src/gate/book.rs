@@ -2,15 +2,14 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use reports::gate::record::{FILE, Line};
 use reports::gate::{Header, Judgement, Record, judge, junit, render};
 
-/// A record is for the eyes of who made it, as that of a run.
-const MODE: u32 = 0o700;
+use crate::private;
+
 /// What is written when it is judged.
 const PAGES: [&str; 4] = ["gate.json", "gate.md", "gate.html", junit::FILE];
 /// A record of two long sessions has some hundred kilobytes.
@@ -48,12 +47,7 @@ impl Book {
 
 /// Makes the folder of a gate, or takes it if it is empty.
 pub(crate) fn open(folder: &Path) -> Result<()> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(MODE).create(folder);
-    made.with_context(|| format!("failed to make the folder {}", folder.display()))?;
-    if std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?.next().is_some() {
-        bail!("--out {}: there is something in it already; name another folder or empty it", folder.display());
-    }
-    Ok(())
+    private::folder(folder, "--out")
 }
 
 /// Judges the record in this folder.
@@ -64,11 +58,9 @@ pub(crate) fn again(folder: &Path) -> Result<Judgement> {
 /// The record in this folder, as it stands on the disk.
 fn read(folder: &Path) -> Result<Record> {
     let path = folder.join(FILE);
-    let bytes = std::fs::metadata(&path).with_context(|| format!("failed to read {}", path.display()))?.len();
-    if bytes > RECORD_BYTES_MAX {
-        bail!("{} has {bytes} bytes, which no gate writes", path.display());
-    }
-    let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+    let bytes = reports::record::file_of(folder, FILE, RECORD_BYTES_MAX)?;
+    let bytes = bytes.with_context(|| format!("failed to read {}: there is no such file", path.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("failed to read {}", path.display()))?;
     Ok(Record::read(&text)?)
 }
 

@@ -111,7 +111,7 @@ impl Counting<'_> {
         let mut config = config.clone();
         // The plan's times do not count: only how many there are.
         config.rate = Rate::per_second(reviews as f64);
-        let plan = stand.plan(&config, seed, Duration::from_secs(1))?;
+        let plan = stand.plan(&config, seed, Duration::from_secs(1)).await?;
         let planned = plan.planned();
         let load = Load::saturate(plan, stand.target()?, 1).context("failed to start the load")?;
         let mut total = loadgen::admission::Interval::default();

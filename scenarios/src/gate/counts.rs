@@ -81,7 +81,7 @@ impl Pass<'_> {
 
     async fn reviews(&self, stand: &Stand<'_>, config: &Config, folder: &Path) -> Result<(perf::Counts, u64)> {
         let pass = self.besides.pass;
-        let plan = stand.plan(config, self.seed, pass)?;
+        let plan = stand.plan(config, self.seed, pass).await?;
         let perf = Perf::start(&tree(stand.pid()), folder).await?;
         let load = Load::start(plan, stand.target()?, Instant::now()).context("failed to start the load")?;
         tokio::time::sleep(pass).await;

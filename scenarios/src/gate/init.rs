@@ -3,11 +3,11 @@
 //! Owns two templates, one for GitHub Actions and one for GitLab CI. Nothing that exists is written over. The commands that are compared are
 //! that of the scenario, with the program taken from one checkout or the other.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::placed;
 use crate::scenario::{Source, SubjectKind};
 
 /// A workflow: where it lies in a repository, its text, and where the other checkout is in its pipeline.
@@ -54,13 +54,10 @@ pub(crate) fn write(folder: &Path, project: &Project) -> Result<Vec<PathBuf>> {
     }
     let write = |workflow: Workflow| {
         let path = folder.join(workflow.name);
-        let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
-        let mut file =
-            std::fs::File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;
-        file.write_all(project.fill(&workflow, &command).as_bytes())
-            .with_context(|| format!("failed to write {}", path.display()))?;
-        Ok(path)
+        let name = Path::new(workflow.name);
+        placed::make_room(folder, name).with_context(|| format!("failed to make the folder of {}", path.display()))?;
+        placed::write(folder, name, &project.fill(&workflow, &command), false)
+            .with_context(|| format!("failed to write {}", path.display()))
     };
     WORKFLOWS.into_iter().map(write).collect()
 }

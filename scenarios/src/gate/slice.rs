@@ -65,7 +65,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
 async fn reviews(stand: &Stand<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
-    let plan = stand.plan(config, place.seed, length)?;
+    let plan = stand.plan(config, place.seed, length).await?;
     slice.fingerprint = stand.fingerprint(config, place.seed, length)?;
     let idle = usage(stand, place)?;
     let begin = Instant::now() + LEAD;

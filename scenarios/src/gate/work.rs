@@ -43,6 +43,11 @@ impl Work {
             reviews.as_ref().is_none_or(|config| config.rate.as_per_second() > 0.0),
             "{origin}: a gate needs `admission` with a `rate`, without `shape` and `replay`"
         );
+        ensure!(
+            scenario.subject.webhook.as_ref().is_none_or(|webhook| webhook.port.is_none()),
+            "{origin}: both builds run side by side and cannot serve at one `webhook.port`: give the program a flag for \
+             `${{LONGHAUL_WEBHOOK_PORT}}` and leave `port` out"
+        );
         let population = scenario.churn.iter().map(|churn| u64::from(churn.population)).sum();
         let rate: f64 = scenario.churn.iter().map(|churn| churn.rate.as_per_second()).sum();
         let churn = (!scenario.churn.is_empty()).then_some((population, rate));

@@ -1,15 +1,24 @@
 //! The files of a project that are worth reading: a bounded walk that leaves out what others wrote.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Folders below the project's. `config/crd/bases` of kubebuilder is the third, a chart in a monorepo the fifth.
-const DEPTH: usize = 6;
+use rustix::fs::{Mode, OFlags};
+
+/// Folders below the project's. `config/crd/bases` of kubebuilder is the third, a chart in a monorepo the fifth; packages of Java lie deeper.
+const DEPTH: usize = 10;
 /// Files and folders that are looked at.
 const ENTRIES: usize = 20_000;
-/// Files that are read.
+/// Files that are read, sources apart.
 const FILES: usize = 2_000;
+/// Sources that are read.
+const SOURCES: usize = 2_000;
 /// The CRDs of large operators have two megabytes.
 const FILE_BYTES: u64 = 8 << 20;
+/// What a person writes in one file.
+const SOURCE_BYTES: u64 = 1 << 20;
+/// What is read of all files together.
+pub(super) const ALL_BYTES: u64 = 256 << 20;
 /// Folders of dependencies, builds and tests: what is in them is not the project's, or not for its users.
 const SKIPPED: &[&str] = &[
     "node_modules",
@@ -25,6 +34,9 @@ const SKIPPED: &[&str] = &[
     "venv",
     "__pycache__",
 ];
+/// Where builds of Java leave the definitions that they make of classes. It lies in folders that are left out otherwise.
+const MADE: &[&str] =
+    &["target/classes/META-INF/fabric8", "build/classes/java/main/META-INF/fabric8", "target/kubernetes"];
 
 /// The files worth reading, in the order of their paths, and what had to be left out.
 ///
@@ -33,7 +45,10 @@ const SKIPPED: &[&str] = &[
 /// The folder cannot be read.
 pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)> {
     let (mut found, mut doubts, mut seen) = (Vec::new(), Vec::new(), 0);
-    let mut folders = vec![(PathBuf::new(), 0)];
+    let mut sources = 0;
+    let made = MADE.iter().filter(|path| is_real(root, path));
+    let mut folders: Vec<(PathBuf, usize)> = made.map(|path| (PathBuf::from(path), DEPTH)).collect();
+    folders.push((PathBuf::new(), 0));
     while let Some((folder, depth)) = folders.pop() {
         let entries = match std::fs::read_dir(root.join(&folder)) {
             Ok(entries) => entries,
@@ -43,11 +58,14 @@ pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)>
                 continue;
             }
         };
-        let mut names: Vec<_> = entries.flatten().map(|entry| (entry.file_name(), entry.file_type())).collect();
+        // One more than are looked at, or a folder of a million names would be kept whole.
+        let room = ENTRIES.saturating_sub(seen).saturating_add(1);
+        let names = entries.flatten().take(room).map(|entry| (entry.file_name(), entry.file_type()));
+        let mut names: Vec<_> = names.collect();
         names.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (name, kind) in names {
             seen += 1;
-            if seen > ENTRIES || found.len() >= FILES {
+            if seen > ENTRIES || found.len() - sources >= FILES {
                 doubts.push(format!("only the first {ENTRIES} entries and {FILES} files were looked at"));
                 found.sort();
                 return Ok((found, doubts));
@@ -64,29 +82,58 @@ pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)>
                     folders.push((path, depth + 1));
                 }
                 Ok(kind) if kind.is_file() && is_telling(&path, &name) => found.push(path),
+                Ok(kind) if kind.is_file() && is_source(&path) && sources < SOURCES => {
+                    sources += 1;
+                    found.push(path);
+                }
                 _ => {}
             }
         }
+    }
+    if sources >= SOURCES {
+        doubts.push(format!("only the first {SOURCES} sources were looked at"));
     }
     found.sort();
     Ok((found, doubts))
 }
 
+/// Whether no part of the path is a link.
+fn is_real(root: &Path, path: &str) -> bool {
+    let mut whole = root.to_owned();
+    Path::new(path).components().all(|part| {
+        whole.push(part);
+        whole.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+    })
+}
+
 fn is_telling(path: &Path, name: &str) -> bool {
     super::manifests::is_manifest(path)
         || super::language::is_telling(name)
-        || name == "Dockerfile"
-        || name == "Containerfile"
+        || matches!(name, "Dockerfile" | "Containerfile" | "PROJECT" | "Makefile")
 }
 
-/// A file as text, or why it is none.
+/// Whether a file is one in a language that something is read of.
+pub(super) fn is_source(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    super::go::Sources::is_telling(&name) || super::rust::is_telling(&name) || super::java::is_telling(&name)
+}
+
+/// A file as text, or why it is none. What is no regular file is not read, whatever it has become since it was listed.
 pub(super) fn text(root: &Path, file: &Path) -> Result<String, String> {
-    let path = root.join(file);
-    let size = path.metadata().map_err(|error| error.to_string())?.len();
-    if size > FILE_BYTES {
-        return Err(format!("{size} bytes are more than the {FILE_BYTES} that are read"));
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(root.join(file), flags, Mode::empty())
+        .map_err(|error| std::io::Error::from(error).to_string())?;
+    let opened = std::fs::File::from(opened);
+    if !opened.metadata().map_err(|error| error.to_string())?.is_file() {
+        return Err("it is no regular file".to_owned());
     }
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
+    let most = if is_source(file) { SOURCE_BYTES } else { FILE_BYTES };
+    let mut bytes = Vec::new();
+    opened.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        return Err(format!("more than the {most} bytes that are read"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 #[cfg(test)]
@@ -96,16 +143,44 @@ mod tests {
     #[test]
     fn dependencies_and_hidden_folders_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        for path in
-            ["go.mod", "config/crd/a.yaml", "node_modules/x/package.json", ".git/a.yaml", "notes.txt", "main.go"]
-        {
+        for path in [
+            "go.mod",
+            "config/crd/a.yaml",
+            "node_modules/x/package.json",
+            ".git/a.yaml",
+            "notes.txt",
+            "main.go",
+            "main_test.go",
+            "PROJECT",
+            "target/classes/META-INF/fabric8/a-v1.yml",
+            "target/b.yaml",
+        ] {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
         let (files, doubts) = files(folder.path()).unwrap();
         let files: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
-        assert_eq!(files, ["config/crd/a.yaml", "go.mod", "main.go"]);
+        assert_eq!(
+            files,
+            ["PROJECT", "config/crd/a.yaml", "go.mod", "main.go", "target/classes/META-INF/fabric8/a-v1.yml"]
+        );
         assert!(doubts.is_empty());
+    }
+
+    /// What is listed as a file and has become a link or a pipe since then is not read, and nobody waits for it.
+    #[test]
+    fn only_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("/etc/passwd", path("link.yaml")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe.yaml"), rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert!(text(folder.path(), Path::new("link.yaml")).is_err());
+        assert_eq!(text(folder.path(), Path::new("pipe.yaml")).unwrap_err(), "it is no regular file");
+        std::fs::write(path("large.go"), vec![b'x'; (1 << 20) + 1]).unwrap();
+        assert!(text(folder.path(), Path::new("large.go")).unwrap_err().contains("more than the 1048576 bytes"));
+        std::fs::write(path("bytes.yaml"), [0xff]).unwrap();
+        assert_eq!(text(folder.path(), Path::new("bytes.yaml")).unwrap_err(), "it is not UTF-8");
+        assert_eq!(files(folder.path()).unwrap().0.len(), 2, "links and pipes are not listed");
     }
 }

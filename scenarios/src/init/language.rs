@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::witness::Preset;
+use super::go::{Flags, Kind};
+use super::{Found, java, makefile};
 
 /// What a project's package file tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,18 +14,34 @@ pub(crate) struct Language {
     pub(crate) file: PathBuf,
     /// The library through which it speaks to the API server.
     pub(crate) framework: Option<Framework>,
-    /// The finalizer by which that library holds objects, where this file makes it do so.
-    pub(crate) finalizer: Option<&'static str>,
+    /// What its sources tell.
+    pub(crate) told: Told,
     /// What must be run once before.
     pub(crate) build: Option<String>,
     /// How it is started; empty where nothing tells.
     pub(crate) command: Vec<String>,
 }
 
+/// What the sources of a program tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// The finalizer by which it, or its library for it, holds objects.
+    pub(crate) finalizer: Option<String>,
+    /// Whether it repeats the generation in the status; nothing where nobody could look.
+    pub(crate) observes: Option<bool>,
+    /// The condition that repeats the generation.
+    pub(crate) condition: Option<String>,
+    /// What it makes for others.
+    pub(crate) owned: Vec<Kind>,
+    /// The flags that it has, where these are looked for.
+    pub(crate) flags: Option<Flags>,
+}
+
 /// Libraries whose habits are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framework {
     ControllerRuntime,
+    JavaOperatorSdk,
     Kopf,
     KubeRs,
     Pepr,
@@ -34,19 +51,10 @@ impl Framework {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ControllerRuntime => "controller-runtime",
+            Self::JavaOperatorSdk => "the Java Operator SDK",
             Self::Kopf => "kopf",
             Self::KubeRs => "kube-rs",
             Self::Pepr => "Pepr",
-        }
-    }
-
-    /// What its log lines are called in `witness: {preset: …}`.
-    pub(crate) fn preset(self) -> Preset {
-        match self {
-            Self::ControllerRuntime => Preset::ControllerRuntime,
-            Self::Kopf => Preset::Kopf,
-            Self::KubeRs => Preset::KubeRs,
-            Self::Pepr => Preset::Pepr,
         }
     }
 }
@@ -58,10 +66,8 @@ const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Files from which something can be told.
 pub(super) fn is_telling(name: &str) -> bool {
-    matches!(
-        name,
-        "go.mod" | "main.go" | "Cargo.toml" | "package.json" | "pyproject.toml" | "requirements.txt" | "pom.xml"
-    ) || Path::new(name).extension().is_some_and(|ending| ending == "py" || ending == "csproj")
+    matches!(name, "go.mod" | "Cargo.toml" | "package.json" | "pyproject.toml" | "requirements.txt" | "pom.xml")
+        || Path::new(name).extension().is_some_and(|ending| ending == "py" || ending == "csproj")
         || name.starts_with("build.gradle")
 }
 
@@ -70,7 +76,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     let language = |name, framework, build: Option<&str>, command: &[&str]| {
         let command = command.iter().map(|&word| word.to_owned()).collect();
         let build = build.map(str::to_owned);
-        Some(Language { name, file: file.to_owned(), framework, finalizer: None, build, command })
+        Some(Language { name, file: file.to_owned(), framework, told: Told::default(), build, command })
     };
     let when = |is: bool, framework| is.then_some(framework);
     match name {
@@ -79,7 +85,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
             language("Go", framework, Some("go build -o bin/subject ."), &["./bin/subject"])
         }
         "Cargo.toml" => {
-            let package = toml_name(text)?;
+            let package = toml_program(text)?;
             let framework = when(text.contains("\nkube"), Framework::KubeRs);
             language("Rust", framework, Some("cargo build --release"), &[&format!("./target/release/{package}")])
         }
@@ -100,8 +106,15 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
         "pyproject.toml" | "requirements.txt" => {
             language("Python", when(text.contains("kopf"), Framework::Kopf), None, &[])
         }
-        "pom.xml" => language("Java", None, Some("mvn package"), &[]),
-        _ if name.starts_with("build.gradle") => language("Java", None, Some("gradle build"), &[]),
+        "pom.xml" => {
+            let found =
+                language("Java", when(is_operator_sdk(text), Framework::JavaOperatorSdk), Some("mvn package"), &[]);
+            let (build, command) = java::start(text).unwrap_or(("mvn package", Vec::new()));
+            found.map(|found| Language { build: Some(build.to_owned()), command, ..found })
+        }
+        _ if name.starts_with("build.gradle") => {
+            language("Java", when(is_operator_sdk(text), Framework::JavaOperatorSdk), Some("gradle build"), &[])
+        }
         _ if name.ends_with(".csproj") => language(".NET", None, Some("dotnet build"), &[]),
         _ if file.extension().is_some_and(|ending| ending == "py")
             && (text.contains("import kopf") || text.contains("from kopf")) =>
@@ -109,34 +122,112 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
             let path = file.display().to_string();
             let found = language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", &path]);
             let holds = KOPF_HOLDS.iter().any(|handler| text.contains(handler));
-            found.map(|found| Language { finalizer: holds.then_some(KOPF_FINALIZER), ..found })
+            let told = Told { finalizer: holds.then(|| KOPF_FINALIZER.to_owned()), ..Told::default() };
+            found.map(|found| Language { told, ..found })
         }
         _ => None,
     }
 }
 
+/// Whether a build names the Java Operator SDK, alone or as an extension of Quarkus or Spring.
+fn is_operator_sdk(text: &str) -> bool {
+    ["io.javaoperatorsdk", "quarkus-operator-sdk"].iter().any(|name| text.contains(name))
+}
+
 impl Language {
-    /// Where its main package is, which its own file does not tell.
-    pub(super) fn place(&mut self, files: &[PathBuf]) {
-        if self.name != "Go" {
-            return;
+    /// What its own file does not tell: where its main package is, how that is built, and what the sources say.
+    pub(super) fn complete(&mut self, found: &Found) {
+        match self.name {
+            "Go" => self.complete_go(found),
+            "Rust" => {
+                let (finalizer, observes) = (found.rust.finalizer(), Some(found.rust.observes));
+                self.told = Told { finalizer, observes, ..Told::default() };
+            }
+            "Java" => {
+                let finalizer = found.crd().and_then(|crd| found.java.finalizer(&crd.kind, &crd.name()));
+                self.told = Told { finalizer, observes: Some(found.java.observes), ..Told::default() };
+                if let Some(class) =
+                    found.java.main().filter(|_| self.command.is_empty() && self.file.ends_with("pom.xml"))
+                {
+                    let (build, command) = java::start_class(class);
+                    (self.build, self.command) = (Some(build.to_owned()), command);
+                }
+            }
+            _ => {}
         }
-        let base = self.file.parent().unwrap_or(Path::new(""));
-        let mains = files.iter().filter(|path| path.file_name().is_some_and(|name| name == "main.go"));
-        let mut folders: Vec<&Path> = mains.filter_map(|path| path.parent()?.strip_prefix(base).ok()).collect();
-        folders.sort_by_key(|folder| folder.components().count());
-        if let Some(folder) = folders.first().filter(|folder| !folder.as_os_str().is_empty()) {
-            self.build = Some(format!("go build -o bin/subject ./{}", folder.display()));
+    }
+
+    fn complete_go(&mut self, found: &Found) {
+        let base = self.folder().to_owned();
+        let mains = found.go.mains();
+        // A path that a shell would read as something else is not repeated.
+        let below = |folder: &&Path| {
+            folder
+                .strip_prefix(&base)
+                .ok()
+                .and_then(Path::to_str)
+                .is_some_and(|path| path.is_empty() || makefile::is_plain(path))
+        };
+        let nearest = mains.into_iter().find(below);
+        let built = found.makefiles.iter().find(|(folder, _)| *folder == base).map(|(_, built)| built);
+        let main = match (built, nearest) {
+            (Some(built), _) => {
+                self.build = Some(built.command());
+                self.command = vec![format!("./{}", built.program)];
+                let of = base.join(built.of.trim_start_matches("./"));
+                if of.extension().is_some_and(|ending| ending == "go") {
+                    of.parent().map(Path::to_owned).unwrap_or_default()
+                } else {
+                    plain(&of)
+                }
+            }
+            (None, Some(folder)) => {
+                let package = folder.strip_prefix(&base).unwrap_or(folder);
+                if !package.as_os_str().is_empty() {
+                    self.build = Some(format!("go build -o bin/subject ./{}", package.display()));
+                }
+                folder.to_owned()
+            }
+            (None, None) => base,
+        };
+        if self.framework == Some(Framework::ControllerRuntime) {
+            self.told = Told {
+                finalizer: found.go.finalizer(),
+                observes: Some(found.go.observes),
+                condition: found.go.condition(),
+                owned: found.go.owned.iter().cloned().collect(),
+                flags: Some(found.go.flags(&main)),
+            };
         }
+    }
+
+    /// The folder that it is built in.
+    pub(super) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
     }
 }
 
-/// The package's name in a `Cargo.toml`; a workspace has none.
-fn toml_name(text: &str) -> Option<&str> {
+/// A path without `.`.
+fn plain(path: &Path) -> PathBuf {
+    path.components().filter(|part| *part != std::path::Component::CurDir).collect()
+}
+
+/// The program that a `Cargo.toml` makes: of several that which is the one to run, or is called like the package, or else the first. A
+/// workspace has none.
+fn toml_program(text: &str) -> Option<&str> {
     let package = text.split("[package]").nth(1)?;
-    let line =
-        package.lines().skip(1).take_while(|line| !line.starts_with('[')).find(|line| line.starts_with("name"))?;
-    line.split('"').nth(1)
+    let name = toml_value(package, "name")?;
+    let programs: Vec<&str> = text.split("[[bin]]").skip(1).filter_map(|section| toml_value(section, "name")).collect();
+    let own = programs.iter().copied().find(|program| *program == name);
+    let chosen = toml_value(package, "default-run").or(own).or(programs.first().copied()).unwrap_or(name);
+    makefile::is_plain(chosen).then_some(chosen)
+}
+
+/// A text in a section that begins here.
+fn toml_value<'a>(section: &'a str, key: &str) -> Option<&'a str> {
+    let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
+    let mut values = lines.filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
+    values.next()?.split('"').nth(1)
 }
 
 /// What an image starts, by its Dockerfile: the last `ENTRYPOINT`, then the last `CMD`, in the form of a list.
@@ -160,21 +251,32 @@ mod tests {
     fn package_files_tell_framework_and_start() {
         let mut go = told("go.mod", "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n");
         assert_eq!(go.framework, Some(Framework::ControllerRuntime));
-        go.place(&["internal/deep/main.go".into(), "cmd/main.go".into()]);
+        let mut found = Found::default();
+        found.go.take(Path::new("internal/deep/main.go"), "package main\n");
+        found.go.take(Path::new("cmd/main.go"), "package main\n");
+        go.complete(&found);
         assert_eq!(go.build.as_deref(), Some("go build -o bin/subject ./cmd"));
+        let built = makefile::built("build:\n\tgo build -o bin/manager cmd/main.go\n").unwrap();
+        found.makefiles.push((PathBuf::new(), built));
+        go.complete(&found);
+        assert_eq!(go.build.as_deref(), Some("go build -o bin/manager cmd/main.go"));
+        assert_eq!(go.command, ["./bin/manager"]);
 
         let rust = told("Cargo.toml", "[package]\nname = \"op\"\n[dependencies]\nkube = \"3\"\n");
         assert_eq!((rust.framework, rust.command), (Some(Framework::KubeRs), vec!["./target/release/op".to_owned()]));
         assert!(read(Path::new("Cargo.toml"), "Cargo.toml", "[workspace]\n").is_none());
+        let two = "[package]\nname = \"op\"\ndefault-run = \"controller\"\n[[bin]]\nname = \"crdgen\"\n[[bin]]\nname = \"controller\"\n";
+        assert_eq!(toml_program(two), Some("controller"));
+        assert_eq!(toml_program(&two.replace("default-run", "edition")), Some("crdgen"));
 
         let node =
             told("package.json", r#"{"scripts": {"start": "node dist/main.js"}, "devDependencies": {"pepr": "1"}}"#);
         assert_eq!((node.framework, node.command.join(" ")), (Some(Framework::Pepr), "node dist/main.js".to_owned()));
 
         let kopf = told("operator.py", "import kopf\n@kopf.on.create('greetings')\n");
-        assert_eq!((kopf.command[3].as_str(), kopf.finalizer), ("operator.py", None));
+        assert_eq!((kopf.command[3].as_str(), kopf.told.finalizer), ("operator.py", None));
         let holds = told("operator.py", "import kopf\n@kopf.on.delete('greetings')\n");
-        assert_eq!(holds.finalizer, Some("kopf.zalando.org/KopfFinalizerMarker"));
+        assert_eq!(holds.told.finalizer.as_deref(), Some("kopf.zalando.org/KopfFinalizerMarker"));
         assert!(read(Path::new("setup.py"), "setup.py", "import os").is_none());
     }
 

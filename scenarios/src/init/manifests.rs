@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
+
+use super::sample::{self, Sample};
 
 /// A custom resource, by its definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Crd {
     pub(crate) file: PathBuf,
     pub(crate) group: String,
@@ -15,12 +18,32 @@ pub(crate) struct Crd {
     pub(crate) kind: String,
     /// Whether its status has the field in which a controller repeats the generation that it handled.
     pub(crate) observes: bool,
+    /// Whether its conditions have such a field.
+    pub(super) has_conditions: bool,
+    /// The schema of its spec.
+    pub(super) spec: Value,
 }
 
 impl Crd {
     /// As `churn.resource` writes it.
     pub(crate) fn resource(&self) -> String {
         format!("{}.{}/{}", self.plural, self.group, self.version)
+    }
+
+    /// The name of the definition.
+    pub(super) fn name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    /// Whether all names in it are such as an API server takes. What is none could be anything, in a file and on a terminal.
+    fn is_fine(&self) -> bool {
+        let is_name = |text: &str, also: &str| {
+            !text.is_empty() && text.len() <= 253 && text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c))
+        };
+        is_name(&self.group, ".-")
+            && is_name(&self.version, "")
+            && is_name(&self.plural, "-")
+            && is_name(&self.kind, "")
     }
 }
 
@@ -30,6 +53,28 @@ pub(crate) struct Hook {
     pub(crate) file: PathBuf,
     pub(crate) is_mutating: bool,
     pub(crate) path: String,
+    /// What it is asked about: groups, and resources of them.
+    pub(super) asked: Vec<(Vec<String>, Vec<String>)>,
+}
+
+impl Hook {
+    /// Whether it is asked about this resource.
+    pub(super) fn is_about(&self, crd: &Crd) -> bool {
+        let has = |list: &[String], name: &str| list.iter().any(|one| one == "*" || one == name);
+        self.asked.iter().any(|(groups, resources)| {
+            has(groups, &crd.group) && (has(resources, &crd.plural) || has(resources, "*/*"))
+        })
+    }
+}
+
+/// What a file defines.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Defined {
+    pub(super) crds: Vec<Crd>,
+    pub(super) hooks: Vec<Hook>,
+    pub(super) samples: Vec<Sample>,
+    /// Definitions and webhook configurations as they stand there.
+    pub(super) objects: Vec<Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -60,13 +105,21 @@ struct Names {
 struct Version {
     name: String,
     storage: bool,
-    schema: serde_json::Value,
+    schema: Value,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Webhook {
     client_config: ClientConfig,
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Rule {
+    api_groups: Vec<String>,
+    resources: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -83,13 +136,31 @@ struct Service {
 
 /// Where the generation is repeated, below `schema`.
 const OBSERVED: &str = "/openAPIV3Schema/properties/status/properties/observedGeneration";
+/// And where conditions repeat it.
+const CONDITIONS: &str = "/openAPIV3Schema/properties/status/properties/conditions/items/properties/observedGeneration";
+const SPEC: &str = "/openAPIV3Schema/properties/spec";
+/// Three lines of a terminal.
+const LINE_MAX: usize = 240;
 const CRD: &str = "CustomResourceDefinition";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
 /// Whether a file may hold manifests.
 pub(super) fn is_manifest(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+    // A kustomization names kinds that it changes, and defines none.
+    let is_other = path.file_stem().is_some_and(|stem| stem == "kustomization");
+    !is_other && path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+}
+
+/// Whether a text names one of the kinds outside of its comments: with a kind in quotes, as generators for Java write it, or without.
+fn names_one(text: &str) -> bool {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && line.contains("kind"));
+    lines.into_iter().any(|line| [CRD, MUTATING, VALIDATING].iter().any(|kind| line.contains(kind)))
+}
+
+/// Whether an object is a definition, or a configuration of webhooks.
+pub(super) fn is_definition(object: &Value) -> bool {
+    [CRD, MUTATING, VALIDATING].iter().any(|kind| object["kind"] == *kind)
 }
 
 /// What a file defines. A file of other things defines nothing, and need not even be YAML (charts are templates).
@@ -97,30 +168,60 @@ pub(super) fn is_manifest(path: &Path) -> bool {
 /// # Errors
 ///
 /// A file that names one of the kinds, and cannot be read.
-pub(super) fn read(file: &Path, text: &str) -> Result<(Vec<Crd>, Vec<Hook>), String> {
-    let (mut crds, mut hooks) = (Vec::new(), Vec::new());
+pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
+    let mut defined = Defined::default();
+    let is_sample = sample::is_sample(file);
     for document in documents(text) {
-        if ![CRD, MUTATING, VALIDATING].iter().any(|kind| document.contains(&format!("kind: {kind}"))) {
+        let is_named = names_one(&document);
+        if is_sample && !is_named {
+            // What is shown to people may be anything.
+            let object = serde_saphyr::from_str::<Value>(&document).ok();
+            defined.samples.extend(object.and_then(|object| sample::read(file, &object)));
+        }
+        if !is_named {
             continue;
         }
         if document.contains("{{") {
             return Err("it is a template: render it, for example with `helm template`, and try again".to_owned());
         }
-        let manifest: Manifest = serde_saphyr::from_str(&document).map_err(|error| first_line(&error.to_string()))?;
+        let fail = |error: &dyn std::fmt::Display| first_line(&error.to_string());
+        let object: Value = serde_saphyr::from_str(&document).map_err(|error| fail(&error))?;
+        defined.take(file, object).map_err(|error| fail(&error))?;
+    }
+    Ok(defined)
+}
+
+impl Defined {
+    /// One object.
+    pub(super) fn take(&mut self, file: &Path, object: Value) -> Result<(), serde_json::Error> {
+        if !is_definition(&object) {
+            return Ok(());
+        }
+        let manifest: Manifest = serde_json::from_value(object.clone())?;
+        let before = self.crds.len() + self.hooks.len();
         match manifest.kind.as_str() {
-            CRD => crds.extend(manifest.spec.and_then(|spec| crd(file, spec))),
-            kind @ (MUTATING | VALIDATING) => {
-                let paths = manifest.webhooks.into_iter().map(|hook| hook.client_config.service.path);
-                hooks.extend(paths.filter(|path| path.starts_with('/')).map(|path| Hook {
+            CRD => self.crds.extend(manifest.spec.and_then(|spec| crd(file, spec)).filter(Crd::is_fine)),
+            kind => {
+                let hooks = manifest.webhooks.into_iter().map(|hook| Hook {
                     file: file.to_owned(),
                     is_mutating: kind == MUTATING,
-                    path,
-                }));
+                    path: hook.client_config.service.path,
+                    asked: hook.rules.into_iter().map(|rule| (rule.api_groups, rule.resources)).collect(),
+                });
+                self.hooks.extend(hooks.filter(|hook| is_path(&hook.path)));
             }
-            _ => {}
         }
+        // Patches of a kustomization name the kinds as well, and define nothing.
+        if self.crds.len() + self.hooks.len() > before {
+            self.objects.push(object);
+        }
+        Ok(())
     }
-    Ok((crds, hooks))
+}
+
+/// Whether a text is the path of an address, and nothing else.
+fn is_path(path: &str) -> bool {
+    path.starts_with('/') && path.len() <= 1000 && path.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`".contains(c))
 }
 
 fn crd(file: &Path, spec: Spec) -> Option<Crd> {
@@ -131,6 +232,8 @@ fn crd(file: &Path, spec: Spec) -> Option<Crd> {
         plural: spec.names.plural,
         kind: spec.names.kind,
         observes: version.schema.pointer(OBSERVED).is_some(),
+        has_conditions: version.schema.pointer(CONDITIONS).is_some(),
+        spec: version.schema.pointer(SPEC).cloned().unwrap_or_default(),
         version: version.name,
     })
 }
@@ -148,8 +251,9 @@ fn documents(text: &str) -> Vec<String> {
     documents
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+/// The first line of a message, and not more of it than a terminal shows.
+pub(super) fn first_line(text: &str) -> String {
+    super::yaml::told(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
 }
 
 #[cfg(test)]
@@ -175,21 +279,55 @@ spec:
 kind: ValidatingWebhookConfiguration
 webhooks:
   - clientConfig: {service: {path: /validate}}
+    rules: [{apiGroups: [cache.example.com], apiVersions: [v1], operations: [CREATE], resources: [memcacheds]}]
 ";
 
     #[test]
     fn the_stored_version_counts() {
-        let (crds, hooks) = read(Path::new("a.yaml"), FILE).unwrap();
+        let Defined { crds, hooks, .. } = read(Path::new("a.yaml"), FILE).unwrap();
         assert_eq!(crds[0].resource(), "memcacheds.cache.example.com/v1");
         assert!(crds[0].observes);
-        assert_eq!(hooks, [Hook { file: "a.yaml".into(), is_mutating: false, path: "/validate".into() }]);
+        let quoted = FILE.replace("kind: CustomResourceDefinition", "kind: \"CustomResourceDefinition\"");
+        assert_eq!(read(Path::new("a.yaml"), &quoted).unwrap().crds.len(), 1);
+        let comment = "# kind: CustomResourceDefinition\n- {{ not: ours\n";
+        assert_eq!(read(Path::new("a.yaml"), comment).unwrap(), Defined::default());
+        assert_eq!((hooks[0].path.as_str(), hooks[0].is_mutating), ("/validate", false));
+        assert!(hooks[0].is_about(&crds[0]) && !hooks[0].is_about(&Crd { plural: "others".into(), ..crds[0].clone() }));
+    }
+
+    /// A name that no API server takes is no name: it would be a line of its own in the scenario, or worse on a terminal.
+    #[test]
+    fn names_that_are_none_are_left_out() {
+        let crd = |kind: &str, group: &str| {
+            let object = serde_json::json!({
+                "kind": "CustomResourceDefinition",
+                "spec": {"group": group, "names": {"plural": "a", "kind": kind}, "versions": [{"name": "v1", "storage": true}]},
+            });
+            read(Path::new("a.yaml"), &format!("kind: CustomResourceDefinition\nspec: {}\n", object["spec"]))
+                .unwrap()
+                .crds
+                .len()
+        };
+        assert_eq!(crd("Shop", "a.example.com"), 1);
+        assert_eq!(crd("Shop\nfaults: x", "a.example.com"), 0);
+        assert_eq!(crd("Shop", "a\u{1b}[2J"), 0);
+        let hook =
+            "kind: ValidatingWebhookConfiguration\nwebhooks: [{clientConfig: {service: {path: \"/a\\nb: c\"}}}]\n";
+        assert_eq!(read(Path::new("a.yaml"), hook).unwrap().hooks.len(), 0);
+    }
+
+    #[test]
+    fn samples_are_objects_that_say_something() {
+        let text = "apiVersion: a.example.com/v1\nkind: Shop\nspec: {size: 1}\n---\nkind: Shop\nspec:\n  # nothing\n";
+        assert_eq!(read(Path::new("config/samples/a.yaml"), text).unwrap().samples.len(), 1);
+        assert_eq!(read(Path::new("config/a.yaml"), text).unwrap().samples.len(), 0);
     }
 
     #[test]
     fn templates_and_broken_files_are_told_only_where_they_matter() {
         let template = "{{- if .Values.crds }}\nkind: CustomResourceDefinition\n";
         assert!(read(Path::new("a.yaml"), template).unwrap_err().contains("helm template"));
-        assert_eq!(read(Path::new("a.yaml"), "{{ nothing: of ours").unwrap(), (Vec::new(), Vec::new()));
+        assert_eq!(read(Path::new("a.yaml"), "{{ nothing: of ours").unwrap(), Defined::default());
         assert!(read(Path::new("a.yaml"), "kind: CustomResourceDefinition\nspec: [").is_err());
     }
 }

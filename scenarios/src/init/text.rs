@@ -1,12 +1,19 @@
 //! The scenario that is proposed: YAML with comments that say what to look at.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
+use super::go::Flags;
 use super::witness::{Proposal, propose};
-use super::{Crd, Found, Language};
+use super::yaml::{block, quoted, told};
+use super::{BASES, Crd, Found, Language, sample, witness};
 
 /// Custom resources that are named beside the first one.
 const OTHERS: usize = 10;
+/// Kinds of children that are named: each is followed by a watch of its own.
+const CHILDREN: usize = 5;
+/// Where controller-runtime serves reviews unless it is told otherwise.
+const USUAL_PORT: u16 = 9443;
 
 /// The scenario for what was found.
 pub(crate) fn scenario(found: &Found) -> String {
@@ -16,7 +23,7 @@ pub(crate) fn scenario(found: &Found) -> String {
     let proposal = (!is_webhook_only(found)).then(|| propose(found));
     subject(&mut text, found, proposal.as_ref());
     load(&mut text, found);
-    budgets(&mut text, found, proposal.as_ref());
+    budgets::budgets(&mut text, found, proposal.as_ref());
     text
 }
 
@@ -27,10 +34,13 @@ fn is_webhook_only(found: &Found) -> bool {
 
 macro_rules! line {
     ($text:expr, $($argument:tt)*) => {
-        // Writing to a string cannot fail.
-        let _ = writeln!($text, $($argument)*);
+        // Names come from somebody's files: whatever is in one, this stays a line. Writing to a string cannot fail.
+        let _ = writeln!($text, "{}", told(&format!($($argument)*)));
     };
 }
+
+// Behind the macro, which it uses.
+mod budgets;
 
 fn head(text: &mut String, found: &Found) {
     let question = if is_webhook_only(found) {
@@ -42,23 +52,31 @@ fn head(text: &mut String, found: &Found) {
         text,
         "# Written by `longhaul init`. Look at the lines with `check:`, then: longhaul plan FILE, longhaul soak FILE."
     );
+    if let Some(project) = &found.project {
+        line!(text, "# {}, as {} lays it out (PROJECT).", project.layout, project.tool());
+    }
     line!(text, "apiVersion: longhaul/v1");
     line!(text, "name: {}", found.name);
     line!(text, "description: {question}");
     line!(text, "seed: 1");
     line!(
         text,
-        "# A first look takes a minute. `longhaul soak FILE --for 1h` makes the steady phase longer, and decides growth."
+        "# A first look takes a minute and a half. `longhaul soak FILE --for 1h` makes the steady phase longer, and decides growth."
     );
-    line!(text, "phases: {{warmUp: 10s, steady: 40s, drain: 15s}}");
+    line!(text, "phases: {{warmUp: 10s, steady: 60s, drain: 15s}}");
     line!(text, "");
 }
 
 fn control_plane(text: &mut String, found: &Found) {
     let mut files: Vec<String> = found.crds.iter().map(|crd| crd.file.display().to_string()).collect();
+    files.sort();
     files.dedup();
     if files.is_empty() {
         return;
+    }
+    if found.crds.iter().all(|crd| crd.file.parent() == Some(Path::new(BASES))) {
+        // The folder, so that a kind that comes later is there as well.
+        files = vec![BASES.to_owned()];
     }
     line!(text, "# Applied and established before the subject starts.");
     line!(text, "controlPlane:");
@@ -83,9 +101,12 @@ fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
         );
         line!(text, "  role: both");
     }
-    let told = found.languages.iter().find(|language| !language.command.is_empty()).or(found.languages.first());
-    if let Some(language) = told {
-        start(text, language);
+    let mut cwd = ".".to_owned();
+    if let Some(language) = found.program() {
+        start(text, found, language);
+        if !language.folder().as_os_str().is_empty() {
+            cwd = language.folder().display().to_string();
+        }
     } else {
         line!(
             text,
@@ -96,42 +117,207 @@ fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     if let Some((file, command)) = &found.image {
         line!(text, "  # The image ({}) starts it so: {}", file.display(), command.join(" "));
     }
-    line!(text, "  cwd: .");
-    if let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) {
-        line!(
-            text,
-            "  # From {}. check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;",
-            hook.file.display()
-        );
-        line!(text, "  # a program that wants flags is started by a script that passes them.");
-        line!(text, "  webhook: {{path: {}}}", quoted(&hook.path));
+    line!(text, "  cwd: {}", quoted(&cwd));
+    let mut env: Vec<(&str, &str)> = proposal.iter().filter_map(|proposal| proposal.env).collect();
+    let flags = flags(found);
+    let serves = !found.hooks.is_empty();
+    if serves && flags.is_some_and(|flags| flags.folder().is_none()) {
+        // It looks for its certificate where controller-runtime does by itself: $TMPDIR/k8s-webhook-server/serving-certs.
+        env.push(("TMPDIR", "${LONGHAUL_TLS_DIR}"));
     }
+    if !env.is_empty() {
+        let pairs: Vec<String> = env.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
+        line!(text, "  env: {{{}}}", pairs.join(", "));
+    }
+    webhook(text, found, flags);
+    metrics(text, flags);
+    children(text, found);
     if let Some(proposal) = proposal {
         witness(text, proposal);
     }
     line!(text, "");
 }
 
-fn start(text: &mut String, language: &Language) {
-    let Language { name, file, framework, build, command, finalizer: _ } = language;
+/// Whether it is reviews of pods and deployments that its webhooks answer, as far as anybody can tell. Those of its own kinds are no work for
+/// webhooks of these, and reviews of them no work for theirs.
+fn is_asked_of_pods(found: &Found) -> bool {
+    !found.hooks.is_empty() && found.own_hooks().next().is_none()
+}
+
+/// The flags of the program that is started, where they were looked for.
+fn flags(found: &Found) -> Option<&Flags> {
+    found.program().and_then(|program| program.told.flags.as_ref())
+}
+
+fn start(text: &mut String, found: &Found, language: &Language) {
+    let Language { name, file, framework, build, command, told } = language;
     let with = framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
     line!(text, "  # {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
     if let Some(build) = build {
-        line!(text, "  # Build it first: {build}");
+        let folder = language.folder();
+        let place = if folder.as_os_str().is_empty() { String::new() } else { format!(" (in {})", folder.display()) };
+        line!(text, "  # Build it first{place}: {build}");
     }
     if command.is_empty() {
         line!(text, "  # check: nothing in the folder tells how it is started.");
         line!(text, "  command: [./path/to/your/program]");
-    } else {
+        return;
+    }
+    let arguments = told.flags.as_ref().map(|flags| arguments(flags, found)).unwrap_or_default();
+    if arguments.is_empty() {
         let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         line!(text, "  command: [{}]", words.join(", "));
+        return;
+    }
+    line!(text, "  # Its flags are those that its main package defines.");
+    line!(text, "  command:");
+    for word in command.iter().chain(&arguments) {
+        line!(text, "    - {}", quoted(word));
+    }
+}
+
+/// What a program with these flags is told.
+fn arguments(flags: &Flags, found: &Found) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some((address, secure)) = flags.metrics() {
+        words.push(format!("--{address}=127.0.0.1:${{LONGHAUL_METRICS_PORT}}"));
+        words.extend(secure.map(|flag| format!("--{flag}=false")));
+    }
+    // Any port will do: nobody asks there.
+    words.extend(flags.probes().map(|flag| format!("--{flag}=127.0.0.1:0")));
+    words.extend(flags.leader().map(|flag| format!("--{flag}=false")));
+    if !found.hooks.is_empty() {
+        words.extend(flags.folder().map(|flag| format!("--{flag}=${{LONGHAUL_TLS_DIR}}")));
+        words.extend(flags.webhook_port().map(|flag| format!("--{flag}=${{LONGHAUL_WEBHOOK_PORT}}")));
+    }
+    if flags.has_zap() && !is_webhook_only(found) && witness::needs_lines(found) {
+        words.push("--zap-log-level=5".to_owned());
+    }
+    words
+}
+
+fn webhook(text: &mut String, found: &Found, flags: Option<&Flags>) {
+    let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
+    if found.own_hooks().next().is_some() {
+        return own_webhooks(text, found, flags);
+    }
+    let Some(flags) = flags else {
+        line!(
+            text,
+            "  # From {}. check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;",
+            hook.file.display()
+        );
+        line!(
+            text,
+            "  # a program that wants flags is given them in `command`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
+        );
+        line!(text, "  webhook: {{path: {}}}", quoted(&hook.path));
+        return;
+    };
+    line!(text, "  # From {}.", hook.file.display());
+    if flags.webhook_port().is_some() {
+        line!(text, "  webhook: {{path: {}}}", quoted(&hook.path));
+        return;
+    }
+    let port = flags.fixed_port().unwrap_or(USUAL_PORT);
+    fixed(text);
+    line!(text, "  webhook: {{path: {}, port: {port}}}", quoted(&hook.path));
+}
+
+/// Webhooks of the project's own kinds, registered as the project has them.
+fn own_webhooks(text: &mut String, found: &Found, flags: Option<&Flags>) {
+    let mut files: Vec<&Path> = found.own_hooks().map(|hook| hook.file.as_path()).collect();
+    files.sort_unstable();
+    files.dedup();
+    let place = match files.as_slice() {
+        [file] => file,
+        // All of them lie in one folder.
+        [file, ..] => file.parent().unwrap_or(file),
+        [] => return,
+    };
+    line!(
+        text,
+        "  # Registered as they are: rules, selectors, policies. What is churned goes through them, and their answers are judged."
+    );
+    line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
+    match flags {
+        None => {
+            line!(
+                text,
+                "  # check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;"
+            );
+            line!(
+                text,
+                "  # a program that wants flags is given them in `command`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
+            );
+        }
+        Some(flags) if flags.webhook_port().is_none() => {
+            fixed(text);
+            line!(text, "  webhook: {{port: {}}}", flags.fixed_port().unwrap_or(USUAL_PORT));
+        }
+        Some(_) => {}
+    }
+}
+
+/// What is said of a port that nobody chooses.
+fn fixed(text: &mut String) {
+    line!(
+        text,
+        "  # check: its main package has no flag for the port, so it is the one that stands in the program, and two runs at a time"
+    );
+    line!(
+        text,
+        "  # (or the builds of a gate) would meet there. With `--webhook-port` in it: --webhook-port=${{LONGHAUL_WEBHOOK_PORT}}."
+    );
+}
+
+fn metrics(text: &mut String, flags: Option<&Flags>) {
+    match flags.map(Flags::metrics) {
+        Some(Some(_)) => {
+            line!(text, "  # The heap in use is found on this page, and judges growth before the resident set does.");
+            line!(text, "  metrics:");
+            line!(text, "    url: http://127.0.0.1:${{LONGHAUL_METRICS_PORT}}/metrics");
+            line!(text, "    series: [go_goroutines]");
+        }
+        Some(None) => {
+            line!(
+                text,
+                "  # check: its main package has no flag for the address of its metrics: heap and goroutines are not followed."
+            );
+        }
+        None => {}
+    }
+}
+
+fn children(text: &mut String, found: &Found) {
+    let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return };
+    let owned = &program.told.owned;
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        owned.iter().map(|kind| (&kind.name, kind.resource(&found.crds))).partition(|(_, resource)| resource.is_some());
+    let own = found.crd().map(Crd::resource);
+    let known: Vec<String> =
+        known.into_iter().filter_map(|(_, resource)| resource).filter(|one| Some(one) != own.as_ref()).collect();
+    for (kind, _) in unknown.iter().take(OTHERS) {
+        line!(text, "  # It owns {kind} too, of which nothing here tells the resource.");
+    }
+    if known.is_empty() {
+        return;
+    }
+    line!(
+        text,
+        "  # What `Owns` names. check: each object has one of each; `perParent: 2` says two, a line that is not always true goes."
+    );
+    if let [resource] = known.as_slice() {
+        line!(text, "  children: {{resource: {}, by: owner}}", quoted(resource));
+        return;
+    }
+    line!(text, "  children:");
+    for resource in known.iter().take(CHILDREN) {
+        line!(text, "    - {{resource: {}, by: owner}}", quoted(resource));
     }
 }
 
 fn witness(text: &mut String, proposal: &Proposal) {
-    if let Some((name, value)) = proposal.env {
-        line!(text, "  env: {{{name}: {value}}}");
-    }
     line!(text, "  # How it proves what it saw.");
     for comment in &proposal.comments {
         line!(text, "  # {comment}");
@@ -144,21 +330,24 @@ fn witness(text: &mut String, proposal: &Proposal) {
 }
 
 fn load(text: &mut String, found: &Found) {
-    if !found.hooks.is_empty() {
+    if is_asked_of_pods(found) {
         line!(text, "# Reviews of pods and deployments, as users cause them.");
         line!(text, "admission: {{rate: 50/s}}");
         line!(text, "");
     }
+    if found.own_hooks().next().is_some() {
+        line!(
+            text,
+            "# Reviews of the same objects beside that, without the API server; a gate compares these: admission: {{rate: 50/s}}"
+        );
+    }
     if is_webhook_only(found) {
         return;
     }
-    line!(
-        text,
-        "# Objects that come, change and go. A `template:` says what they look like; without one they are made from the schema."
-    );
-    if let Some(crd) = found.crds.first() {
-        churn(text, crd);
+    if let Some(crd) = found.crd() {
+        churn(text, found, crd);
     } else {
+        line!(text, "# Objects that come, change and go.");
         line!(text, "# check: no custom resource was found: what does it watch?");
         line!(text, "churn: {{resource: v1/configmaps, population: 50, rate: 10/s}}");
     }
@@ -172,30 +361,39 @@ fn load(text: &mut String, found: &Found) {
     );
     line!(text, "faults:");
     line!(text, "  - {{name: watch-reset, at: 20s}}");
-    line!(text, "  - {{name: watch-410, at: 30s}}");
+    line!(text, "  - {{name: watch-410, at: 40s}}");
     line!(text, "");
 }
 
-fn churn(text: &mut String, crd: &Crd) {
-    line!(text, "churn: {{resource: {}, population: 50, rate: 10/s}}", crd.resource());
-}
-
-fn budgets(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
-    line!(text, "budgets:");
-    if let Some(proposal) = proposal {
-        line!(text, "  events: {}", proposal.budgets);
+fn churn(text: &mut String, found: &Found, crd: &Crd) {
+    let Some(template) = sample::template(&found.samples, crd) else {
+        line!(
+            text,
+            "# Objects that come, change and go. A `template:` says what they look like; without one they are made from the schema."
+        );
+        line!(text, "churn: {{resource: {}, population: 50, rate: 10/s}}", quoted(&crd.resource()));
+        return;
+    };
+    line!(text, "# Objects that come, change and go. They look like the sample in {}.", template.file.display());
+    if let Some(pointer) = &template.varies {
+        line!(text, "# Each write changes {pointer}; `longhaul schema` tells of other placeholders.");
+    } else {
+        line!(
+            text,
+            "# check: nothing in it was found that may change, so updates change an annotation, which is no new generation."
+        );
+        line!(text, "# Write for example '${{random 1..3}}' for a value.");
     }
-    if !found.hooks.is_empty() {
-        line!(text, "  # A p99 needs 10,000 reviews: at 50/s a steady phase of 200s.");
-        line!(text, "  admission: {{errors: 0, p50: 100ms}}");
+    line!(text, "churn:");
+    line!(text, "  resource: {}", quoted(&crd.resource()));
+    line!(text, "  population: 50");
+    line!(text, "  rate: 10/s");
+    line!(text, "  template:");
+    block(&template.object, 4, text);
+    if found.own_hooks().any(|hook| !hook.is_mutating) {
+        line!(
+            text,
+            "  # check: what your webhook has to refuse is a `templates: [{{file: bad.yaml, expect: denied}}]` beside those that it lets in."
+        );
     }
-    line!(text, "  # check: a minute decides no growth. An hour does: `longhaul plan FILE` says from which length on.");
-    line!(text, "  # memory: {{growth: 5MiB/h}}");
-}
-
-/// A scalar of YAML that is read as the text that it is.
-pub(super) fn quoted(text: &str) -> String {
-    let plain = text.chars().all(|char| char.is_ascii_alphanumeric() || "./_-=".contains(char))
-        && text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '.' || char == '/');
-    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
 }

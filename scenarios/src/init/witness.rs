@@ -7,9 +7,10 @@ use reports::record::Sight;
 use serde_json::{Value, json};
 use units::Span;
 
-use super::text::quoted;
-use super::{Found, Framework};
-use crate::witness::{About, Witness};
+use super::go::Flags;
+use super::yaml::quoted;
+use super::{Found, Framework, Told};
+use crate::witness::{About, Preset, Witness};
 
 /// How long an outage may take to be made up for; the usual wait of a client is a minute at most, and of these the most are seconds.
 const HEAL: Span = Span::from_secs(20);
@@ -30,52 +31,79 @@ pub(super) struct Proposal {
 
 /// The witness for what was found.
 pub(super) fn propose(found: &Found) -> Proposal {
-    let framework = found.languages.iter().find_map(|language| language.framework);
-    let finalizer = found.languages.iter().find_map(|language| language.finalizer);
-    let observes = found.crds.first().is_some_and(|crd| crd.observes);
-    match (framework, finalizer) {
-        (Some(Framework::Pepr), _) => {
-            preset(found, Framework::Pepr, &["Pepr logs each event of its watches."], Some(("LOG_LEVEL", "debug")))
+    let program = found.program().filter(|program| program.framework.is_some());
+    let framework = program.and_then(|program| program.framework);
+    let nothing = Told::default();
+    let told = program.map_or(&nothing, |program| &program.told);
+    if framework == Some(Framework::Pepr) {
+        return preset(found, Preset::Pepr, &["Pepr logs each event of its watches."], Some(("LOG_LEVEL", "debug")));
+    }
+    by_generation(found, told).or_else(|| by_finalizer(framework, told)).unwrap_or_else(|| by_lines(found, framework))
+}
+
+/// The generation that it repeats in the status, where the definition has room for it and no source says that nobody writes it.
+fn by_generation(found: &Found, told: &Told) -> Option<Proposal> {
+    let crd = found.crd()?;
+    if crd.observes && told.observes != Some(false) {
+        let comment = "Its custom resources have `status.observedGeneration`: what it writes there is the proof.";
+        return Some(proposal(&json!({"kind": "status"}), &[comment], None));
+    }
+    let condition = told.condition.as_ref().filter(|_| crd.has_conditions)?;
+    let comment = "It writes this condition with the generation that it handled: that is the proof.";
+    Some(proposal(&json!({"kind": "status", "condition": condition}), &[comment], None))
+}
+
+/// The finalizer by which it holds objects.
+fn by_finalizer(framework: Option<Framework>, told: &Told) -> Option<Proposal> {
+    let name = told.finalizer.as_ref()?;
+    let comments: &[&str] = match framework {
+        Some(Framework::Kopf) => &[
+            "kopf holds each object by this finalizer, because of a handler of deletions, a timer or a daemon.",
+            "check: one of them is for this resource.",
+        ],
+        Some(Framework::JavaOperatorSdk) => {
+            &["With a cleaner the Java Operator SDK holds each object by this finalizer."]
         }
-        _ if observes => proposal(
-            &json!({"kind": "status"}),
-            &["Its custom resources have `status.observedGeneration`: what it writes there is the proof."],
-            None,
-        ),
-        (_, Some(finalizer)) => proposal(
-            &json!({"kind": "finalizer", "name": finalizer}),
-            &[
-                "kopf holds each object by this finalizer, because of a handler of deletions, a timer or a daemon.",
-                "check: one of them is for this resource.",
-            ],
-            None,
-        ),
-        (Some(Framework::Kopf), _) => preset(
+        _ => &["It holds each object by this finalizer, and lets it go when it has tidied up."],
+    };
+    Some(proposal(&json!({"kind": "finalizer", "name": name}), comments, None))
+}
+
+/// The lines of its log.
+fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
+    match framework {
+        Some(Framework::Kopf) => preset(
             found,
-            Framework::Kopf,
+            Preset::Kopf,
             &["kopf logs a line for each object that one of its handlers has handled."],
             None,
         ),
-        (Some(Framework::KubeRs), _) => preset(
+        Some(Framework::KubeRs) => preset(
             found,
-            Framework::KubeRs,
+            Preset::KubeRs,
             &[
                 "Whatever is logged while kube-rs reconciles an object names it.",
                 "check: it logs something then, at this level.",
             ],
             Some(("RUST_LOG", "info")),
         ),
-        (Some(Framework::ControllerRuntime), _) => preset(
-            found,
-            Framework::ControllerRuntime,
-            &[
-                "What a reconciler logs with `log.FromContext(ctx)` names its object.",
-                "check: it logs something for each; with the usual flags `--zap-log-level=5` does.",
-                "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
-            ],
-            None,
-        ),
-        (None, None) => proposal(
+        Some(Framework::ControllerRuntime) => {
+            let has_zap = found.program().and_then(|program| program.told.flags.as_ref()).is_some_and(Flags::has_zap);
+            let logged: &[&str] = if has_zap {
+                &[
+                    "controller-runtime logs each reconciliation at the level that `--zap-log-level=5` above asks for.",
+                    "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
+                ]
+            } else {
+                &[
+                    "What a reconciler logs with `log.FromContext(ctx)` names its object.",
+                    "check: it logs something for each; with the usual flags `--zap-log-level=5` does.",
+                    "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
+                ]
+            };
+            preset(found, Preset::ControllerRuntime, logged, None)
+        }
+        _ => proposal(
             &json!({
                 "kind": "log",
                 "pattern": r#"saw.*uid"?[=:]\s*"?(?P<uid>[0-9a-f-]{36}).*resourceVersion"?[=:]\s*"?(?P<rv>\d+)"#,
@@ -89,10 +117,16 @@ pub(super) fn propose(found: &Found) -> Proposal {
     }
 }
 
+/// Whether it is by lines of its log that controller-runtime proves what it saw.
+pub(super) fn needs_lines(found: &Found) -> bool {
+    let told = found.program().map(|program| program.told.clone()).unwrap_or_default();
+    by_generation(found, &told).is_none() && told.finalizer.is_none()
+}
+
 /// The known lines of a library.
-fn preset(found: &Found, library: Framework, comments: &[&str], env: Option<(&'static str, &'static str)>) -> Proposal {
-    let mut keys = json!({"kind": "log", "preset": library.preset()});
-    if let Some(crd) = found.crds.first() {
+fn preset(found: &Found, library: Preset, comments: &[&str], env: Option<(&'static str, &'static str)>) -> Proposal {
+    let mut keys = json!({"kind": "log", "preset": library});
+    if let Some(crd) = found.crd() {
         keys["of"] = json!(crd.kind);
     }
     proposal(&keys, comments, env)
@@ -147,7 +181,7 @@ mod tests {
             name: "Any",
             file: "any".into(),
             framework,
-            finalizer,
+            told: Told { finalizer: finalizer.map(str::to_owned), ..Told::default() },
             build: None,
             command: vec!["./any".to_owned()],
         };
@@ -158,8 +192,23 @@ mod tests {
             plural: "widgets".to_owned(),
             kind: "Widget".to_owned(),
             observes,
+            ..Crd::default()
         };
         Found { languages: vec![language], crds: vec![crd], ..Found::default() }
+    }
+
+    /// The generation proves most; where nobody writes it, the condition that has it, then the finalizer.
+    #[test]
+    fn what_the_sources_tell_comes_before_the_lines_of_a_library() {
+        let mut found = found(Some(Framework::ControllerRuntime), Some("widgets.example.com/hold"), true);
+        found.languages[0].told.observes = Some(false);
+        let by_finalizer = propose(&found);
+        assert_eq!(by_finalizer.keys, "{kind: finalizer, name: widgets.example.com/hold}");
+        found.languages[0].told.condition = Some("Ready".to_owned());
+        found.crds[0].has_conditions = true;
+        assert_eq!(propose(&found).keys, "{kind: status, condition: Ready}");
+        found.languages[0].told.observes = Some(true);
+        assert_eq!(propose(&found).keys, "{kind: status}");
     }
 
     /// What is written beside each witness is what it tells, and nothing that it does not.

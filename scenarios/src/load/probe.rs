@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use goadmit::Refusal;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Request, Uri};
@@ -345,7 +346,7 @@ fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
     let (path, at) = (&place.path, place.at());
     let quoted = quote(&answer.body);
     match answer.status {
-        200 => {}
+        200..=206 => {}
         404 | 405 => {
             return problem(format!(
                 "there is no webhook at the path `{path}` of {at} (HTTP {}: {quoted}): give the path at which it takes \
@@ -368,19 +369,22 @@ fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
         }
         status => {
             return problem(format!(
-                "{at} answers the first review with HTTP {status} ({quoted}): kube-apiserver takes only 200; look at its log, \
+                "{at} answers the first review with HTTP {status} ({quoted}): kube-apiserver takes only 200 to 206; look at its log, \
                  or send the load all the same with --no-probe"
             ));
         }
     }
-    let review: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let asked: serde_json::Value = serde_json::from_slice(asked).unwrap_or_default();
-    if review["kind"] != "AdmissionReview" || !review["response"].is_object() {
+    let uid = asked["request"]["uid"].as_str().unwrap_or_default().as_bytes();
+    let asked = goadmit::Asked { uid, mutating: true, version: goadmit::Version::V1 };
+    let said =
+        goadmit::verdict(goadmit::Answer { status: answer.status, content_type: None, body: &answer.body }, asked);
+    if let Err(Refusal::Undecodable { .. } | Refusal::Empty { .. } | Refusal::Absent | Refusal::Type { .. }) = said {
         return problem(format!(
             "`{path}` of {at} answers, but not with an AdmissionReview ({quoted}): give the path of the webhook"
         ));
     }
-    if review["response"]["uid"] != asked["request"]["uid"] {
+    if let Err(Refusal::Uid { .. }) = said {
         return problem(format!(
             "`{path}` of {at} answers with the wrong `response.uid` ({quoted}): kube-apiserver believes no such answer; the \
              webhook must repeat `request.uid`"

@@ -292,7 +292,7 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"
-            && finding["verdict"] == "invalid"
+            && finding["verdict"] != "pass"
             && finding["observed"] != "witness silent"
     })
 }
@@ -300,8 +300,10 @@ fn broke_off(record: &Path) -> bool {
 /// Whether all that the judges hold against a run is that nothing came through the witness.
 fn only_silence(record: &Path) -> bool {
     let findings = findings(record);
-    let invalid = |finding: &&serde_json::Value| finding["verdict"] == "invalid";
-    let mut invalid = findings.iter().filter(invalid).peekable();
+    let unmet = |finding: &&serde_json::Value| {
+        finding["budget"].as_str().is_some_and(|budget| budget.starts_with("validity.")) && finding["verdict"] != "pass"
+    };
+    let mut invalid = findings.iter().filter(unmet).peekable();
     let of_witness = |finding: &serde_json::Value| {
         finding["budget"] == "validity.witness"
             || (finding["budget"] == "validity.completed" && finding["observed"] == "witness silent")

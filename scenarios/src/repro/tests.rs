@@ -17,6 +17,7 @@ fn play(id: &str, command: &[&str], own_clocks: bool) -> Play {
         named_service: false,
         asked: id.to_owned(),
         own: Own::default(),
+        outside: Outside::default(),
         cannot: Vec::new(),
         quiet: true,
     }

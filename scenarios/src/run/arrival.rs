@@ -51,7 +51,9 @@ impl<'a> Arrivals<'a> {
     /// It ended.
     pub(super) fn ended(&mut self, index: usize, now_ms: u64) {
         let open = self.spans.iter_mut().rev().find(|span| span.index == index && span.to_ms.is_none());
-        open.into_iter().for_each(|span| span.to_ms = Some(now_ms));
+        if let Some(span) = open {
+            span.to_ms = Some(now_ms);
+        }
     }
 
     /// Whether there is anything to look for when something is observed, or, with `ends`, when an object is gone.

@@ -439,7 +439,11 @@ impl<'a> Conductor<'a> {
     }
 
     fn interval(&mut self, last: bool) -> Result<(), Halt> {
-        let end_ms = self.clock.now_ms();
+        self.interval_until(self.clock.now_ms(), last)
+    }
+
+    /// Closes a row that ended at `end_ms`: what the harness did since then is no part of it.
+    fn interval_until(&mut self, end_ms: u64, last: bool) -> Result<(), Halt> {
         let scenario = self.scenario;
         let refused = self.refusals.take(&self.world.plane);
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };

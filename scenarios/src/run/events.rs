@@ -106,9 +106,13 @@ impl<'a> Events<'a> {
                 }
                 proves => (None, proves),
             };
-            before.into_iter().for_each(|seen| self.proved(&seen));
+            if let Some(seen) = before {
+                self.proved(&seen);
+            }
             self.commit(t_ms, entry, counts, writer)?;
-            after.into_iter().for_each(|seen| self.proved(&seen));
+            if let Some(seen) = after {
+                self.proved(&seen);
+            }
         }
         Ok(())
     }
@@ -237,7 +241,7 @@ impl<'a> Events<'a> {
         for anomaly in found {
             let mut row = AnomalyRow::from(anomaly);
             if writer.wants(row.outcome) {
-                self.dossiers.fill(&mut row, until_ms, follows, sources);
+                self.dossiers.fill(&mut row, end.is_some(), until_ms, follows, sources);
             }
             writer.anomaly(&row)?;
         }

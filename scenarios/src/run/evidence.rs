@@ -25,6 +25,13 @@ use crate::clock::Clock;
 const WIRE_LINES: usize = 3;
 /// Overdue versions of which something is kept, of about 5 KiB each; later ones are looked into when they are decided.
 const KEPT_MAX: usize = 512;
+/// Looking into one version reads all that is kept of the wire, which takes up to a tenth of a second. While the run goes on it may take
+/// this share of its time, …
+const SHARE_MAX: f64 = 0.02;
+/// … and this much at the beginning, …
+const FIRST_MAX: Duration = Duration::from_millis(500);
+/// … and at the end this much more. Of the versions that are left over the row itself is known, with when it was written and observed.
+const END_MAX: Duration = Duration::from_secs(5);
 
 /// Where facts about the wire come from.
 #[derive(Clone, Copy)]
@@ -58,6 +65,8 @@ impl Sources<'_> {
 pub(super) struct Dossiers {
     histories: Histories,
     kept: HashMap<(Uid, Revision), Dossier>,
+    /// What looking into versions took so far.
+    spent: Duration,
 }
 
 /// What is known of one version.
@@ -92,7 +101,7 @@ impl Dossiers {
     /// Versions became overdue: what is known of them is kept until they are decided.
     pub(super) fn overdue(&mut self, overdue: Vec<CommitEvent>, now_ms: u64, follows: &Follows, from: Sources<'_>) {
         for CommitEvent { t_ms, commit } in overdue {
-            if self.kept.len() >= KEPT_MAX {
+            if self.kept.len() >= KEPT_MAX || !self.may_look(now_ms, false) {
                 return;
             }
             let about = About {
@@ -104,14 +113,28 @@ impl Dossiers {
                 from_ms: t_ms,
                 until_ms: now_ms,
             };
-            let dossier = self.gather(&about, follows, from);
+            let dossier = self.look(&about, follows, from);
             self.kept.insert((commit.uid, commit.revision), dossier);
         }
     }
 
-    /// Adds to an anomaly what is known of it.
-    pub(super) fn fill(&mut self, row: &mut AnomalyRow, until_ms: u64, follows: &Follows, from: Sources<'_>) {
+    /// Adds to an anomaly what is known of it; of so many that time is over only what was gathered before, if anything.
+    pub(super) fn fill(
+        &mut self,
+        row: &mut AnomalyRow,
+        end: bool,
+        until_ms: u64,
+        follows: &Follows,
+        from: Sources<'_>,
+    ) {
         let before = self.kept.remove(&(row.uid.as_str().into(), row.revision.as_str().into()));
+        if !self.may_look(until_ms, end) {
+            if let Some(mut before) = before {
+                before.evidence.bound(&row.revision);
+                (row.delivery, row.wire, row.evidence) = (before.delivery, before.wire, Some(before.evidence));
+            }
+            return;
+        }
         let begin_ms = row.committed_ms.or_else(|| self.histories.begin_ms(&row.uid, &row.revision));
         let about = About {
             resource: &row.resource,
@@ -122,12 +145,25 @@ impl Dossiers {
             from_ms: begin_ms.or(row.observed_ms).unwrap_or(row.t_ms),
             until_ms,
         };
-        let mut dossier = self.gather(&about, follows, from);
+        let mut dossier = self.look(&about, follows, from);
         if let Some(before) = before {
             dossier.add(before);
         }
         dossier.evidence.bound(&row.revision);
         (row.delivery, row.wire, row.evidence) = (dossier.delivery, dossier.wire, Some(dossier.evidence));
+    }
+
+    /// Whether there is time left: the harness must not stand still because there is so much to tell.
+    fn may_look(&self, now_ms: u64, end: bool) -> bool {
+        let share = Duration::from_millis(now_ms).mul_f64(SHARE_MAX);
+        self.spent < FIRST_MAX + share + if end { END_MAX } else { Duration::ZERO }
+    }
+
+    fn look(&mut self, about: &About<'_>, follows: &Follows, from: Sources<'_>) -> Dossier {
+        let began = Instant::now();
+        let dossier = self.gather(about, follows, from);
+        self.spent += began.elapsed();
+        dossier
     }
 
     fn gather(&self, about: &About<'_>, follows: &Follows, from: Sources<'_>) -> Dossier {

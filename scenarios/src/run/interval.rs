@@ -84,6 +84,7 @@ impl Intervals {
             registry: Some(registry_row(&asked, &self.registry)),
             faults_active: now.faults,
             refused: now.refused,
+            webhooks: load.take_asked(),
         };
         writer.interval(&row)?;
         (self.start_ms, self.events, self.traffic, self.requests_all) = (now.end_ms, counts, traffic, all);

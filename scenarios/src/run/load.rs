@@ -7,7 +7,7 @@ use loadgen::admission::{self, through};
 use loadgen::calls;
 use loadgen::churn::{Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
-use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, Writer, tag};
+use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, WebhookRow, Writer, tag};
 
 use super::install;
 use super::payloads::Planned;
@@ -28,6 +28,8 @@ pub(super) struct Load {
     through: Option<Through>,
     /// The registration of the webhook, to be removed.
     registration: Option<Registration>,
+    /// How often each of them was called.
+    asked: Vec<WebhookRow>,
     /// What the stopped load still had to say.
     rest: Option<admission::Interval>,
     /// One for each section, with whether everything of it is deleted in the end.
@@ -57,11 +59,20 @@ pub(super) struct Reading {
 impl Load {
     /// Fills the population, then starts churn and admission load. Returns when that began.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
-        let mut load = Self { churn: churn(plan.churn, &api).await?, ..Self::default() };
-        let (stored, begin) = load.register(plan.registration.as_ref(), plan.admission.as_ref(), &api).await?;
+        // Whatever is written is shown to webhooks of one's own; ours for images are told by a label whom they see.
+        let (own, usual) = match plan.registration.as_ref() {
+            Some(registration) if registration.is_own() => (Some(registration), None),
+            registration => (None, registration),
+        };
+        let mut load = Self::default();
+        let (before, _) = load.register(own, plan.admission.as_ref(), &api).await?;
+        load.churn = churn(plan.churn, &api).await?;
+        let (after, begin) = load.register(usual, plan.admission.as_ref(), &api).await?;
+        let stored = before.or(after);
         let failed = "failed to start the admission load";
         match (plan.admission, stored) {
             (Some((Planned::Direct(plan), target)), _) => {
+                let plan = plan.settled(&target).await.context(failed)?;
                 load.admission = Some(admission::Load::start(plan, &target, begin).context(failed)?);
             }
             (Some((Planned::Through(plan), _)), Some(stored)) => {
@@ -102,10 +113,19 @@ impl Load {
         self.registration = registration;
     }
 
-    /// Removes the registration of the webhook, if there is one.
+    /// Removes the registration of the webhooks, if there is one, after the API server was asked how often it called them.
     pub(super) async fn unregister(&mut self, api: &Api) -> Result<()> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
-        registration.remove(&install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token }).await
+        let api = install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let asked = registration.asked(&api).await;
+        registration.remove(&api).await?;
+        self.asked = asked.context("failed to ask how often the webhooks were called")?;
+        Ok(())
+    }
+
+    /// How often each webhook was called, where that is known: once, when it has ended.
+    pub(super) fn take_asked(&mut self) -> Vec<WebhookRow> {
+        std::mem::take(&mut self.asked)
     }
 
     /// The last word about what was stored. An error means that the harness has a gap.
@@ -209,6 +229,9 @@ impl Load {
             (Some(load), None) => Some(load.take()),
             (None, None) => self.through.as_ref().map(|through| through.load.take()),
         };
+        let churned = self.churn.iter().map(|(churn, _)| churn.take()).collect::<Vec<_>>();
+        let churned = loadgen::churn::Interval::of_all(&churned);
+        let interval = with_answers(interval, churned.as_ref());
         let mut reading = Reading::default();
         if let Some(interval) = interval {
             for (tag, histogram) in hlog::tagged(&interval) {
@@ -223,14 +246,14 @@ impl Load {
             let through::Found { stored, unpinned, examples } = through.stored.take()?;
             row.stored = Some(StoredRow { versions: stored, unpinned, examples });
         }
-        let intervals = self.churn.iter().map(|(churn, _)| churn.take()).collect::<Vec<_>>();
-        if let Some(interval) = loadgen::churn::Interval::of_all(&intervals) {
+        if let Some(interval) = churned {
             writer.latency("churn.lateness", start_ms, end_ms, &interval.lateness)?;
             reading.churn = Some(ChurnRow {
                 planned: interval.planned,
                 created: interval.created,
                 updated: interval.updated,
                 deleted: interval.deleted,
+                refused: interval.refused,
                 failed: interval.failed,
                 lateness: Quantiles::of_any(&interval.lateness),
                 objects_total: interval.objects_total,
@@ -280,6 +303,43 @@ async fn churn(plans: Vec<loadgen::churn::Plan>, api: &Api) -> Result<Vec<(Churn
         churn.go(begin).context("failed to start the churn")?;
     }
     Ok(all)
+}
+
+/// Admission load with what webhooks answered to churn. Those times are of whole writes, as whoever writes sees them.
+fn with_answers(
+    load: Option<admission::Interval>,
+    churn: Option<&loadgen::churn::Interval>,
+) -> Option<admission::Interval> {
+    let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
+    let asked = answers.allowed + answers.denied + answers.failed;
+    let mut service = answers.response_allowed.clone();
+    for more in [&answers.response_denied, &answers.response_error] {
+        // Histograms of the same bounds always add up.
+        let _ = service.add(more);
+    }
+    let counts = admission::Counts {
+        planned: asked,
+        sent: asked,
+        allowed: answers.allowed,
+        denied: answers.denied,
+        http_error: answers.failed,
+        wrong_verdicts: answers.wrong_verdicts,
+        wrong_allows: answers.wrong_allows,
+        ..admission::Counts::default()
+    };
+    let mut all = admission::Interval {
+        counts,
+        response_allowed: answers.response_allowed.clone(),
+        response_denied: answers.response_denied.clone(),
+        response_error: answers.response_error.clone(),
+        service,
+        examples: answers.examples.clone(),
+        ..admission::Interval::default()
+    };
+    if let Some(load) = load {
+        all.add(&load);
+    }
+    Some(all)
 }
 
 fn admission_row(interval: admission::Interval) -> AdmissionRow {

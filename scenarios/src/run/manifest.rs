@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use mock_faults::On;
 use reports::judge::DRIFT;
-use reports::record::{Manifest, MetricsPlan, Phases, PlannedFault, SCHEMA, Subject, Versions};
+use reports::record::{Manifest, MetricsPlan, Need, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
 use super::Options;
 use super::plane::Plane;
@@ -76,6 +77,7 @@ pub(super) fn manifest(
             .map(|(plan, _)| plan.planned() as f64 / plan.length().as_secs_f64()),
         churn_rate_per_second: (!scenario.churn.is_empty())
             .then(|| scenario.churn.iter().map(|churn| churn.rate.as_per_second()).sum()),
+        webhooks: super::registration::planned(scenario),
         repeat: options.repeat.clone(),
         notes: notes(options, plane),
     }
@@ -130,7 +132,33 @@ fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFaul
         for_ms: fault.lasts.map(units::Span::as_millis),
         detail: describe(fault),
         drawn,
+        needs: needs(fault),
+        needs_resource: fault.resource.clone(),
     }
+}
+
+/// What a fault needs of a request of the subject, as far as its row and its settings say.
+fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
+    let row = fault.name.row();
+    let on = match row.family {
+        mock_faults::Family::Watches => On::Watch,
+        mock_faults::Family::Requests => fault.on.unwrap_or(row.on),
+        _ => return Vec::new(),
+    };
+    let on = match on {
+        On::List => Some(Need::List),
+        On::Watch => Some(Need::Watch),
+        On::Get => Some(Need::Get),
+        On::Create => Some(Need::Create),
+        On::Update => Some(Need::Update),
+        On::Patch => Some(Need::Patch),
+        On::Delete => Some(Need::Delete),
+        On::Any => None,
+    };
+    let bookmarks = matches!(fault.name.as_str(), "no-bookmarks" | "bookmark-ahead").then_some(Need::Bookmarks);
+    let asks = fault.query.as_deref().is_some_and(|query| query.contains("sendInitialEvents=true"));
+    let initial = (asks || fault.name.as_str().starts_with("initial-end")).then_some(Need::InitialEvents);
+    on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
 /// Restarts, rotation, other keys and drift, which have to be proved as faults have.
@@ -142,6 +170,8 @@ fn upkeep(subject: &crate::scenario::Subject, loaded: Duration) -> impl Iterator
         for_ms,
         detail,
         drawn: false,
+        needs: Vec::new(),
+        needs_resource: None,
     };
     let restarts = subject.restarts.map(|restarts| {
         let (at_ms, every_ms) = (restarts.at.as_millis(), restarts.every.as_millis());
@@ -213,6 +243,7 @@ pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
 #[cfg(test)]
 mod tests {
     use mock_faults::Fault;
+    use reports::record::Need;
 
     /// What a fault does is no surprise for who has read the plan.
     #[test]
@@ -226,5 +257,16 @@ mod tests {
         let plan = crate::scenario::Source::read("soak-1h").unwrap().scenario;
         let all: String = plan.faults.iter().map(|fault| super::describe(fault) + "\n").collect();
         assert!(all.contains("error-event") && all.contains("code 410, then end"), "{all}");
+    }
+
+    /// What a fault needs of a client comes from its row and its settings: who never sends such a request is not concerned by it.
+    #[test]
+    fn a_fault_says_which_requests_it_needs() {
+        let needs = |text: &str| super::needs(&serde_saphyr::from_str::<Fault>(text).unwrap());
+        assert_eq!(needs("{name: watch-reset, at: 2s}"), [Need::Watch]);
+        assert_eq!(needs("{name: initial-end-missing, at: 2s}"), [Need::Watch, Need::InitialEvents]);
+        assert_eq!(needs("{name: no-bookmarks, at: 2s}"), [Need::Watch, Need::Bookmarks]);
+        assert_eq!(needs("{name: http-error, at: 2s, on: update, status: 409}"), [Need::Update]);
+        assert_eq!(needs("{name: refuse-connections, at: 2s}"), []);
     }
 }

@@ -8,7 +8,7 @@ use reports::record::Sight;
 use units::Span;
 
 use super::Fingerprint;
-use crate::scenario::{Scenario, SubjectKind};
+use crate::scenario::{Install, Scenario, SubjectKind};
 
 /// The plan, one fact a line.
 pub fn describe(scenario: &Scenario) -> String {
@@ -52,6 +52,11 @@ pub fn describe(scenario: &Scenario) -> String {
     }
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));
+    }
+    for hook in super::registration::planned(scenario).into_iter().filter(|hook| !hook.direct) {
+        if let Some(why) = hook.unmatched {
+            line(format!("{:15} {} would be asked nothing: {why}", "NOT ASKED", hook.name));
+        }
     }
     for churn in scenario.churn.iter() {
         let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
@@ -148,7 +153,11 @@ fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
 
 /// How the webhook is registered, and what that makes of the load.
 fn registered(scenario: &Scenario) -> Option<String> {
-    scenario.subject.install?;
+    let install = scenario.subject.install.as_ref()?;
+    if let Install::Webhooks(file) = install {
+        let names: Vec<String> = super::registration::planned(scenario).into_iter().map(|hook| hook.name).collect();
+        return Some(format!("registered in the control plane as in {}: {}", file.display(), names.join(", ")));
+    }
     let webhook = scenario.subject.webhook.clone().unwrap_or_default();
     let policy = webhook.failure_policy.map_or("as in the manifest".to_owned(), |policy| format!("{policy:?}"));
     let timeout = webhook.timeout.map_or("as in the manifest".to_owned(), |timeout| timeout.to_string());
@@ -220,13 +229,13 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let Some(memory) = &budgets.memory else { return };
     if let Some(growth) = memory.growth {
         let budget = growth.bytes_per_hour as f64 / 3600.0;
-        line(growth_decides(steady, &format!("memory growth {growth}"), budget));
+        line(growth_decides(steady, &format!("memory growth {growth}"), budget, (3600.0, "h")));
     }
     // What an axis of counts has to do with time: the budget of one times how many come each second.
     let mut counted = |budget: Option<units::Bytes>, per: &str, each_second: f64, what: &str| {
         let Some(budget) = budget else { return };
         let name = format!("memory growth {budget}/{per} at {each_second:.1} {what} a second");
-        line(growth_decides(steady, &name, budget.0 as f64 * each_second));
+        line(growth_decides(steady, &name, budget.0 as f64 * each_second, (1.0 / each_second, per)));
     };
     counted(memory.growth_per_object, "object", created_each_second(scenario), "new objects");
     counted(memory.growth_per_request, "request", requests_each_second(scenario), "requests");
@@ -251,13 +260,30 @@ fn requests_each_second(scenario: &Scenario) -> f64 {
     schedule(scenario).map_or(0.0, |load| sent(load) / steady_s)
 }
 
-/// Whether the steady phase decides a budget of so many bytes a second, by the function that the judge asks.
-fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64) -> String {
-    let Some(needed_s) = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second) else {
+/// Whether the steady phase decides a budget of so many bytes a second, by the functions that the judge asks. `unit` is how many seconds
+/// one unit of the axis takes, and its name.
+fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, &str)) -> String {
+    let needed_s = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second);
+    let Some((needed_s, quiet_s)) = needed_s.zip(length::quiet_s(bytes_per_second)) else {
         return format!("{:15} {what}: no length of run does", "CANNOT decide");
     };
-    let verdict = if steady_s >= needed_s { "decides" } else { "CANNOT decide" };
-    format!("{verdict:15} {what}: needs about {:.1}h of steady load with the usual noise", needed_s / 3600.0)
+    let needs = format!("needs about {:.1}h of steady load with the usual noise", needed_s / 3600.0);
+    if steady_s >= needed_s {
+        return format!("{:15} {what}: {needs}", "decides");
+    }
+    // A failure needs no planned length.
+    let found = reports::words::bytes(whole(length::found_per_s(steady_s, bytes_per_second) * unit.0));
+    let fails = format!("from about {found}/{} on it fails", unit.1);
+    if steady_s >= quiet_s {
+        format!("{:15} {what}: a quiet subject passes, and {fails}; to be sure it {needs}", "may decide")
+    } else {
+        format!("{:15} {what}: it {needs} to pass; {fails}", "CANNOT pass")
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, saturates at u64::MAX")]
+fn whole(bytes: f64) -> u64 {
+    bytes.round() as u64
 }
 
 /// What the witness cannot tell, where it is asked for anything.
@@ -288,7 +314,7 @@ mod tests {
         scenario.phases.steady = Span::from_secs(20);
         let text = describe(&scenario);
         assert!(text.contains("CANNOT decide   admission p99"), "{text}");
-        assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.5h"), "{text}");
+        assert!(text.contains("CANNOT pass     memory growth 1MiB/h: it needs about 2.5h"), "{text}");
     }
 
     /// Requests have budgets too, and the plan leaves out no limit that the file names.
@@ -321,8 +347,12 @@ mod tests {
         scenario.phases.steady = Span::from_secs(600);
         let text = describe(&scenario);
         for budget in ["5MiB/h", "64B/object", "16B/request"] {
-            assert!(text.contains(&format!("CANNOT decide   memory growth {budget}")), "{text}");
+            assert!(text.contains(&format!("memory growth {budget}")), "{text}");
+            assert!(!text.contains(&format!("decides         memory growth {budget}")), "{text}");
         }
+        // Ten minutes find a kilobyte of each object, whatever they cannot pass.
+        let object = text.lines().find(|line| line.contains("growth 64B/object")).unwrap();
+        assert!(object.contains("/object on it fails"), "{object}");
         scenario.admission = None;
         let text = describe(&scenario);
         assert!(text.contains("memory growth 16B/request at 0.0 requests a second: no length of run does"), "{text}");

@@ -1,17 +1,23 @@
-//! The registration of the subject's webhook in the control plane: made before the load, removed after it.
+//! The registration of the subject's webhooks in the control plane: made before the load, removed after it.
 //!
-//! Owns the configuration object, from the manifest and what the scenario says otherwise, and waiting until the API server goes by it.
+//! Owns the configuration objects, from the manifest and what the scenario says otherwise or from the project's own, waiting until the
+//! API server goes by them, and asking it in the end how often it called each.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use base64::Engine as _;
 use hyper::Method;
+use loadgen::admission::Through;
+use reports::record::{WebhookPlan, WebhookRow};
 use serde_json::{Value, json};
 
 use super::install::Api;
-use crate::scenario::{Install, Scenario};
+use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Scenario, written};
 
-const COLLECTION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 /// kube-apiserver reads the configuration from a cache of its own, which is hardly ever a second behind. A webhook that changes
 /// nothing cannot be told from one that is not asked yet: then this time is waited and no more.
 const EFFECT_LIMIT: Duration = Duration::from_secs(3);
@@ -20,69 +26,129 @@ const POLL: Duration = Duration::from_millis(50);
 const SERVICE_PATH: &str = "/mutate";
 /// What 1.20 calls a field that it does not know: nothing, it drops it.
 const CONDITIONS: &str = "/webhooks/0/matchConditions";
+/// Metrics of kube-apiserver: how often a webhook was called, and refused; how often it did not answer.
+const CALLS: &str = "apiserver_admission_webhook_request_total";
+const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 
-/// A webhook that is to be registered.
+/// Webhooks that are to be registered.
 #[derive(Debug, Clone)]
 pub(super) struct Registration {
-    configuration: Value,
+    configurations: Vec<Configured>,
+    /// They are the project's own: whatever is written afterwards is shown to them.
+    is_own: bool,
+    /// How long a control plane may take to go by a registration that shows in nothing.
+    settle: Duration,
 }
 
-/// Where the subject serves reviews.
-pub(super) fn path(scenario: &Scenario) -> &str {
-    scenario.subject.webhook.as_ref().and_then(|webhook| webhook.path.as_deref()).unwrap_or(SERVICE_PATH)
+/// One configuration.
+#[derive(Debug, Clone)]
+struct Configured {
+    mutating: bool,
+    object: Value,
+}
+
+/// Where the subject serves reviews that are sent to it directly.
+pub(super) fn path(scenario: &Scenario) -> String {
+    let told = scenario.subject.webhook.as_ref().and_then(|webhook| webhook.path.clone());
+    let own = || {
+        let configurations = scenario.subject.own_webhooks().ok()?;
+        let mut hooks = configurations.iter().flat_map(Configuration::hooks);
+        hooks.next().map(|hook| hook.path())
+    };
+    told.or_else(own).unwrap_or_else(|| SERVICE_PATH.to_owned())
+}
+
+/// What is known of the webhooks before a run: their names, and why one of them would not be asked.
+pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
+    let Ok(Some(registration)) = Registration::of(scenario, "https://127.0.0.1/", "") else { return Vec::new() };
+    let written = written(scenario);
+    let directly = directly(scenario);
+    let hooks = registration.hooks();
+    hooks
+        .map(|hook| {
+            let direct = !registration.is_own || directly.iter().any(|path| *path == hook.path());
+            WebhookPlan {
+                name: hook.name().to_owned(),
+                direct: direct && !directly.is_empty(),
+                unmatched: hook.unmatched(&written),
+            }
+        })
+        .collect()
+}
+
+/// The paths to which reviews are sent without the API server.
+fn directly(scenario: &Scenario) -> Vec<String> {
+    let Some(config) = scenario.admission.as_ref().filter(|config| config.through == Through::Webhook) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<String> =
+        config.objects.iter().flat_map(|own| &own.hooks).map(|hook| hook.path.clone()).collect();
+    if paths.is_empty() {
+        paths.push(path(scenario));
+    }
+    paths
 }
 
 impl Registration {
     /// The registration that the scenario asks for; `url` is where the API server finds the webhook.
     pub(super) fn of(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Option<Self>> {
-        let Some(Install::Webhook) = scenario.subject.install else { return Ok(None) };
-        let configuration = kind::manifests::webhook(ca_pem, kind::manifests::Reach::Url(url));
-        let mut configuration = configuration.context("failed to read the webhook's manifest")?;
-        let told = scenario.subject.webhook.clone().unwrap_or_default();
-        for hook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
-            if let Some(rules) = &told.rules {
-                hook["rules"] = serde_json::to_value(rules)?;
-            }
-            if let Some(policy) = told.failure_policy {
-                hook["failurePolicy"] = serde_json::to_value(policy)?;
-            }
-            if let Some(timeout) = told.timeout {
-                hook["timeoutSeconds"] = json!(timeout.0.as_secs());
-            }
-            if let Some(policy) = told.reinvocation_policy {
-                hook["reinvocationPolicy"] = serde_json::to_value(policy)?;
-            }
-            if !told.match_conditions.is_empty() {
-                hook["matchConditions"] = serde_json::to_value(&told.match_conditions)?;
-            }
-        }
-        Ok(Some(Self { configuration }))
+        let is_mock = scenario.control_plane.kind == ControlPlaneKind::Mock;
+        let settle = if is_mock { Duration::ZERO } else { EFFECT_LIMIT };
+        let (configurations, is_own) = match &scenario.subject.install {
+            None => return Ok(None),
+            Some(Install::Webhook) => (vec![usual(scenario, url, ca_pem)?], false),
+            Some(Install::Webhooks(_)) => (own(scenario, url, ca_pem)?, true),
+        };
+        Ok(Some(Self { configurations, is_own, settle }))
     }
 
-    /// Whether creations of this resource are shown to the webhook.
-    pub(super) fn covers(&self, group: &str, plural: &str) -> bool {
-        let rules = self.configuration.pointer("/webhooks/0/rules").and_then(Value::as_array);
-        let has = |rule: &Value, key: &str, wanted: &str| {
-            rule[key].as_array().into_iter().flatten().any(|item| item == "*" || item == wanted)
-        };
-        rules.into_iter().flatten().any(|rule| {
-            has(rule, "apiGroups", group)
-                && (has(rule, "resources", plural) || has(rule, "resources", "*/*"))
-                && has(rule, "operations", "CREATE")
+    /// Whether these are the project's own, so that they have to be there before anything is written.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    fn hooks(&self) -> impl Iterator<Item = Hook<'_>> {
+        self.configurations.iter().flat_map(|one| {
+            let hooks = one.object["webhooks"].as_array().into_iter().flatten();
+            hooks.map(|raw| Hook::of(one.mutating, raw))
         })
     }
 
-    /// Registers it, and waits until a Pod in this namespace with this image comes back changed or refused.
+    /// Whether creations of this resource are shown to a webhook.
+    pub(super) fn covers(&self, group: &str, plural: &str) -> bool {
+        self.hooks().any(|hook| hook.covers("CREATE", group, "v1", plural))
+    }
+
+    /// Which writes of a churned resource are shown to one.
+    pub(super) fn covered(&self, resource: &str) -> loadgen::churn::Covers {
+        let Some((group, version, plural)) = crate::scenario::parts(resource) else {
+            return loadgen::churn::Covers::default();
+        };
+        let any = |operation: &str| self.hooks().any(|hook| hook.covers(operation, &group, &version, &plural));
+        loadgen::churn::Covers { create: any("CREATE"), update: any("UPDATE"), delete: any("DELETE") }
+    }
+
+    /// Registers them, and waits until a Pod in this namespace with this image comes back changed or refused.
     pub(super) async fn install(&self, api: &Api<'_>, probe: Option<(&str, &str)>) -> Result<()> {
-        let (status, answer) = api.ask(Method::POST, COLLECTION, self.configuration.to_string()).await?;
-        if !status.is_success() {
-            bail!("failed to register the webhook: {status}: {}", String::from_utf8_lossy(&answer));
+        for Configured { mutating, object } in &self.configurations {
+            let collection = if *mutating { MUTATING } else { VALIDATING };
+            let (status, answer) = api.ask(Method::POST, collection, object.to_string()).await?;
+            if !status.is_success() {
+                bail!("failed to register the webhook: {status}: {}", String::from_utf8_lossy(&answer));
+            }
+            let stored: Value = serde_json::from_slice(&answer).unwrap_or_default();
+            if object.pointer(CONDITIONS).is_some() && stored.pointer(CONDITIONS).is_none() {
+                bail!(
+                    "this control plane does not know `matchConditions` (Kubernetes 1.28 and later do): leave them out"
+                );
+            }
         }
-        let stored: Value = serde_json::from_slice(&answer).unwrap_or_default();
-        if self.configuration.pointer(CONDITIONS).is_some() && stored.pointer(CONDITIONS).is_none() {
-            bail!("this control plane does not know `matchConditions` (Kubernetes 1.28 and later do): leave them out");
-        }
-        let Some((namespace, image)) = probe else { return Ok(()) };
+        let Some((namespace, image)) = probe else {
+            if self.is_own {
+                tokio::time::sleep(self.settle).await;
+            }
+            return Ok(());
+        };
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "longhaul-probe", "namespace": namespace},
             "spec": {"containers": [{"name": "probe", "image": image}]}
@@ -101,15 +167,108 @@ impl Registration {
         Ok(())
     }
 
-    /// Removes it.
+    /// How often the API server called each so far, by its own metrics.
+    pub(super) async fn asked(&self, api: &Api<'_>) -> Result<Vec<WebhookRow>> {
+        let (status, page) = api.ask(Method::GET, "/metrics", String::new()).await?;
+        anyhow::ensure!(status.is_success(), "the control plane does not show its metrics: {status}");
+        let page = String::from_utf8_lossy(&page);
+        Ok(self.hooks().map(|hook| counted(&page, hook.name())).collect())
+    }
+
+    /// Removes them.
     pub(super) async fn remove(&self, api: &Api<'_>) -> Result<()> {
-        let name = self.configuration["metadata"]["name"].as_str().unwrap_or_default();
-        let (status, answer) = api.ask(Method::DELETE, &format!("{COLLECTION}/{name}"), String::new()).await?;
-        if !status.is_success() && status != hyper::StatusCode::NOT_FOUND {
-            bail!("failed to remove the webhook's registration: {status}: {}", String::from_utf8_lossy(&answer));
+        for Configured { mutating, object } in &self.configurations {
+            let collection = if *mutating { MUTATING } else { VALIDATING };
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let (status, answer) = api.ask(Method::DELETE, &format!("{collection}/{name}"), String::new()).await?;
+            if !status.is_success() && status != hyper::StatusCode::NOT_FOUND {
+                bail!("failed to remove the webhook's registration: {status}: {}", String::from_utf8_lossy(&answer));
+            }
         }
         Ok(())
     }
+}
+
+/// The one of the manifest, with what the scenario says otherwise.
+fn usual(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Configured> {
+    let configuration = kind::manifests::webhook(ca_pem, kind::manifests::Reach::Url(url));
+    let mut object = configuration.context("failed to read the webhook's manifest")?;
+    let told = scenario.subject.webhook.clone().unwrap_or_default();
+    for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
+        if let Some(rules) = &told.rules {
+            hook["rules"] = serde_json::to_value(rules)?;
+        }
+        if let Some(policy) = told.failure_policy {
+            hook["failurePolicy"] = serde_json::to_value(policy)?;
+        }
+        if let Some(timeout) = told.timeout {
+            hook["timeoutSeconds"] = json!(timeout.0.as_secs());
+        }
+        if let Some(policy) = told.reinvocation_policy {
+            hook["reinvocationPolicy"] = serde_json::to_value(policy)?;
+        }
+        if !told.match_conditions.is_empty() {
+            hook["matchConditions"] = serde_json::to_value(&told.match_conditions)?;
+        }
+    }
+    Ok(Configured { mutating: true, object })
+}
+
+/// The project's own, at the address of the run and under names that nobody else has.
+fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> {
+    let base = url.find("://").and_then(|at| url[at + 3..].find('/').map(|end| &url[..at + 3 + end])).unwrap_or(url);
+    let bundle = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+    let read = scenario.subject.own_webhooks().map_err(anyhow::Error::msg)?;
+    let (mut objects, mut hooks) = (BTreeSet::new(), BTreeSet::new());
+    let mut all = Vec::new();
+    for configuration in read {
+        let mutating = configuration.mutating;
+        let mut object = configuration.object;
+        let name = object["metadata"]["name"].as_str().unwrap_or("webhooks").to_owned();
+        let name = unique(&mut objects, &format!("longhaul-{name}"));
+        object["metadata"] = json!({"name": name, "labels": {"app.kubernetes.io/part-of": "longhaul"}});
+        for raw in object["webhooks"].as_array_mut().into_iter().flatten() {
+            let hook = Hook::of(mutating, raw);
+            let (path, name) = (hook.path(), unique(&mut hooks, hook.name()));
+            raw["clientConfig"] = json!({"url": format!("{base}{path}"), "caBundle": bundle});
+            raw["name"] = name.into();
+        }
+        all.push(Configured { mutating, object });
+    }
+    Ok(all)
+}
+
+/// The name, or one like it that was not there yet. A webhook's begins with a label of a domain, and so does this.
+fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
+    let mut found = name.to_owned();
+    for number in 2.. {
+        if known.insert(found.clone()) {
+            break;
+        }
+        found = format!("{number}-{name}");
+    }
+    found
+}
+
+/// What a page of metrics tells of one webhook.
+fn counted(page: &str, name: &str) -> WebhookRow {
+    let label = format!("name=\"{name}\"");
+    let sum = |metric: &str, and: &str| -> u64 {
+        let lines = page.lines().filter(|line| {
+            line.strip_prefix(metric).is_some_and(|rest| rest.starts_with('{'))
+                && line.contains(&label)
+                && line.contains(and)
+        });
+        let values = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "counters of a server that runs for days at most"
+        )]
+        let sum = values.sum::<f64>() as u64;
+        sum
+    };
+    WebhookRow { name: name.to_owned(), calls: sum(CALLS, ""), rejected: sum(REJECTED, "") }
 }
 
 #[cfg(test)]
@@ -131,7 +290,7 @@ mod tests {
     fn the_manifest_is_used_but_for_what_the_scenario_says() {
         let usual = registration("");
         let manifest: Value = serde_saphyr::from_str(kind::manifests::WEBHOOK).unwrap();
-        let mut hook = usual.configuration["webhooks"][0].clone();
+        let mut hook = usual.configurations[0].object["webhooks"][0].clone();
         let client = hook.as_object_mut().unwrap().remove("clientConfig").unwrap();
         assert_eq!(client["url"], "https://127.0.0.1:8443/mutate");
         assert_eq!(client["caBundle"], "cGVt");
@@ -145,9 +304,75 @@ mod tests {
             "  webhook:\n    failurePolicy: Fail\n    timeout: 3s\n    reinvocationPolicy: Never\n    rules:\n      \
              - {apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [pods]}\n",
         );
-        let hook = &told.configuration["webhooks"][0];
+        let hook = &told.configurations[0].object["webhooks"][0];
         assert_eq!((&hook["failurePolicy"], &hook["timeoutSeconds"]), (&json!("Fail"), &json!(3)));
         assert_eq!(hook["reinvocationPolicy"], "Never");
         assert!(told.covers("", "pods") && !told.covers("apps", "deployments"));
+    }
+
+    /// Nothing of a project's own configurations is changed but where they live and what they are called.
+    #[test]
+    fn own_configurations_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let hook = |kind: &str, name: &str, path: &str| {
+            format!(
+                "apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}WebhookConfiguration\nmetadata: {{name: config, annotations: {{a: b}}}}\n\
+                 webhooks:\n- name: {name}\n  sideEffects: None\n  failurePolicy: Fail\n  timeoutSeconds: 7\n  admissionReviewVersions: [v1]\n  \
+                 clientConfig: {{service: {{name: s, namespace: n, path: {path}}}}}\n  rules: [{{operations: [CREATE], apiGroups: \
+                 [cache.example.com], apiVersions: [v1], resources: [caches]}}]\n"
+            )
+        };
+        let text = format!(
+            "{}---\n{}",
+            hook("Mutating", "cache.kb.io", "/mutate"),
+            hook("Validating", "cache.kb.io", "/validate")
+        );
+        std::fs::write(folder.path().join("webhooks.yaml"), text).unwrap();
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {kind: command, \
+            command: [x], witness: {kind: http}, install: {webhooks: webhooks.yaml}}\nchurn: {resource: v1/configmaps, population: 5, rate: 1/s}\n";
+        let scenario = Source::parse(scenario, "test", folder.path()).unwrap_or_else(|e| panic!("{e}")).scenario;
+        let own = Registration::of(&scenario, "https://127.0.0.1:9443/mutate", "pem").unwrap().unwrap();
+        assert!(own.is_own() && path(&scenario) == "/mutate");
+        let told: Vec<_> = own
+            .configurations
+            .iter()
+            .map(|one| (one.mutating, &one.object["webhooks"][0]))
+            .map(|(mutating, hook)| {
+                (mutating, hook["name"].as_str().unwrap(), hook["clientConfig"]["url"].as_str().unwrap())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (true, "cache.kb.io", "https://127.0.0.1:9443/mutate"),
+                (false, "2-cache.kb.io", "https://127.0.0.1:9443/validate")
+            ]
+        );
+        let names: Vec<&Value> = own.configurations.iter().map(|one| &one.object["metadata"]["name"]).collect();
+        assert_eq!(names, ["longhaul-config", "2-longhaul-config"]);
+        let hook = &own.configurations[1].object["webhooks"][0];
+        assert_eq!((&hook["failurePolicy"], &hook["timeoutSeconds"]), (&json!("Fail"), &json!(7)));
+        assert_eq!(hook.get("namespaceSelector"), None, "nobody wrote one");
+        let covers = own.covered("caches.cache.example.com/v1");
+        assert!(covers.create && !covers.update && !covers.delete);
+        let planned = planned(&scenario);
+        assert!(
+            planned[0]
+                .unmatched
+                .as_ref()
+                .unwrap()
+                .starts_with("its rules (CREATE caches.cache.example.com) match nothing"),
+            "{planned:?}"
+        );
+    }
+
+    #[test]
+    fn calls_are_counted_by_name() {
+        let page = "# TYPE apiserver_admission_webhook_request_total counter\n\
+            apiserver_admission_webhook_request_total{code=\"200\",name=\"a.b.c\",operation=\"CREATE\"} 3\n\
+            apiserver_admission_webhook_request_total{code=\"400\",name=\"a.b.c\",operation=\"CREATE\"} 2\n\
+            apiserver_admission_webhook_request_total{code=\"200\",name=\"x.a.b.c\"} 7\n\
+            apiserver_admission_webhook_rejection_count{name=\"a.b.c\"} 2\n";
+        assert_eq!(counted(page, "a.b.c"), WebhookRow { name: "a.b.c".to_owned(), calls: 5, rejected: 2 });
     }
 }

@@ -15,8 +15,10 @@ use self::account::{Account, Hole, Seen, Shared};
 use super::Options;
 use super::attach::Who;
 use super::claims::Claims;
+use super::install;
 use super::payloads::{self, Planned};
 use super::ready::wait_until_ready;
+use super::registration::Registration;
 use super::start::{self, Prepared};
 use super::world::World;
 use crate::observer::Usage;
@@ -76,17 +78,19 @@ impl<'a> Stand<'a> {
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;
         let Prepared { directory, manifest, world, subject: plan, load } = start::prepare(options).await?;
-        let target = match (load.admission, load.registration) {
-            (Some((Planned::Direct(_), target)), None) => Some(target),
-            (None, None) => None,
-            _ => {
+        let target = match load.admission {
+            Some((Planned::Direct(_), target)) => Some(target),
+            None => None,
+            Some(_) => {
                 world.stop().await;
                 bail!(
-                    "{}: a gate sends reviews to the webhook itself: write `admission` without `through: apiserver`, and no `install`",
+                    "{}: a gate sends reviews to the webhook itself: write `admission` without `through: apiserver`",
                     options.source.origin
                 );
             }
         };
+        // What is registered for images is not shown to churn.
+        let registration = load.registration.filter(Registration::is_own);
         let Who::Started(launches) = plan.who else {
             world.stop().await;
             bail!("{}: a gate starts both builds itself, and this subject runs already", options.source.origin);
@@ -121,7 +125,11 @@ impl<'a> Stand<'a> {
             account,
             _witness: (plan.ear, witness, listens),
         };
-        match stand.ready(plan.ready).await {
+        let ready = match stand.ready(plan.ready).await {
+            Ok(()) => stand.register(registration.as_ref()).await,
+            Err(error) => Err(error),
+        };
+        match ready {
             Ok(()) => Ok(stand),
             Err(error) => {
                 let last_words = stand.subject.last_words().await;
@@ -148,19 +156,38 @@ impl<'a> Stand<'a> {
         }
     }
 
+    /// Registers webhooks of its own, so that what is churned goes through them.
+    async fn register(&self, registration: Option<&Registration>) -> Result<()> {
+        let Some(registration) = registration else { return Ok(()) };
+        let api = self.world.api();
+        registration.install(&install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token }, None).await
+    }
+
     /// Reviews for it: this load with this seed, over the images of its registry.
-    pub(crate) fn plan(&self, config: &Config, seed: u64, length: Duration) -> Result<Plan> {
+    pub(crate) async fn plan(&self, config: &Config, seed: u64, length: Duration) -> Result<Plan> {
+        let failed = "failed to plan the load";
         if self.scenario.subject.has_own_policy() {
-            return Plan::for_any_webhook(config, seed, length).context("failed to plan the load");
+            return self.prepared(Plan::for_any_webhook(config, seed, length).context(failed)?).await;
         }
         let images: Vec<Image> = self.world.images.iter().map(super::keys::image).collect();
-        Plan::build(config, seed, length, &images).context("failed to plan the load")
+        self.prepared(Plan::build(config, seed, length, &images).context(failed)?).await
+    }
+
+    /// The plan as its webhooks that change objects have it.
+    async fn prepared(&self, plan: Plan) -> Result<Plan> {
+        plan.settled(self.target()?).await.context("failed to plan the load")
+    }
+
+    /// Whether the right answers to its reviews are known.
+    pub(crate) fn is_judged(&self, config: &Config) -> bool {
+        !config.objects.is_empty() || !self.scenario.subject.has_own_policy()
     }
 
     /// The fingerprint of these reviews. Where the registry listens is another place for each subject, and is left out of it.
     pub(crate) fn fingerprint(&self, config: &Config, seed: u64, length: Duration) -> Result<String> {
         if self.scenario.subject.has_own_policy() {
-            return Ok(self.plan(config, seed, length)?.fingerprint());
+            let plan = Plan::for_any_webhook(config, seed, length).context("failed to plan the load")?;
+            return Ok(plan.fingerprint());
         }
         let host = self.world.registry.host();
         let image = |image: &mock_registry::Image| {

@@ -21,6 +21,7 @@ use super::registration::Registration;
 use super::world::{World, free_port};
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
+use crate::private;
 use crate::scenario::{self, METRICS_PORT, Scenario};
 use crate::witness::{self, Ear, Heard, Scene};
 
@@ -29,8 +30,6 @@ use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
 
 /// Runs of one scenario and seed that may start in the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
-/// What a subject logs into its record is for the eyes of who ran it.
-const RECORD_MODE: u32 = 0o700;
 
 /// Everything that is ready before the subject starts.
 pub(super) struct Prepared<'a> {
@@ -89,6 +88,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let calls = calls::plan(options, door.as_ref())?;
     let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door };
     let (launches, mut ready, webhook) = again.launch(&world)?;
+    launches.iter().try_for_each(crate::subject::Launch::check)?;
     (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
     let is_told = scenario.subject.ready.is_some() || scenario.subject.is_webhook_only();
@@ -105,7 +105,10 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let mut manifest =
         manifest::manifest(options, &command_line(&launches), digest, &load, &world.plane, metrics.clone());
     let directory = match &options.run_dir {
-        Some(named) => named_directory(named)?,
+        Some(named) => {
+            private::folder(named, "--run-dir")?;
+            named.clone()
+        }
         None => directory(&options.runs, &mut manifest)?,
     };
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
@@ -149,17 +152,6 @@ async fn front(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Optio
     Ok(Some(Arc::new(front)))
 }
 
-/// Makes the folder that was named for this record, or takes it if it is empty.
-fn named_directory(folder: &Path) -> Result<PathBuf> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(RECORD_MODE).create(folder);
-    made.with_context(|| format!("failed to make the folder {}", folder.display()))?;
-    let mut inside = std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
-    if inside.next().is_some() {
-        bail!("--run-dir {}: there is something in it already; name another one or empty it", folder.display());
-    }
-    Ok(folder.to_owned())
-}
-
 /// Makes the run's directory. Two runs of one scenario that start in the same second get different names.
 fn directory(runs: &Path, manifest: &mut Manifest) -> Result<PathBuf> {
     std::fs::create_dir_all(runs).with_context(|| format!("failed to make the folder {}", runs.display()))?;
@@ -169,7 +161,7 @@ fn directory(runs: &Path, manifest: &mut Manifest) -> Result<PathBuf> {
             manifest.run_id = format!("{id}-{number}");
         }
         let directory = runs.join(&manifest.run_id);
-        match std::fs::DirBuilder::new().mode(RECORD_MODE).create(&directory) {
+        match std::fs::DirBuilder::new().mode(private::MODE).create(&directory) {
             Ok(()) => return Ok(directory),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => {
@@ -202,11 +194,23 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<Reviews>) -> Re
     };
     let mut churn =
         loadgen::churn::Plan::all(&scenario.churn, scenario.seed, length).context("failed to plan the churn")?;
+    if let Some(registration) = &registration {
+        churn = churn.into_iter().map(|plan| judged(plan, registration)).collect();
+    }
     if world.plane.mock().is_none() {
         // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
     Ok(LoadPlan { admission, registration, churn, script: None, calls: None })
+}
+
+/// The answers of webhooks of one's own are judged; what those for images say to churn, which they are not shown, is not.
+fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::churn::Plan {
+    if !registration.is_own() {
+        return plan;
+    }
+    let covers = registration.covered(plan.spelled());
+    plan.judging(covers)
 }
 
 /// Makes the objects of the script.

@@ -13,11 +13,11 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use reports::record::{Record, file};
+use reports::record::{self, Record, file};
 use reports::{judge, render};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore, watch};
@@ -25,6 +25,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::interval;
+use visitor::Visitors;
+
+mod visitor;
 
 /// Connections at once: a browser opens six, a Prometheus one.
 const CONNECTIONS_MAX: usize = 32;
@@ -47,6 +50,9 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// The text that a Prometheus understands.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
+/// What is said to who came by a name that anybody could have given to this address.
+const NOT_BY_NAME: &str = "ask by the address (such as http://127.0.0.1:9090), by localhost, or, where others may look, by the machine's own name\n";
+const NO_TOKEN: &str = "the address of this run has a token in it: it was printed when the run began\n";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What is listened for.
@@ -84,6 +90,7 @@ struct Read {
 
 struct State {
     directory: PathBuf,
+    visitors: Visitors,
     read: Mutex<Read>,
     /// The report, once the run has ended. Pages wait for it.
     report: watch::Sender<Option<Bytes>>,
@@ -110,6 +117,7 @@ impl Bound {
     pub(super) fn open(self, directory: &Path, mut say: impl FnMut(&str)) -> Result<Window> {
         let state = Arc::new(State {
             directory: directory.to_owned(),
+            visitors: Visitors::new()?,
             read: Mutex::default(),
             report: watch::Sender::new(None),
             looked: Mutex::default(),
@@ -119,7 +127,7 @@ impl Bound {
             let address = listener.local_addr()?;
             say(&match shows {
                 Shows::Metrics => format!("metrics: http://{address}/metrics"),
-                Shows::All => format!("the run as it goes on: http://{address}/"),
+                Shows::All => format!("the run as it goes on: http://{address}/{}/", state.visitors.token()),
             });
             serving.spawn(accept(listener, shows, Arc::clone(&state)));
         }
@@ -150,6 +158,7 @@ async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
     let mut connections = JoinSet::new();
     let closed = state.closed(shows);
     tokio::pin!(closed);
+    let Ok(at) = listener.local_addr() else { return };
     loop {
         while connections.try_join_next().is_some() {}
         let next = async {
@@ -169,18 +178,18 @@ async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
         connections.spawn(async move {
             let _place = place;
             // One that breaks, or is too slow, is its client's business.
-            let _ = tokio::time::timeout(CONNECTION_LIMIT, serve(stream, shows, state)).await;
+            let _ = tokio::time::timeout(CONNECTION_LIMIT, serve(stream, (shows, at), state)).await;
         });
     }
     while connections.join_next().await.is_some() {}
 }
 
 /// Serves a connection; once the run has ended only what it was asked before.
-async fn serve(stream: TcpStream, shows: Shows, state: Arc<State>) {
+async fn serve(stream: TcpStream, (shows, at): (Shows, SocketAddr), state: Arc<State>) {
     let closed = Arc::clone(&state);
     let answer = service_fn(move |request: Request<Incoming>| {
         let state = Arc::clone(&state);
-        async move { Ok::<_, std::convert::Infallible>(state.answer(&request, shows).await) }
+        async move { Ok::<_, std::convert::Infallible>(state.answer(&request, shows, at).await) }
     });
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
@@ -197,18 +206,24 @@ async fn serve(stream: TcpStream, shows: Shows, state: Arc<State>) {
 }
 
 impl State {
-    async fn answer(&self, request: &Request<Incoming>, shows: Shows) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: &Request<Incoming>, shows: Shows, at: SocketAddr) -> Response<Full<Bytes>> {
+        if !visitor::is_asked_by_its_name(request, at) {
+            return reply(StatusCode::MISDIRECTED_REQUEST, PLAIN, NOT_BY_NAME.into());
+        }
         if request.method() != Method::GET && request.method() != Method::HEAD {
             let mut refused = reply(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n".into());
             refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refused;
         }
-        let asked = request.uri().path();
-        let known =
-            file::DESCRIBED.into_iter().map(|(name, _)| name).find(|name| asked.strip_prefix('/') == Some(*name));
-        match (shows, asked, known) {
+        let path = request.uri().path();
+        // A Prometheus cannot be told of a token that is another each time; the numbers are no secret of this machine's users.
+        let asked = self.visitors.below(path).filter(|_| shows == Shows::All);
+        let named = asked.and_then(|asked| asked.strip_prefix('/'));
+        let known = file::DESCRIBED.into_iter().map(|(name, _)| name).find(|name| named == Some(*name));
+        match (shows, asked.unwrap_or(path), known) {
             (_, "/metrics", _) => self.newest(OPENMETRICS, |read| read.metrics.clone()).await,
             (Shows::Metrics, "/", _) => reply(StatusCode::OK, PLAIN, "metrics are at /metrics\n".into()),
+            (Shows::All, ..) if asked.is_none() => reply(StatusCode::NOT_FOUND, PLAIN, NO_TOKEN.into()),
             (Shows::All, "/", _) => self.page().await,
             (Shows::All, "/ended", _) => self.ended().await,
             (Shows::All, _, Some(name)) => self.file(name).await,
@@ -268,19 +283,17 @@ impl State {
     }
 
     /// A file of the record, as it is now.
-    async fn file(&self, name: &str) -> Response<Full<Bytes>> {
-        let path = self.directory.join(name);
-        let length = tokio::fs::metadata(&path).await.map(|about| about.len());
-        match length {
-            Err(_) => reply(StatusCode::NOT_FOUND, PLAIN, "this run has not written it\n".into()),
-            Ok(length) if length > FILE_BYTES_MAX => {
-                let text = format!("it has {length} bytes: read it from the folder of the record\n");
+    async fn file(&self, name: &'static str) -> Response<Full<Bytes>> {
+        let directory = self.directory.clone();
+        let read = tokio::task::spawn_blocking(move || record::file_of(&directory, name, FILE_BYTES_MAX)).await;
+        match read {
+            Ok(Ok(Some(text))) => reply(StatusCode::OK, PLAIN, text.into()),
+            Ok(Ok(None)) => reply(StatusCode::NOT_FOUND, PLAIN, "this run has not written it\n".into()),
+            Ok(Err(record::Error::TooLarge { bytes, .. })) => {
+                let text = format!("it has {bytes} bytes: read it from the folder of the record\n");
                 reply(StatusCode::PAYLOAD_TOO_LARGE, PLAIN, text.into())
             }
-            Ok(_) => match tokio::fs::read(&path).await {
-                Ok(text) => reply(StatusCode::OK, PLAIN, text.into()),
-                Err(_) => reply(StatusCode::NOT_FOUND, PLAIN, "it cannot be read\n".into()),
-            },
+            Ok(Err(_)) | Err(_) => reply(StatusCode::NOT_FOUND, PLAIN, "it cannot be read\n".into()),
         }
     }
 }
@@ -303,6 +316,9 @@ fn reply(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<B
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // What is text stays text, and the token in the address is told nobody.
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 

@@ -33,6 +33,10 @@ const LOG_BYTES_MAX: u64 = 32 << 20;
 const LOGIN: &str = "subject";
 /// What certificate files lead to, by the kubelet's own name for it.
 const LINK: &str = "..data";
+/// Where controller-runtime looks for them below `$TMPDIR`, if nothing else is said (`webhook.Options.CertDir`): many programs say nothing
+/// else, and have no flag for it.
+const USUAL: &str = "k8s-webhook-server";
+const USUAL_INSIDE: &str = "serving-certs";
 /// Numbers the versions of certificates.
 static VERSIONS: AtomicU32 = AtomicU32::new(1);
 
@@ -70,8 +74,10 @@ pub(super) struct Credentials {
 
 /// The files of the subject's webhook certificate.
 pub(super) struct Certificate {
-    pub(super) certificate: PathBuf,
+    pub(super) chain: PathBuf,
     pub(super) key: PathBuf,
+    /// What has both.
+    pub(super) folder: PathBuf,
 }
 
 impl World {
@@ -135,8 +141,10 @@ impl World {
             for name in ["tls.crt", "tls.key"] {
                 std::os::unix::fs::symlink(Path::new(LINK).join(name), tls.join(name))?;
             }
+            std::fs::create_dir(tls.join(USUAL))?;
+            std::os::unix::fs::symlink("..", tls.join(USUAL).join(USUAL_INSIDE))?;
         }
-        Ok(Certificate { certificate: tls.join("tls.crt"), key: tls.join("tls.key") })
+        Ok(Certificate { chain: tls.join("tls.crt"), key: tls.join("tls.key"), folder: tls })
     }
 
     /// Puts another serving certificate in the place of the subject's, both files at once, as the kubelet does it. `None`: valid

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::reach::Ground;
 use crate::machine;
 
 /// Files of all folders together. More is somebody's `node_modules`.
 const FILES_MAX: usize = 5_000;
 
 /// The files that are named, folders with all that is in them by name. An error names the path and says what is wrong.
-pub(crate) fn list(directory: &Path, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in named {
         let found = files.len();
-        walk(directory, path, &mut files)?;
+        walk(ground, path, &mut files)?;
         if files.len() == found {
             return Err(told(path, "is a folder without files"));
         }
@@ -25,10 +26,11 @@ pub(crate) fn list(directory: &Path, named: &[PathBuf]) -> Result<Vec<PathBuf>, 
 }
 
 /// One SHA-256 of them, as `sha256:<hex>`: that of what `sha256sum` prints of the files, so that everybody can do it again.
-pub(crate) fn digest(directory: &Path, named: &[PathBuf]) -> Result<String, String> {
+pub(crate) fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     let mut all = Sha256::new();
-    for path in list(directory, named)? {
-        let one = machine::digest(&directory.join(&path)).map_err(|error| told(&path, error))?;
+    for path in list(ground, named)? {
+        let place = ground.look(&path).map_err(|error| told(&path, error))?;
+        let one = machine::digest(place.real()).map_err(|error| told(&path, error))?;
         all.update(printed(&one, &path));
     }
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
@@ -53,10 +55,9 @@ fn printed(digest: &str, path: &Path) -> String {
     format!("{}  {}\n", digest.trim_start_matches("sha256:"), path.display())
 }
 
-fn walk(directory: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let whole = directory.join(path);
-    let kind = std::fs::metadata(&whole).map_err(|error| told(path, error))?;
-    if kind.is_file() {
+fn walk(ground: &Ground, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let place = ground.look(path).map_err(|why| told(path, why))?;
+    if place.is_file() {
         if files.len() == FILES_MAX {
             return Err(told(
                 path,
@@ -66,11 +67,11 @@ fn walk(directory: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), S
         files.push(path.to_owned());
         return Ok(());
     }
-    if !kind.is_dir() {
+    if !place.is_folder() {
         return Err(told(path, "is neither a file nor a folder"));
     }
     let mut inside = Vec::new();
-    for entry in std::fs::read_dir(&whole).map_err(|error| told(path, error))? {
+    for entry in std::fs::read_dir(place.real()).map_err(|error| told(path, error))? {
         let entry = entry.map_err(|error| told(path, error))?;
         // A link inside a folder may lead to the folder itself; a link that is named is followed.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
@@ -78,7 +79,7 @@ fn walk(directory: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), S
         }
     }
     inside.sort();
-    inside.iter().try_for_each(|path| walk(directory, path, files))
+    inside.iter().try_for_each(|path| walk(ground, path, files))
 }
 
 fn told(path: &Path, why: impl std::fmt::Display) -> String {
@@ -87,6 +88,7 @@ fn told(path: &Path, why: impl std::fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::reach::Reach;
     use super::*;
 
     fn folder() -> tempfile::TempDir {
@@ -98,28 +100,33 @@ mod tests {
         folder
     }
 
+    fn ground(folder: &tempfile::TempDir) -> Ground {
+        Ground::of(folder.path(), Reach::Folder)
+    }
+
     /// The digest is that of `sha256sum hook.py lib/a.py lib/b.py`, wherever the folder lies.
     #[test]
     fn the_digest_is_that_of_what_sha256sum_prints() {
         let (folder, named) = (folder(), ["hook.py".into(), "lib".into()]);
-        let files = list(folder.path(), &named).unwrap();
+        let files = list(&ground(&folder), &named).unwrap();
         assert_eq!(files, ["hook.py", "lib/a.py", "lib/b.py"].map(PathBuf::from));
         let lines = ["one\n", "a\n", "b\n"].iter().zip(&files);
         let printed: Vec<String> =
             lines.map(|(text, path)| format!("{}  {}\n", hex::encode(Sha256::digest(text)), path.display())).collect();
         let expected = format!("sha256:{}", hex::encode(Sha256::digest(printed.concat())));
-        assert_eq!(digest(folder.path(), &named).unwrap(), expected);
-        assert_eq!(digest(self::folder().path(), &named).unwrap(), expected, "the same files elsewhere");
+        assert_eq!(digest(&ground(&folder), &named).unwrap(), expected);
+        let other = self::folder();
+        assert_eq!(digest(&ground(&other), &named).unwrap(), expected, "the same files elsewhere");
     }
 
     #[test]
     fn another_text_or_another_name_is_another_digest() {
         let (folder, named) = (folder(), ["lib".into()]);
-        let first = digest(folder.path(), &named).unwrap();
+        let first = digest(&ground(&folder), &named).unwrap();
         std::fs::write(folder.path().join("lib/a.py"), "A\n").unwrap();
-        let second = digest(folder.path(), &named).unwrap();
+        let second = digest(&ground(&folder), &named).unwrap();
         std::fs::rename(folder.path().join("lib/a.py"), folder.path().join("lib/c.py")).unwrap();
-        let third = digest(folder.path(), &named).unwrap();
+        let third = digest(&ground(&folder), &named).unwrap();
         assert!(first != second && second != third && first != third);
     }
 
@@ -128,7 +135,7 @@ mod tests {
         let folder = folder();
         std::fs::create_dir(folder.path().join("empty")).unwrap();
         for (path, why) in [("nowhere.py", "No such file"), ("empty", "is a folder without files")] {
-            let error = digest(folder.path(), &[path.into()]).unwrap_err();
+            let error = digest(&ground(&folder), &[path.into()]).unwrap_err();
             assert!(error.starts_with(&format!("`files`: {path}: ")) && error.contains(why), "{error}");
         }
     }
@@ -138,6 +145,6 @@ mod tests {
     fn a_link_in_a_circle_is_left_out() {
         let folder = folder();
         std::os::unix::fs::symlink("..", folder.path().join("lib/up")).unwrap();
-        assert_eq!(list(folder.path(), &["lib".into()]).unwrap().len(), 2);
+        assert_eq!(list(&ground(&folder), &["lib".into()]).unwrap().len(), 2);
     }
 }

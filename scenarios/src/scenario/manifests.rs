@@ -7,10 +7,18 @@ use std::path::{Path, PathBuf};
 use loadgen::churn;
 use serde_json::Value;
 
+use super::reach::Ground;
+
 /// The CRDs of the largest operators have two megabytes in one file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// All of them together: the largest operators have six.
+const ALL_BYTES_MAX: usize = 64 << 20;
 /// Files of all folders together.
 const FILES_MAX: usize = 500;
+/// What is looked at in folders, manifests or not.
+const ENTRIES_MAX: usize = 20_000;
+/// Folders below each other.
+const DEPTH_MAX: usize = 16;
 /// What a definition is.
 const CRD: &str = "CustomResourceDefinition";
 
@@ -37,20 +45,21 @@ impl Manifest {
 }
 
 /// Reads all of them. An error names the file and says what is wrong.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
-    let mut files = Vec::new();
+pub(crate) fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
+    let mut found = Found::default();
     for path in paths {
-        list(path, &mut files)?;
+        found.add(ground, path, 0)?;
     }
     let mut manifests = Vec::new();
-    for file in files {
-        let fail = |why: String| format!("`controlPlane.manifests`: {}: {why}", file.display());
-        let size = file.metadata().map_err(|error| fail(error.to_string()))?.len();
-        if size > FILE_BYTES_MAX {
-            return Err(fail(format!("has {size} bytes: at most {FILE_BYTES_MAX} are read")));
-        }
-        let text = std::fs::read_to_string(&file).map_err(|error| fail(error.to_string()))?;
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| fail(error.to_string()))?;
+    let mut left = ALL_BYTES_MAX;
+    for file in found.files {
+        let fail = |why: String| told(&file, &why);
+        let text = ground.text(&file, FILE_BYTES_MAX).map_err(fail)?;
+        left = left.checked_sub(text.text.len()).ok_or_else(|| {
+            fail(format!("with the files before it there are more than {ALL_BYTES_MAX} bytes: name fewer"))
+        })?;
+        let objects: Vec<Value> =
+            serde_saphyr::from_multiple(&text.text).map_err(|error| fail(text.problem(&error)))?;
         for object in objects.into_iter().filter(|object| !object.is_null()) {
             // `kubectl get -o yaml` writes lists.
             let items = match object["kind"].as_str() {
@@ -71,33 +80,69 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
     Ok(manifests)
 }
 
-fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let fail = |error: std::io::Error| format!("`controlPlane.manifests`: {}: {error}", path.display());
-    if path.metadata().map_err(fail)?.is_dir() {
-        let entries = std::fs::read_dir(path).map_err(fail)?;
-        let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        inside.sort();
-        for path in inside {
-            let is_yaml = path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+fn told(path: &Path, why: &dyn std::fmt::Display) -> String {
+    format!("`controlPlane.manifests`: {}: {why}", path.display())
+}
+
+/// The files that were found so far.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    entries: usize,
+}
+
+impl Found {
+    fn add(&mut self, ground: &Ground, path: &Path, depth: usize) -> Result<(), String> {
+        let fail = |why: &dyn std::fmt::Display| told(path, why);
+        let place = ground.look(path).map_err(|why| fail(&why))?;
+        if !place.is_folder() {
+            self.files.push(path.to_owned());
+            if self.files.len() > FILES_MAX {
+                return Err(format!("`controlPlane.manifests`: more than {FILES_MAX} files: name a smaller folder"));
+            }
+            return Ok(());
+        }
+        if depth == DEPTH_MAX {
+            return Err(fail(&format!("is more than {DEPTH_MAX} folders deep: name a smaller folder")));
+        }
+        let mut inside = Vec::new();
+        for entry in std::fs::read_dir(place.real()).map_err(|error| fail(&error))?.flatten() {
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                return Err(fail(&format!("has more than {ENTRIES_MAX} entries: name a smaller folder")));
+            }
+            let (name, path) = (entry.file_name(), path.join(entry.file_name()));
+            let name = Path::new(&name);
+            let is_yaml = name.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
             // A kustomization beside its resources is for another program.
-            let is_other = path.file_stem().is_some_and(|stem| stem == "kustomization");
-            if path.is_dir() || (is_yaml && !is_other) {
-                list(&path, files)?;
+            let is_other = name.file_stem().is_some_and(|stem| stem == "kustomization");
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // A link to a folder may lead round in circles.
+            let is_linked_folder = !is_folder && path_is_folder(ground, &path);
+            if is_folder || (is_yaml && !is_other && !is_linked_folder) {
+                inside.push(path);
             }
         }
-    } else {
-        files.push(path.to_owned());
+        inside.sort();
+        inside.iter().try_for_each(|path| self.add(ground, path, depth + 1))
     }
-    if files.len() > FILES_MAX {
-        return Err(format!("`controlPlane.manifests`: more than {FILES_MAX} files: name a smaller folder"));
-    }
-    Ok(())
+}
+
+fn path_is_folder(ground: &Ground, path: &Path) -> bool {
+    ground.look(path).is_ok_and(|place| place.is_folder())
 }
 
 /// Gives churn, and its dependents, what the definitions of their resources tell: the scope, and a template where the scenario has none.
 pub(crate) fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(), String> {
-    let churn::Config { resource, template, scope, tree, .. } = churn;
-    complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.template: {error}"))?;
+    let churn::Config { resource, template, templates, scope, tree, .. } = churn;
+    // What must be refused says nothing of what lives.
+    let is_told = templates.iter().any(|sample| sample.expect == churn::Expect::Allowed);
+    if is_told && template.is_none() {
+        let mut none = Some(Value::Null);
+        complete_one(resource, &mut none, scope, manifests).map_err(|error| format!("churn.templates: {error}"))?;
+    } else {
+        complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.template: {error}"))?;
+    }
     let Some(churn::Tree { resource, template, scope, .. }) = tree else { return Ok(()) };
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
 }
@@ -129,6 +174,7 @@ fn complete_one(
 
 #[cfg(test)]
 mod tests {
+    use super::super::reach::Reach;
     use super::*;
 
     #[test]
@@ -142,11 +188,30 @@ mod tests {
         write("a.yml", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]\n");
         write("kustomization.yaml", "resources: [b.yaml]\n");
         write("notes.txt", "no manifest");
+        let ground = Ground::of(folder.path(), Reach::Folder);
+        let read = |paths: &[PathBuf]| read(&ground, paths);
         let names: Vec<String> = read(&[folder.path().to_owned()]).unwrap().iter().map(Manifest::name).collect();
         assert_eq!(names, ["ConfigMap c", "Namespace b", "Secret b/s"]);
         write("c.yaml", "replicas: 3\n");
         let error = read(&[folder.path().to_owned()]).unwrap_err();
         assert!(error.contains("c.yaml: something in it has no `apiVersion`"), "{error}");
         assert!(read(&[PathBuf::from("/nowhere")]).unwrap_err().contains("/nowhere: No such file"));
+    }
+
+    /// Links of a folder lead to files of the scenario, never round in circles or to somebody else's.
+    #[test]
+    fn links_are_followed_to_files_within_reach_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inner, ground) = (folder.path().join("crds"), Ground::of(folder.path(), Reach::Folder));
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(folder.path().join("a.txt"), "{apiVersion: v1, kind: Namespace, metadata: {name: a}}").unwrap();
+        for (target, link) in [("../a.txt", "a.yaml"), (".", "round.yaml"), ("..", "up")] {
+            std::os::unix::fs::symlink(target, inner.join(link)).unwrap();
+        }
+        let names = |all: Vec<Manifest>| all.iter().map(Manifest::name).collect::<Vec<_>>();
+        assert_eq!(names(read(&ground, &["crds".into()]).unwrap()), ["Namespace a"]);
+        std::os::unix::fs::symlink("/proc/self/environ", inner.join("b.yaml")).unwrap();
+        let error = read(&ground, &["crds".into()]).unwrap_err();
+        assert!(error.starts_with("`controlPlane.manifests`: crds/b.yaml: leads out of the folder"), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use super::{Scenario, SubjectKind};
 use crate::fetch::page_address;
 use crate::metrics::Selector;
 
-/// Stands in an address and in the arguments of a command for a port that is free.
+/// Stands in an address, and in the words and variables of a command, for a port that is free.
 pub(crate) const METRICS_PORT: &str = "${LONGHAUL_METRICS_PORT}";
 
 /// The subject's page of metrics: its address, or a mapping.

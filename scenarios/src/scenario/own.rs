@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use loadgen::churn;
 
+use super::reach::Ground;
 use super::{Error, Scenario, Source, Witness, manifests};
 
 /// What somebody's own client watches instead of what the scenario writes.
@@ -55,7 +56,8 @@ impl Source {
         }
         if let (Some(path), Some(script)) = (&own.template, &mut scenario.script) {
             script.template = Some(serde_json::Value::String(here.join(path).to_string_lossy().into_owned()));
-            super::parse::read_template("script", &mut script.template, &here).map_err(|(_, text)| fail(text))?;
+            super::parse::read_template("script", &mut script.template, &Ground::looked_at(&here))
+                .map_err(|(_, text)| fail(text))?;
         }
         let found = scenario.control_plane.manifests().map_err(fail)?;
         for churn in scenario.churn.iter_mut() {

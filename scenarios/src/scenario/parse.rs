@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_saphyr::DeserializeError;
 use units::Span;
 
+use super::reach::{Ground, Reach};
 use super::validate::{Item, Part};
 use super::{Scenario, library, validate};
 
@@ -55,28 +56,33 @@ impl Error {
 }
 
 impl Source {
-    /// Reads a scenario by the name of a library entry or the path of a file.
+    /// Reads a scenario by the name of a library entry or the path of a file, whose paths reach no further than its folder.
     pub fn read(name_or_path: &str) -> Result<Self, Error> {
+        Self::read_within(name_or_path, Reach::Folder)
+    }
+
+    /// The same with another reach.
+    pub fn read_within(name_or_path: &str, reach: Reach) -> Result<Self, Error> {
         if let Some(text) = library::text(name_or_path) {
             return Self::parse(text, &library::origin(name_or_path), Path::new("."));
         }
         let path = Path::new(name_or_path);
         let fail = |text: String| Error { origin: name_or_path.to_owned(), place: None, text, snippet: None };
-        let size = std::fs::metadata(path).map_err(|error| fail(not_readable(name_or_path, &error)))?.len();
-        if size > BYTES_MAX {
-            return Err(fail(format!("is {size} bytes long: a scenario file has at most {BYTES_MAX}")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| fail(not_readable(name_or_path, &error)))?;
-        Self::parse(&text, name_or_path, path.parent().unwrap_or(Path::new(".")))
+        path.symlink_metadata().map_err(|error| fail(not_readable(name_or_path, &error)))?;
+        let ground = Ground::of(path.parent().unwrap_or(Path::new(".")), reach);
+        let name = path.file_name().map_or(path, Path::new);
+        let text = ground.text(name, BYTES_MAX).map_err(fail)?;
+        Self::parse_on(&text.text, name_or_path, &ground)
     }
 
     /// Parses and checks the text of a scenario. `origin` is how errors name it.
     pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, Error> {
+        Self::parse_on(text, origin, &Ground::of(directory, Reach::Folder))
+    }
+
+    fn parse_on(text: &str, origin: &str, ground: &Ground) -> Result<Self, Error> {
         let mut scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| explain(&error, origin, text))?;
-        if let Some(file) = scenario.admission.as_mut().and_then(|admission| admission.replay.as_mut()) {
-            *file = directory.join(&*file);
-        }
-        read_files(&mut scenario, directory).map_err(|(section, problem)| Error {
+        read_files(&mut scenario, ground).map_err(|(section, problem)| Error {
             origin: origin.to_owned(),
             place: place_of(text, section, None),
             text: problem,
@@ -88,7 +94,7 @@ impl Source {
             text: problem.text,
             snippet: None,
         })?;
-        Ok(Self { scenario, origin: origin.to_owned(), directory: directory.to_owned() })
+        Ok(Self { scenario, origin: origin.to_owned(), directory: ground.folder().to_owned() })
     }
 
     /// Gives it another length, warm-up and drain included: the steady phase is what is left. An error where nothing is left, or
@@ -247,24 +253,46 @@ fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)>
     found.or(Some(place(start, 0)))
 }
 
-/// Reads what other files say: manifests, and the template of churn; and looks for those of the subject. An error names the section.
-fn read_files(scenario: &mut Scenario, directory: &Path) -> Result<(), (&'static str, String)> {
-    super::files::list(directory, &scenario.subject.files).map_err(|problem| ("subject", problem))?;
-    let plane = &mut scenario.control_plane;
-    for path in &mut plane.manifests {
-        *path = directory.join(&*path);
+/// Reads what other files say: manifests, and the template of churn; and looks for those that something else reads later. An error names the
+/// section.
+fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
+    let subject = &scenario.subject;
+    super::files::list(ground, &subject.files).map_err(|problem| ("subject", problem))?;
+    let later = [("config", &subject.config), ("ca", &subject.ca), ("kubeconfig", &subject.kubeconfig)];
+    for (key, path) in later.into_iter().filter_map(|(key, path)| Some((key, path.as_ref()?))) {
+        ground.allows(path).map_err(|why| ("subject", format!("`{key}`: {}: {why}", path.display())))?;
     }
-    let manifests = plane.manifests().map_err(|problem| ("controlPlane", problem))?;
+    let mut webhooks = Vec::new();
+    if let Some(super::Install::Webhooks(file)) = &mut scenario.subject.install {
+        webhooks = super::webhook::read(ground, file).map_err(|problem| ("subject", problem))?;
+        *file = ground.folder().join(&*file);
+    }
+    if let Some(file) = scenario.admission.as_mut().and_then(|admission| admission.replay.as_mut()) {
+        ground.allows(file).map_err(|why| ("admission", format!("`replay`: {}: {why}", file.display())))?;
+        *file = ground.folder().join(&*file);
+    }
+    let plane = &mut scenario.control_plane;
+    let manifests = super::manifests::read(ground, &plane.manifests).map_err(|problem| ("controlPlane", problem))?;
+    for path in &mut plane.manifests {
+        *path = ground.folder().join(&*path);
+    }
     for churn in scenario.churn.iter_mut() {
-        read_template("churn", &mut churn.template, directory)?;
+        read_template("churn", &mut churn.template, ground)?;
+        for sample in &mut churn.templates {
+            read_sample(sample, ground)?;
+        }
         if let Some(tree) = &mut churn.tree {
-            read_template("churn", &mut tree.template, directory)?;
+            read_template("churn", &mut tree.template, ground)?;
         }
         super::manifests::complete(churn, &manifests).map_err(|problem| ("churn", problem))?;
     }
     if let Some(script) = &mut scenario.script {
-        read_template("script", &mut script.template, directory)?;
+        read_template("script", &mut script.template, ground)?;
         super::manifests::complete_script(script, &manifests).map_err(|problem| ("script", problem))?;
+    }
+    let found = super::objects::of(scenario, &manifests, &webhooks);
+    if let Some(admission) = scenario.admission.as_mut().filter(|config| config.is_left_to_webhooks()) {
+        admission.objects = found;
     }
     Ok(())
 }
@@ -273,18 +301,37 @@ fn read_files(scenario: &mut Scenario, directory: &Path) -> Result<(), (&'static
 pub(super) fn read_template(
     section: &'static str,
     template: &mut Option<serde_json::Value>,
-    directory: &Path,
+    ground: &Ground,
 ) -> Result<(), (&'static str, String)> {
     let Some(serde_json::Value::String(file)) = template else { return Ok(()) };
-    let path = directory.join(&*file);
-    let fail = |why: String| (section, format!("`template: {file}`: {why}"));
-    let size = std::fs::metadata(&path).map_err(|error| fail(error.to_string()))?.len();
-    if size > BYTES_MAX {
-        return Err(fail(format!("is {size} bytes long: a template has at most {BYTES_MAX}")));
-    }
-    let text = std::fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
-    *template = Some(serde_saphyr::from_str(&text).map_err(|error| fail(error.to_string()))?);
+    let read = object_in(section, file, ground, "template")?;
+    *template = Some(read);
     Ok(())
+}
+
+/// The same of one of several.
+fn read_sample(sample: &mut loadgen::churn::Sample, ground: &Ground) -> Result<(), (&'static str, String)> {
+    match (&sample.file, &sample.object) {
+        (Some(file), None) => sample.object = Some(object_in("churn", file, ground, "templates")?),
+        (None, Some(_)) => {}
+        (None, None) => return Err(("churn", "`templates`: an item has neither `file` nor `object`".to_owned())),
+        (Some(file), Some(_)) => {
+            return Err(("churn", format!("`templates`: `{file}` has both `file` and `object`: keep one")));
+        }
+    }
+    Ok(())
+}
+
+/// What is in the file of a template.
+fn object_in(
+    section: &'static str,
+    file: &str,
+    ground: &Ground,
+    key: &str,
+) -> Result<serde_json::Value, (&'static str, String)> {
+    let fail = |why: String| (section, format!("`{key}: {file}`: {why}"));
+    let text = ground.text(Path::new(file), BYTES_MAX).map_err(fail)?;
+    serde_saphyr::from_str(&text.text).map_err(|error| fail(text.problem(&error)))
 }
 
 #[cfg(test)]

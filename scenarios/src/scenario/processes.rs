@@ -91,6 +91,11 @@ fn command(subject: &Subject) -> Result<(), Wrong> {
             return wrong("commands", format!("`commands`: two are called `{name}`: give each a name of its own"));
         }
     }
+    if subject.webhook.as_ref().is_some_and(|webhook| webhook.port.is_some()) && subject.restarts.is_some() {
+        let text = "`restarts` starts one process before the other ends, and both cannot serve at the one `webhook.port`: give the program a \
+                    flag for `${LONGHAUL_WEBHOOK_PORT}`, or leave one of both out";
+        return wrong("restarts", text);
+    }
     if subject.commands.len() > 1 && subject.restarts.is_some() {
         let text = "`restarts` puts one process in the place of another: name one `command`, or leave it out";
         return wrong("restarts", text);
@@ -111,8 +116,8 @@ fn service(subject: &Subject) -> Result<(), Wrong> {
     if subject.ready.is_some() {
         return wrong("ready", "`ready` belongs to `kind: command`: the service says so itself");
     }
-    if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some()) {
-        return wrong("webhook", "`webhook: {path: …}` belongs to `kind: command`: the service has its own");
+    if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some() || webhook.port.is_some()) {
+        return wrong("webhook", "`webhook: {path: …, port: …}` belongs to `kind: command`: the service has its own");
     }
     if subject.config.is_some() && subject.settings.is_some() {
         return wrong("settings", "has both `config` and `settings`: keep one");
@@ -155,8 +160,9 @@ fn attach(subject: &Subject) -> Result<(), Wrong> {
         (None, Some(_)) => return wrong("ca", "`ca` is for a webhook: add `url: https://127.0.0.1:9443/validate`"),
         _ => {}
     }
-    if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some()) {
-        return wrong("webhook", "`webhook: {path: …}`: the path of a webhook that runs already stands in `url`");
+    if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some() || webhook.port.is_some()) {
+        let text = "`webhook: {path: …, port: …}`: where a webhook that runs already serves stands in `url`";
+        return wrong("webhook", text);
     }
     if matches!(subject.ready, Some(super::Readiness::Log(_))) {
         return wrong(

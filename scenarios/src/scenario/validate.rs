@@ -95,9 +95,22 @@ fn problem_in<T>(section: &'static str, item: Item, text: impl Into<String>) -> 
 
 fn name(scenario: &Scenario) -> Result<(), Problem> {
     let name = &scenario.name;
-    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 63 || !name.chars().all(fine) {
-        return problem("name", format!("`{name}`: a name has 1 to 63 lower-case letters, digits and `-`"));
+    // It is part of the name of a folder, of the run's identifier, and of a command that is to be copied.
+    let within = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._".contains(c);
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if name.len() > 63 || !first || !name.chars().all(within) || name.contains("..") {
+        let mut safe: String = name.to_lowercase().chars().map(|c| if within(c) { c } else { '-' }).take(63).collect();
+        while safe.contains("..") {
+            safe = safe.replace("..", ".");
+        }
+        let safe = safe.trim_matches(['-', '.', '_', '/']).to_owned();
+        let instead = if safe.is_empty() { "my-scenario".to_owned() } else { safe };
+        return problem(
+            "name",
+            format!(
+                "`{name}`: a name has 1 to 63 lower-case letters, digits, `-`, `_` and single dots, and begins with a letter or digit: write `{instead}`"
+            ),
+        );
     }
     if scenario.description.trim().is_empty() {
         return problem("description", "is empty: say which question the scenario answers");
@@ -119,12 +132,15 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         part: Some(Part::Key(key)),
         text,
     })?;
+    if let Some((key, text)) = super::given::problem(subject) {
+        return Err(Problem { section: Some("subject"), part: Some(Part::Key(key)), text });
+    }
     role(subject)?;
     if let Some(text) = subject.ready.as_ref().and_then(super::Readiness::problem) {
         return problem("subject", text);
     }
     let is_installed = subject.install.is_some();
-    if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(is_installed)) {
+    if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(subject.install.as_ref())) {
         return problem("subject", text);
     }
     if !subject.serves() && (is_installed || subject.webhook.is_some()) {
@@ -243,6 +259,10 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
             "`restarts` and `certificates` are for a subject that serves reviews: add `webhook: {path: /mutate}`",
         );
     }
+    if subject.restarts.is_some() && subject.webhook.as_ref().is_some_and(|webhook| webhook.port.is_some()) {
+        let text = "`restarts` starts one process before the other ends, and both would want `webhook: {port: …}`: leave one of both out";
+        return problem("subject", text);
+    }
     if let Some(restarts) = subject.restarts {
         if restarts.count == 0 || restarts.every.0.is_zero() {
             return problem("subject", "`restarts` needs a `count` of 1 or more and a time in `every`");
@@ -359,6 +379,7 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
     }
     through(scenario)?;
+    about_nothing(scenario)?;
     if scenario.budgets.events.is_some() && subject.is_webhook_only() {
         return problem("budgets", "`events` is judged by a witness, and `role: webhook` has none: leave it out");
     }
@@ -392,10 +413,46 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         );
         return problem("budgets", text);
     }
-    if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
-        return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
+    let asks = scenario.admission.is_some() || (subject.own_webhooks_file().is_some() && !scenario.churn.is_empty());
+    if scenario.budgets.admission.is_some() && !asks {
+        return problem(
+            "budgets",
+            "`admission` has a budget but there is no admission load: add `admission`, or `install: {webhooks: FILE}` to `subject` for \
+             webhooks of what is churned",
+        );
+    }
+    if subject.own_webhooks_file().is_none() && scenario.churn.iter().any(loadgen::churn::Config::expects_denials) {
+        return problem(
+            "churn",
+            "`expect: denied` is for webhooks that see what is churned, and none is registered: add `install: {webhooks: \
+             config/webhook/manifests.yaml}` to `subject`",
+        );
     }
     sickness(scenario)
+}
+
+/// Load that goes to webhooks of the project's own is about what they are registered for.
+fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(file) = scenario.subject.own_webhooks_file() else { return Ok(()) };
+    if !scenario.admission.as_ref().is_some_and(loadgen::admission::Config::is_left_to_webhooks) {
+        return Ok(());
+    }
+    let webhooks = scenario.subject.own_webhooks().unwrap_or_default();
+    if webhooks
+        .iter()
+        .flat_map(super::webhook::Configuration::hooks)
+        .any(|hook| hook.covers("CREATE", "", "v1", "pods"))
+    {
+        return Ok(());
+    }
+    problem(
+        "admission",
+        format!(
+            "no webhook in {} is asked about anything that is churned, or defined under `controlPlane.manifests`: add the definitions of its \
+             kinds there (`manifests: [config/crd/bases]`), or `churn` with one of them",
+            file.display()
+        ),
+    )
 }
 
 /// Calls need somebody who offers what is called.

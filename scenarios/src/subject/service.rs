@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::scenario::Subject;
+use crate::scenario::{Ground, Subject};
+
+/// A configuration has a few kilobytes.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// What of the world goes into the configuration.
 pub(crate) struct Wiring<'a> {
@@ -31,15 +34,15 @@ pub(crate) struct Wiring<'a> {
 /// Why a configuration could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the service configuration {path} cannot be read: {source}")]
-    Read { path: PathBuf, source: std::io::Error },
+    #[error("the service configuration {path} cannot be read: {why}")]
+    Read { path: PathBuf, why: String },
     #[error("the service configuration {path} is no YAML mapping: {detail}")]
     Parse { path: PathBuf, detail: String },
 }
 
 /// The configuration, ready to be written to a file. JSON is YAML.
-pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring<'_>) -> Result<String, Error> {
-    let mut config = settings(subject, directory)?;
+pub(crate) fn configuration(subject: &Subject, ground: &Ground, wiring: &Wiring<'_>) -> Result<String, Error> {
+    let mut config = settings(subject, ground)?;
     let mut section = |name: &str, values: Value| {
         let entry = config.entry(name).or_insert_with(|| json!({}));
         // A section that is no mapping is replaced: the service would refuse it anyway.
@@ -70,12 +73,12 @@ pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring
     Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
 }
 
-fn settings(subject: &Subject, directory: &Path) -> Result<Map<String, Value>, Error> {
+fn settings(subject: &Subject, ground: &Ground) -> Result<Map<String, Value>, Error> {
     if let Some(settings) = &subject.settings {
         return Ok(settings.clone());
     }
     let Some(path) = &subject.config else { return Ok(Map::new()) };
-    let path = directory.join(path);
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-    serde_saphyr::from_str(&text).map_err(|error| Error::Parse { path, detail: error.to_string() })
+    let text = ground.text(path, BYTES_MAX).map_err(|why| Error::Read { path: path.clone(), why })?;
+    serde_saphyr::from_str(&text.text)
+        .map_err(|error| Error::Parse { path: path.clone(), detail: text.problem(&error) })
 }

@@ -32,7 +32,9 @@ impl Kind for Finalizer {
     fn check(&self, _: &About) -> Result<(), String> {
         let is_qualified =
             self.name.split_once('/').is_some_and(|(domain, name)| !domain.is_empty() && !name.is_empty());
-        if is_qualified {
+        // kube-rs documents names that are a domain alone, and an API server takes them, with a warning.
+        let is_domain = self.name.contains('.') && !self.name.contains('/');
+        if is_qualified || is_domain {
             return Ok(());
         }
         Err(format!(
@@ -162,6 +164,7 @@ mod tests {
     fn a_name_is_written_as_in_objects() {
         let check = |name: &str| Finalizer { name: name.to_owned() }.check(&About::default());
         assert_eq!(check("example.com/cleanup"), Ok(()));
+        assert_eq!(check("cleanup.example.com"), Ok(()));
         assert!(check("cleanup").unwrap_err().contains("is no finalizer"));
     }
 }

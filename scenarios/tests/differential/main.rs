@@ -11,6 +11,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
+mod answers;
 mod compare;
 mod corners;
 mod driver;

@@ -58,7 +58,7 @@ fn interrupted_by(signal: Signal, name: &str) {
     let status = wait_for("the end of the run", || child.try_wait().unwrap());
     let output = child.wait_with_output().unwrap();
     let story = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(status.code(), Some(2), "{story}");
+    assert_eq!(status.code(), Some(3), "{story}");
     let verdict = verdict(&record(runs.path()).unwrap());
     assert_eq!(verdict["verdict"], "invalid", "{story}");
     assert!(story.contains("interrupted") && story.contains(name), "{story}");
@@ -93,7 +93,7 @@ fn a_killed_run_can_be_judged_afterwards() {
     child.wait().unwrap();
     let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
     let story = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(2), "{story}");
+    assert_eq!(output.status.code(), Some(3), "{story}");
     assert_eq!(verdict(&record)["verdict"], "invalid", "{story}");
 }
 
@@ -137,7 +137,7 @@ fn killed_after(moment: Duration, service: &Path) {
 
     let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
     let story = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(2), "{story}");
+    assert_eq!(output.status.code(), Some(3), "{story}");
     let verdict = verdict(&record);
     let text = verdict.to_string();
     assert!(text.contains("the harness was killed; the record reaches to "), "{text}");

@@ -109,7 +109,9 @@ impl Play {
         let lines: Vec<&str> = self.scenario.lines().filter(|line| !not_asked(line)).collect();
         std::fs::write(&file, lines.join("\n")).unwrap();
         let length: &[&str] = if self.is_counted() { &["--for", "85s"] } else { &[] };
-        soak(&[&[file.to_str().unwrap(), "--seed", &self.seed.to_string()], length].concat())
+        // Its configuration is a link into the project.
+        let named = [file.to_str().unwrap(), "--allow-outside", "--seed", &self.seed.to_string()];
+        soak(&[&named[..], length].concat())
     }
 }
 

@@ -140,12 +140,12 @@ fn another_writer_writes_too() {
     }
 }
 
-/// The server's words, before the first phase, and exit code 2.
+/// The server's words, before the first phase, and exit code 3.
 #[test]
 fn a_refused_write_ends_the_run_before_it_begins() {
     let refused = |churn: &str, words: &[&str]| {
         let Some(soak) = play("configmaps/v1", churn) else { return };
-        assert_eq!(soak.code(), Some(2), "{}", soak.story());
+        assert_eq!(soak.code(), Some(3), "{}", soak.story());
         let said = soak.story();
         for word in words {
             assert!(said.contains(word), "`{word}` is not in {said}");

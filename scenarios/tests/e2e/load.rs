@@ -91,7 +91,7 @@ fn limits_decide_the_exit_code() {
 fn a_generator_that_could_not_send_is_invalid() {
     let webhook = Webhook::start(Habit::Slow(Duration::from_secs(2)));
     let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--max-in-flight", "10", "--errors", "0%"]);
-    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let said = text(&output.stdout);
     assert!(said.contains("of the planned requests were sent, 90 found every call"), "{}", story(&output));
     assert!(said.contains("verdict: invalid"), "{}", story(&output));
@@ -112,7 +112,7 @@ fn a_signal_ends_it_early_with_the_summary() {
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let said = text(&output.stdout);
     assert!(said.contains("SIGINT ended the run early"), "{}", story(&output));
     assert!(said.contains("response time"), "{}", story(&output));

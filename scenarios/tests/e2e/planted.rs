@@ -73,7 +73,7 @@ fn ignoring_410_misses_events_and_nothing_else() {
 #[test]
 fn an_unknown_plant_is_refused() {
     let Some(soak) = plant("no-such-bug") else { return };
-    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert_eq!(soak.code(), Some(3), "{}", soak.story());
     assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
 }
 

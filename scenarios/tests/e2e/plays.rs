@@ -17,7 +17,7 @@ use crate::support;
 const AT_ONCE: usize = 20;
 /// How often one run may say that the machine stood still, until the machine is of no use.
 const STALLS_MAX: usize = 2;
-/// What a run says that was held up by the machine: see `reports/src/judge/validity.rs`.
+/// What a run says that was held up by the machine: see `reports/src/judge/validity/stalls.rs`.
 const STALL: &str = "validity.pace";
 
 /// What became of one run.
@@ -106,16 +106,18 @@ impl<T> Played<T> {
     }
 }
 
-/// What a run says about the machine, if that alone made it invalid. `answer` is what `longhaul repro --json` printed.
+/// What a run says about the machine, if that left its budgets undecided. `answer` is what `longhaul repro --json` printed.
 pub fn stalled(answer: &Value) -> Option<String> {
-    if answer["verdict"] != "invalid" {
+    if answer["verdict"] != "invalid" && answer["verdict"] != "inconclusive" {
         return None;
     }
     let verdict = support::verdict(Path::new(answer["record"].as_str()?));
     is_held_up(&verdict).then(|| format!("{}: {}", answer["id"], answer["reason"]))
 }
 
-/// Whether the machine, and nothing else, made a run invalid.
+/// Whether the harness stood still for so long that the run leaves something undecided.
 pub fn is_held_up(verdict: &Value) -> bool {
-    support::findings(verdict, "invalid") == [STALL]
+    let open = |finding: &&Value| finding["verdict"] != "pass";
+    let findings = verdict["findings"].as_array().map_or(&[][..], Vec::as_slice);
+    findings.iter().filter(open).any(|finding| finding["budget"] == STALL)
 }

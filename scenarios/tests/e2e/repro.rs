@@ -69,7 +69,7 @@ fn a_refused_write_ends_the_run_and_names_its_step() {
     let path = folder.path().join("refused.yaml");
     std::fs::write(&path, text).unwrap();
     let soak = soak(&[path.to_str().unwrap()]);
-    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert_eq!(soak.code(), Some(3), "{}", soak.story());
     let said = soak.stdout();
     assert!(said.contains("step 1 of the script (`create: a`)") && said.contains("HTTP 409"), "{}", soak.story());
 }

@@ -58,7 +58,7 @@ fn a_template_may_be_a_file_beside_the_scenario() {
     assert_eq!(good.code(), Some(0), "{}", good.story());
     std::fs::write(&file, template.replace("1..5", "7..9")).unwrap();
     let bad = play(&path, "memcached.yaml", SAME, &[]);
-    assert_eq!(bad.code(), Some(2), "{}", bad.story());
+    assert_eq!(bad.code(), Some(3), "{}", bad.story());
     assert!(bad.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", bad.story());
 }
 
@@ -101,7 +101,7 @@ fn who_forgets_its_deletions_is_caught() {
 fn what_the_server_refuses_ends_the_run_with_its_words() {
     let (_folder, path) = folder();
     let soak = play(&path, "memcached.yaml", ("random 1..5", "random 7..9"), &[]);
-    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert_eq!(soak.code(), Some(3), "{}", soak.story());
     assert!(soak.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", soak.story());
 }
 
@@ -146,7 +146,7 @@ fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
         failing.story()
     );
     let plain = play(&path, "webhook.yaml", ("HOOK: errors", "HOOK: plain"), &[]);
-    assert_eq!(plain.code(), Some(2), "{}", plain.story());
+    assert_eq!(plain.code(), Some(3), "{}", plain.story());
     assert!(plain.stdout().contains("does not answer TLS"), "{}", plain.story());
 }
 

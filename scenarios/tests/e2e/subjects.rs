@@ -257,7 +257,7 @@ fn ctrl_c_leaves_what_ran_before() {
     }
     let pid = rustix::process::Pid::from_raw(i32::try_from(run.longhaul.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(run.end(), Some(2), "{}", run.story);
+    assert_eq!(run.end(), Some(3), "{}", run.story);
     assert_eq!(verdict(&run.record())["verdict"], "invalid");
     assert!(run.watcher.runs() && !run.kubeconfig.exists(), "{}", run.story);
 }
@@ -357,7 +357,11 @@ fn what_does_not_belong_to_a_kind_is_refused() {
             "say where, for example `url: https://",
         ),
         ("both.yaml", ("name: hook", "name: manager"), "two are called `manager`"),
-        ("both.yaml", ("name: hook", "name: My Hook"), "`My Hook`: a name has 1 to 63 lower-case letters"),
+        (
+            "both.yaml",
+            ("name: hook", "name: My Hook"),
+            "`My Hook`: a name has 1 to 63 lower-case letters, digits, `-`, `_` and single dots, and begins with a letter or digit: write `my-hook`",
+        ),
         ("both.yaml", ("  cwd: .", "  cwd: .\n  command: [x]"), "has both `command` and `commands`"),
         ("both.yaml", ("  webhook: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
         ("both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 1}\n"), "add `restart: always` to `subject`"),

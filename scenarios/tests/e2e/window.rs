@@ -15,9 +15,14 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Status line with headers, and body.
 fn ask(address: &str, method: &str, path: &str) -> std::io::Result<(String, String)> {
+    ask_as(address, address, method, path)
+}
+
+/// The same by another name.
+fn ask_as(host: &str, address: &str, method: &str, path: &str) -> std::io::Result<(String, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -30,12 +35,19 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.trim().parse().unwrap()
 }
 
+/// The address of the page and the path of it, which has the token.
+fn split(address: &str) -> (String, String) {
+    let (host, path) = address.split_at(address.find('/').unwrap());
+    assert!(path.len() > 30 && path.ends_with('/'), "{path}");
+    (host.to_owned(), path.to_owned())
+}
+
 /// The addresses that a run tells in lines that begin so, in this order. What it says later is of no interest, and must not block it.
 fn addresses<const N: usize>(run: &mut Child, begin: [&str; N]) -> ([String; N], JoinHandle<usize>) {
     let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
     let addresses = begin.map(|begins| {
         let line = lines.by_ref().find(|line| line.starts_with(begins)).unwrap();
-        line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
+        line.split("http://").nth(1).unwrap().to_owned()
     });
     (addresses, std::thread::spawn(move || lines.count()))
 }
@@ -49,6 +61,8 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     run.arg(service).arg("--run-dir").arg(&record).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut run = run.spawn().unwrap();
     let ([metrics, page], drained) = addresses(&mut run, ["metrics: ", "the run as it goes on: "]);
+    let metrics = metrics.strip_suffix("/metrics").unwrap().to_owned();
+    let (page, token) = split(&page);
 
     let began = Instant::now();
     let read = || ask(&metrics, "GET", "/metrics").unwrap().1;
@@ -65,17 +79,28 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
         }
         std::thread::yield_now();
     }
-    let (head, html) = ask(&page, "GET", "/").unwrap();
+    let (head, html) = ask(&page, "GET", &token).unwrap();
     assert!(
         head.starts_with("HTTP/1.1 200") && html.contains("The run goes on") && html.contains("plot-memory"),
         "{head}"
     );
-    assert!(ask(&page, "GET", "/manifest.json").unwrap().1.starts_with('{'));
+    assert!(ask(&page, "GET", &format!("{token}manifest.json")).unwrap().1.starts_with('{'));
+    // A page of somebody else that has found the port knows no token, and asks by a name of its own.
+    for path in ["/", "/manifest.json", "/ended", &format!("/{}/", "0".repeat(32))] {
+        let (head, body) = ask(&page, "GET", path).unwrap();
+        assert!(head.starts_with("HTTP/1.1 404") && body.contains("has a token in it"), "{path}: {head} {body}");
+    }
+    for (address, path) in [(&page, token.as_str()), (&page, "/metrics"), (&metrics, "/metrics")] {
+        let (head, _) = ask_as("evil.example", address, "GET", path).unwrap();
+        assert!(head.starts_with("HTTP/1.1 421"), "{path}: {head}");
+        assert!(ask_as("localhost:80", address, "GET", path).unwrap().0.starts_with("HTTP/1.1 200"), "{path}");
+    }
+    assert!(ask(&page, "GET", "/metrics").unwrap().1.ends_with("# EOF\n"), "as a Prometheus asks");
     assert!(ask(&metrics, "GET", "/manifest.json").unwrap().0.starts_with("HTTP/1.1 404"), "metrics alone");
     for (method, path, status) in
-        [("GET", "/../../etc/passwd", 404), ("GET", "/end.part", 404), ("POST", "/", 405), ("HEAD", "/", 200)]
+        [("GET", "../../etc/passwd", 404), ("GET", "end.part", 404), ("POST", "", 405), ("HEAD", "", 200)]
     {
-        let (head, body) = ask(&page, method, path).unwrap();
+        let (head, body) = ask(&page, method, &format!("{token}{path}")).unwrap();
         assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {head}");
         assert!(method != "HEAD" || body.is_empty());
     }
@@ -120,7 +145,8 @@ fn an_open_page_ends_with_the_verdict() {
     run.arg(service).arg("--run-dir").arg(folder.path().join("record")).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut run = run.spawn().unwrap();
     let ([page], drained) = addresses(&mut run, ["the run as it goes on: "]);
-    let (readers, seen) = readers(page.clone());
+    let (page, token) = split(&page);
+    let (readers, seen) = readers(page.clone(), &token);
     let mut browser = Command::new(browser);
     browser.args([
         "--headless",
@@ -157,21 +183,22 @@ fn an_open_page_ends_with_the_verdict() {
 }
 
 /// Serves the readers from an address where everything else is what the run answers, and returns what they tell.
-fn readers(page: String) -> (std::net::SocketAddr, Receiver<String>) {
+fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>) {
+    let html: std::sync::Arc<str> = READERS.replace("/TOKEN/", token).into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, (told, seen)) = (listener.local_addr().unwrap(), channel());
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let (page, told) = (page.clone(), told.clone());
+            let (page, told, html) = (page.clone(), told.clone(), html.clone());
             // A connection that breaks is the browser's business.
-            std::thread::spawn(move || drop(pass_on(stream, &page, &told)));
+            std::thread::spawn(move || drop(pass_on(stream, &page, &html, &told)));
         }
     });
     (address, seen)
 }
 
 /// Answers one request, or lets the run answer it.
-fn pass_on(stream: TcpStream, page: &str, told: &Sender<String>) -> std::io::Result<()> {
+fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
@@ -190,10 +217,10 @@ fn pass_on(stream: TcpStream, page: &str, told: &Sender<String>) -> std::io::Res
         if head.starts_with("POST") {
             let _ = told.send(String::from_utf8(body).unwrap());
         }
-        let (kind, length) = ("text/html; charset=utf-8", READERS.len());
+        let (kind, length) = ("text/html; charset=utf-8", html.len());
         return write!(
             stream,
-            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{READERS}"
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{html}"
         );
     }
     let mut run = TcpStream::connect(page)?;

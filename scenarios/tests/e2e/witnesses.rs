@@ -71,7 +71,7 @@ fn a_watcher_that_ignores_410_misses_events() {
 fn a_clean_program_refuses_a_plant() {
     let Some(service) = program("longhaul-service") else { return };
     let soak = run(SMALL, &["--plant", "missed-delete", "--service", service.to_str().unwrap()]);
-    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert_eq!(soak.code(), Some(3), "{}", soak.story());
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
 }
 

@@ -87,7 +87,7 @@ fn a_killed_worker_makes_the_run_invalid_and_nobody_stays() {
     assert_eq!(workers.len(), 2);
     kill_process(workers[0], Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let why = report["findings"][0]["text"].as_str().unwrap();
     assert!(why.contains("ended before its work was done: signal: 9"), "{why}");
@@ -122,7 +122,7 @@ fn ctrl_c_ends_all_with_the_summary() {
     until("load", || webhook.reviews() > 50);
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(
         report["findings"][0]["text"].as_str().unwrap().contains("SIGINT ended the run early"),
@@ -142,7 +142,7 @@ fn a_worker_refuses_what_it_does_not_know() {
         let mut child = longhaul(&["worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+        assert_eq!(output.status.code(), Some(3), "{}", story(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     assert!(said("hello?\n").contains("which is no line of the protocol"));

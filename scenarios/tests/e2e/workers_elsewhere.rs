@@ -93,7 +93,7 @@ fn workers_that_connect_do_the_same_and_strangers_do_not_disturb_them() {
     said.read_line(&mut line).unwrap();
     assert!(line.contains("refused a connection") && line.contains("which is no line of the protocol"), "{line}");
     let other = worker(&["--connect", &address], "another token, as long").output().unwrap();
-    assert_eq!(other.status.code(), Some(2), "{}", story(&other));
+    assert_eq!(other.status.code(), Some(3), "{}", story(&other));
     let why = String::from_utf8_lossy(&other.stderr).into_owned();
     assert!(why.contains("does not know the token of this worker"), "{why}");
     line.clear();
@@ -125,7 +125,7 @@ fn a_worker_waits_for_its_coordinator() {
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
     assert!(early.wait().unwrap().success());
     let late = worker(&["--connect", &address, "--wait", "1ms"], TOKEN).output().unwrap();
-    assert_eq!(late.status.code(), Some(2), "{}", story(&late));
+    assert_eq!(late.status.code(), Some(3), "{}", story(&late));
     assert!(String::from_utf8_lossy(&late.stderr).contains("no coordinator waits at"), "{}", story(&late));
 }
 
@@ -154,12 +154,12 @@ fn a_lost_worker_makes_the_run_invalid() {
     until("load", || webhook.reviews() > 150);
     workers[0].kill().unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let why = report["findings"][0]["text"].as_str().unwrap();
     assert!(why.contains("ended before its work was done: the connection was closed"), "{why}");
     assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
-    assert_eq!(workers[1].wait().unwrap().code(), Some(2), "the other one ends too");
+    assert_eq!(workers[1].wait().unwrap().code(), Some(3), "the other one ends too");
     workers[0].wait().unwrap();
 }
 

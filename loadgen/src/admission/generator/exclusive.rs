@@ -34,12 +34,14 @@ impl Generator {
 
     /// Sends the call over the connection, which is idle or has just been opened.
     fn dispatch_exclusive(&mut self, key: usize, slot: usize, acquired: Instant) {
-        let Protocol::Http1 { head, .. } = &self.setup.protocol else { return };
+        let Protocol::Http1 { heads, .. } = &self.setup.protocol else { return };
         let Some(Seat::Exclusive(connection, of)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = self.calls.get(key) else { return };
         *of = Some(key);
         let opening = (connection.calls() == 0).then(|| connection.opening());
-        let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
+        let template = self.setup.corpus.template(call.request.template);
+        let Some(head) = heads.get(template.path) else { return };
+        let body = template.around(&call.request.uid);
         let length = Digits::of(body.iter().map(|part| part.len()).sum());
         let sent = connection.send(&head.around(&length, body), &mut self.scratch);
         self.placed(key, Place { slot, stream: 0 }, acquired, opening);

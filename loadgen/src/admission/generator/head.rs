@@ -23,8 +23,8 @@ pub(super) struct Head {
 }
 
 /// The same head for HTTP/2.
-pub(super) fn http2(endpoint: &Endpoint, timeout: Duration) -> http2::Head {
-    let path = format!("{}?timeout={}s", endpoint.path, timeout.as_secs());
+pub(super) fn http2(endpoint: &Endpoint, path: &str, timeout: Duration) -> http2::Head {
+    let path = format!("{}?timeout={}s", if path.is_empty() { &*endpoint.path } else { path }, timeout.as_secs());
     http2::Head::new([
         (":authority", &endpoint.authority),
         (":path", &path),
@@ -42,8 +42,10 @@ pub(super) struct Digits {
 }
 
 impl Head {
-    pub(super) fn new(endpoint: &Endpoint, timeout: Duration) -> Self {
-        let (path, authority, seconds) = (&endpoint.path, &endpoint.authority, timeout.as_secs());
+    /// An empty path is that of the endpoint.
+    pub(super) fn new(endpoint: &Endpoint, path: &str, timeout: Duration) -> Self {
+        let (authority, seconds) = (&endpoint.authority, timeout.as_secs());
+        let path = if path.is_empty() { &*endpoint.path } else { path };
         let before = format!(
             "POST {path}?timeout={seconds}s HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {AGENT}\r\nContent-Length: "
         );

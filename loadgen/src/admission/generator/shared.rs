@@ -76,10 +76,12 @@ impl Generator {
 
     /// Puts the call on a stream of the connection, which has room for it.
     fn dispatch_shared(&mut self, key: usize, slot: usize, acquired: Instant) {
-        let Protocol::Http2 { head, .. } = &self.setup.protocol else { return };
+        let Protocol::Http2 { heads, .. } = &self.setup.protocol else { return };
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = self.calls.get(key) else { return };
-        let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
+        let template = self.setup.corpus.template(call.request.template);
+        let Some(head) = heads.get(template.path) else { return };
+        let body = template.around(&call.request.uid);
         let stream = connection.open(key, head, body.iter().map(|part| part.len()).sum());
         let opening = connection.opening();
         // Of use to calls that had to wait for it.

@@ -12,7 +12,7 @@ pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allow
     let (images, planned) = match &template.expected {
         Expected::Allow { images } => (images, &[][..]),
         Expected::Deny { images, refused } => (images, &refused[..]),
-        Expected::Any => return None,
+        Expected::Admit | Expected::Refuse | Expected::Any => return None,
     };
     let mut turned = false;
     // What cannot be resolved stays so, whoever is trusted.

@@ -23,7 +23,7 @@ impl Actor {
     /// Deletes what a deleted object owned.
     pub(in crate::admission) const GARBAGE_COLLECTOR: Self = Self::Account("kube-system", "generic-garbage-collector");
 
-    pub(super) fn user_info(self) -> Value {
+    pub(in crate::admission) fn user_info(self) -> Value {
         let account = |namespace: &str, name: &str| {
             json!({
                 "username": format!("system:serviceaccount:{namespace}:{name}"),

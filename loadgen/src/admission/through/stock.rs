@@ -56,6 +56,20 @@ pub(super) fn kind_of(action: Action) -> Option<(Kind, bool)> {
     })
 }
 
+/// What such load writes: group, version and plural of each kind.
+pub fn written(mix: &Mix) -> Vec<(&'static str, &'static str, &'static str)> {
+    let actions = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
+    let kinds = actions.filter_map(|(action, _)| kind_of(action)).map(|(kind, _)| kind);
+    let mut found = Vec::new();
+    for kind in kinds {
+        let names = (kind.group(), kind.version(), kind.plural());
+        if !found.contains(&names) {
+            found.push(names);
+        }
+    }
+    found
+}
+
 impl Stock {
     pub(super) fn build(mix: &Mix, seed: u64, images: &[Image], namespaces: Vec<String>) -> Self {
         let digests = oracle::digests(images);

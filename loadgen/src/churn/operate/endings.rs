@@ -1,6 +1,6 @@
 //! How objects end: one by one or as a collection, held by a finalizer for a while, and what becomes of their dependents.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use super::super::api::{self, query};
 use super::super::interval::Effect;
 use super::super::lifecycle::Propagation;
 use super::super::operations::Operation;
+use super::super::samples::Expect;
 use super::super::writes;
 use super::{Done, Operator};
 use crate::wire::Failure;
@@ -39,10 +40,14 @@ impl Operator {
     pub(super) async fn delete(&self, operation: Operation) -> Result<Effect, Failure> {
         let path = self.path(operation.object);
         // An object with finalizers answers with itself and goes when they are done; nobody waits here.
+        let begun = Instant::now();
         let reply = match self.plan.propagation(operation) {
             Some(policy) => self.client.delete_with(&path, &api::options(Some(policy), false)).await?,
             None => self.client.delete(&path).await?,
         };
+        if self.judge(self.plan.covers().delete, &format!("DELETE {path}"), Expect::Allowed, &reply, begun) {
+            return Ok(Effect::Refused);
+        }
         if reply.status.is_success() {
             self.note(|| writes::deleted(self.plan.place(operation.object), &reply));
         } else if reply.status != StatusCode::NOT_FOUND {

@@ -8,7 +8,7 @@ use super::Operator;
 use crate::wire::Failure;
 
 /// What a webhook that could not take part in a rehearsal is refused with; then the real write has to show it.
-const CANNOT_REHEARSE: &str = "does not support dry run";
+pub(super) const CANNOT_REHEARSE: &str = "does not support dry run";
 /// The object that is written: the first one.
 const OBJECT: u64 = 0;
 const REVISION: u64 = 1;

@@ -13,6 +13,7 @@ fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
         mix,
         size: None,
         template: None,
+        templates: Vec::new(),
         vary: Vec::new(),
         scope: None,
         finalizers: None,
@@ -44,7 +45,7 @@ proptest! {
                     live.insert(operation.object);
                 }
                 Kind::Update | Kind::Label | Kind::Annotate | Kind::Status | Kind::Also => prop_assert!(live.contains(&operation.object)),
-                    Kind::Collect => unreachable!("no collection was asked for"),
+                Kind::Collect | Kind::Denied => unreachable!("it was not asked for"),
                 Kind::Delete => prop_assert!(live.remove(&operation.object)),
             }
             let band = usize::try_from((population / BAND).max(1)).unwrap();
@@ -166,6 +167,36 @@ fn sections_have_plans_of_their_own() {
     assert_eq!(plans[1].fingerprint(), Plan::all(&sections, 7, Duration::from_secs(20)).unwrap()[1].fingerprint());
     assert_eq!((plans[0].namespace_name(3), plans[1].namespace_name(3)), ("lh-7-3".to_owned(), "lh-7b-3".to_owned()));
     assert_eq!(plans[1].body(0, 0)["metadata"]["labels"][LABEL], "7b");
+}
+
+/// What has to be refused comes as often as creations, beside objects that are there, under names of its own; and no other operation is
+/// another than without it.
+#[test]
+fn what_has_to_be_refused_is_no_part_of_the_population() {
+    let text = r#"{"resource": "caches.cache.example.com/v1", "population": 20, "rate": "100/s", "templates": [
+        {"object": {"kind": "Cache", "spec": {"size": 1}}}, {"object": {"kind": "Cache", "spec": {"size": 2}}},
+        {"object": {"kind": "Cache", "spec": {"size": 99}}, "expect": "denied", "file": "bad.yaml"}]}"#;
+    let config: Config = serde_json::from_str(text).unwrap();
+    assert!(config.expects_denials());
+    let plan = Plan::build(&config, 7, Duration::from_secs(20)).unwrap();
+    let operations: Vec<Operation> = plan.operations().map(|(_, operation)| operation).collect();
+    let denied: Vec<&Operation> = operations.iter().filter(|operation| operation.kind == Kind::Denied).collect();
+    let share = denied.len() as f64 / operations.len() as f64;
+    assert!((0.1..0.22).contains(&share), "two in thirteen, and not {share}");
+    for operation in denied {
+        let (name, called, object) = plan.denied(operation.object, operation.revision).unwrap();
+        assert_eq!((called, &object["spec"]["size"]), ("bad.yaml", &serde_json::json!(99)));
+        assert!(name.starts_with("cache-denied-"), "{name}");
+        assert_eq!(object["metadata"]["namespace"], plan.place(operation.object).0);
+    }
+    let sizes: std::collections::BTreeSet<u64> =
+        (0..4).map(|object| plan.body(object, 0)["spec"]["size"].as_u64().unwrap()).collect();
+    assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [1, 2], "each object is made from one of the others");
+    let wrong: Config =
+        serde_json::from_str(&text.replace("\"population\"", "\"template\": {\"kind\": \"Cache\"}, \"population\""))
+            .unwrap();
+    let error = Plan::build(&wrong, 7, Duration::from_secs(1)).unwrap_err().to_string();
+    assert!(error.starts_with("churn.templates: stands beside `template`"), "{error}");
 }
 
 /// What the plan says of the next write of an object is what its operations do.

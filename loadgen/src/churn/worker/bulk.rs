@@ -28,7 +28,9 @@ impl Worker {
             let (namespace, name) = self.operator.plan.place(object);
             return Err(Error::Fill { problem: format!("{namespace}/{name}: {}", failure.text) });
         }
-        self.operator.rehearse().await
+        self.operator.rehearse_denials().await?;
+        // What webhooks refuse to make cannot be changed either; it is judged as a wrong answer.
+        if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse().await }
     }
 
     /// Deletes every object, waits until finalizers are done, then deletes the namespaces.

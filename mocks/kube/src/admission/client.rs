@@ -58,8 +58,14 @@ pub(super) enum Error {
         #[source]
         why: Why,
     },
-    #[error("the server responded with the status code {code} {text}")]
-    Status { code: u16, text: String },
+}
+
+/// A whole answer, unpacked.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub status: http::StatusCode,
+    pub content_type: Option<http::HeaderValue>,
+    pub body: Bytes,
 }
 
 /// What failed between a server and a webhook.
@@ -83,6 +89,8 @@ pub(super) enum Why {
     Request(#[from] http::Error),
     #[error("{0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
+    #[error("gzip: invalid header: {0}")]
+    Packed(String),
 }
 
 impl std::fmt::Debug for Client {
@@ -92,8 +100,8 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Posts a review and answers the body; anything but 200 is an error.
-    pub(super) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Bytes, Error> {
+    /// Posts a review and answers what came back, whatever it is.
+    pub(super) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
             server_name: target.server_name.clone(),
             port: target.port,
@@ -112,15 +120,20 @@ impl Client {
                 Err(error) if reused && error.message().is_some() => continue,
                 Err(error) => return Err(failed(error.into_error().into())),
             };
-            let status = response.status();
+            let (status, headers) = (response.status(), response.headers());
+            let content_type = headers.get(header::CONTENT_TYPE).cloned();
+            // As Go's transport compares it.
+            let is_packed = headers
+                .get(header::CONTENT_ENCODING)
+                .is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"gzip"));
             let collected = Limited::new(response.into_body(), ANSWER_MAX_BYTES).collect().await;
-            let bytes = collected.map_err(|error| failed(Why::Body(error)))?.to_bytes();
+            let mut body = collected.map_err(|error| failed(Why::Body(error)))?.to_bytes();
             self.give_back(target, sender);
-            if status != http::StatusCode::OK {
-                let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
-                return Err(Error::Status { code: status.as_u16(), text });
+            if is_packed {
+                let plain = goadmit::unpack(&body, ANSWER_MAX_BYTES);
+                body = plain.map_err(|problem| failed(Why::Packed(format!("{problem:?}"))))?.into();
             }
-            return Ok(bytes);
+            return Ok(Reply { status, content_type, body });
         }
     }
 
@@ -191,6 +204,7 @@ fn request(target: &Target, path_and_query: &str, body: Bytes) -> Result<Request
         .header(header::USER_AGENT, "kube-apiserver-admission")
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json, */*")
+        .header(header::ACCEPT_ENCODING, "gzip")
         .body(Full::new(body))
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use goadmit::Version as ReviewVersion;
 use mock_cel::Program;
 use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::kinds::Meaning;
@@ -17,7 +18,6 @@ use serde_json::Value;
 use super::client::Target;
 use super::conditions::FailurePolicy;
 use super::form::Form;
-use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
 use crate::call::Call;
 use crate::cluster::Cluster;

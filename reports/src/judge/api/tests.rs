@@ -72,7 +72,9 @@ fn slow_reads_and_calls_that_were_not_made_fire() {
     for row in &mut example.intervals {
         row.calls.as_mut().unwrap().sent = 80;
     }
-    assert_eq!(fired(&example), ["validity.callRate invalid"]);
+    // What was met under a smaller load may not be met under the one that was planned.
+    let open = ["api.staleness", "api.p50", "api.p99", "validity.callRate"].map(|name| format!("{name} inconclusive"));
+    assert_eq!(fired(&example), open);
 }
 
 /// What nobody asked decides nothing.

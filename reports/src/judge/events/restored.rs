@@ -91,7 +91,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
 /// Whatever was written to a parent makes the subject look at its children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
-        "{has}; but all {} children that the harness deleted or edited belong to objects that were written again, or went, before anybody saw the children          right: who watches only the objects themselves would have restored them as well. Let some drift when nobody writes any more, with          `drift: [{{afterLoad: 1s, share: 0.3}}]`.",
+        "{has}; but all {} children that the harness deleted or edited belong to objects that were written again, or went, before anybody saw the children right: who watches only the objects themselves would have restored them as well. Let some drift when nobody writes any more, with `drift: [{{afterLoad: 1s, share: 0.3}}]`.",
         count(drift.children)
     )
 }

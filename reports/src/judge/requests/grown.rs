@@ -57,7 +57,9 @@ pub(crate) fn most(record: &Record) -> (u64, u64) {
     let scopes = asked.scopes.values().map(|rows| {
         let turns = turns(&asked, rows, &hidden);
         let mut open = Open::default();
-        turns.iter().for_each(|turn| open.take(*turn));
+        for turn in turns {
+            open.take(turn);
+        }
         (open.most, open.ends)
     });
     scopes.fold((0, 0), |(most, ends), (of_scope, ended)| (most.max(of_scope), ends + ended))
@@ -177,7 +179,9 @@ impl Hidden {
             match row.event {
                 FaultEvent::Started => spans.push((row.t_ms, u64::MAX)),
                 FaultEvent::Ended => {
-                    spans.iter_mut().filter(|span| span.1 == u64::MAX).for_each(|span| span.1 = row.t_ms)
+                    for span in spans.iter_mut().filter(|span| span.1 == u64::MAX) {
+                        span.1 = row.t_ms;
+                    }
                 }
                 _ => {}
             }

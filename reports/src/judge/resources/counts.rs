@@ -1,6 +1,7 @@
 //! `threads.growth`, `openWatches.growth`: whether there are ever more of them.
 
-use super::{OpenWatches, Threads, more, subject};
+use super::more::{self, Of};
+use super::{OpenWatches, Threads, subject};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Word};
 use crate::record::Record;
@@ -16,10 +17,9 @@ impl Rule for MoreThreads {
     const WORD: Option<Word> = Some(Word::Threads);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
-        let of = (Name::of::<Self>(), "threads", *limit);
-        more::judge_one(record, findings, of, more::WINDOW_SAMPLES, || {
-            subject(record).map(|(t_ms, process)| (t_ms, process.threads))
-        });
+        let of = Of { name: Name::of::<Self>(), what: "threads", limit: *limit, least: more::WINDOW_SAMPLES };
+        let samples: Vec<_> = subject(record).map(|(t_ms, process)| (t_ms, process.threads)).collect();
+        more::judge(record, findings, of, &samples, |count| *count, |_| String::new());
     }
 }
 
@@ -35,12 +35,11 @@ impl Rule for MoreWatches {
     const WORD: Option<Word> = Some(Word::WatchLeak);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
-        let of = (Name::of::<Self>(), "open watches", *limit);
+        let of = Of { name: Name::of::<Self>(), what: "open watches", limit: *limit, least: more::WINDOW_ROWS };
         // Where nobody counts them there are none in any row, and nothing is known.
         let counted = record.intervals.iter().any(|row| row.api.subject_open_watches > 0);
-        let rows = || record.intervals.iter().filter(move |_| counted);
-        more::judge_one(record, findings, of, more::WINDOW_ROWS, || {
-            rows().map(|row| (row.end_ms, row.api.subject_open_watches))
-        });
+        let rows = record.intervals.iter().filter(|_| counted);
+        let samples: Vec<_> = rows.map(|row| (row.end_ms, row.api.subject_open_watches)).collect();
+        more::judge(record, findings, of, &samples, |count| *count, |_| String::new());
     }
 }

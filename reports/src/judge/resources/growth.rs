@@ -2,7 +2,7 @@
 
 use units::{Bytes, Growth};
 
-use super::{Memory, anew};
+use super::Memory;
 use crate::judge::rule::{Budget, Name, Rule};
 use crate::judge::{Findings, Word};
 use crate::record::Record;
@@ -10,6 +10,7 @@ use crate::record::Record;
 mod axis;
 pub(super) mod decide;
 mod fit;
+mod parts;
 mod settled;
 mod signal;
 #[cfg(test)]
@@ -26,12 +27,12 @@ impl Rule for Growing {
     type Section = Memory;
     type Limit = Growth;
     const KEY: &'static str = "growth";
-    const DOC: &'static str = "How much memory may grow with time at a constant population: the heap in use where the subject tells it, else the resident set.";
+    const DOC: &'static str = "How much memory may grow with time at a constant population: the heap in use where the subject tells it, else the resident set. Memory that grows outside of the heap breaks it too.";
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Growth, findings: &mut Findings) {
         let limit = Limit { most: limit.bytes_per_hour as f64, text: limit.to_string(), axis: Axis::Hours };
-        judge_growth(record, findings, Name::of::<Self>(), &limit, || signal::judge(record, &limit));
+        judge_growth(findings, Name::of::<Self>(), &limit, signal::judge(record, &limit));
     }
 }
 
@@ -47,7 +48,7 @@ impl Rule for PerObject {
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
         let limit = Limit { most: limit.0 as f64, text: format!("{limit}/object"), axis: Axis::Objects };
-        judge_growth(record, findings, Name::of::<Self>(), &limit, || signal::judge(record, &limit));
+        judge_growth(findings, Name::of::<Self>(), &limit, signal::judge(record, &limit));
     }
 }
 
@@ -63,24 +64,13 @@ impl Rule for PerRequest {
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
         let limit = Limit { most: limit.0 as f64, text: format!("{limit}/request"), axis: Axis::Requests };
-        judge_growth(record, findings, Name::of::<Self>(), &limit, || signal::judge(record, &limit));
+        judge_growth(findings, Name::of::<Self>(), &limit, signal::judge(record, &limit));
     }
 }
 
-/// Tells what was decided; of a subject that was started anew nothing is.
-pub(super) fn judge_growth(
-    record: &Record,
-    findings: &mut Findings,
-    budget: impl Into<Budget>,
-    limit: &Limit,
-    decide: impl FnOnce() -> Decided,
-) {
+/// Tells what was decided.
+pub(super) fn judge_growth(findings: &mut Findings, budget: impl Into<Budget>, limit: &Limit, decided: Decided) {
     let budget = budget.into();
-    if let Some((verdict, text)) = anew(record, findings) {
-        findings.push(budget, verdict, "restarted", limit.text.clone(), text);
-        return;
-    }
-    let decided = decide();
     if let Some(needed_s) = decided.needed_s {
         findings.needed.push((budget.text.clone(), needed_s));
     }

@@ -120,7 +120,7 @@ fn grows(record: &Record, findings: &mut Findings, name: Name, series: &str, lim
     let sizes: Vec<f64> = values(record, series).map(|(_, value)| value.abs()).collect();
     let sigma_least = (SIGMA_SHARE_LEAST * quantile::median(&sizes)).min(SIGMA_LEAST);
     let amount = Amount::of(record, format!("`{series}`"), (sigma_least, size_of_count), values(record, series));
-    judge_growth(record, findings, budget, limit, || decide(record, limit, &amount));
+    judge_growth(findings, budget, limit, decide(record, limit, &amount));
 }
 
 fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64, f64)> + 'a {

@@ -1,10 +1,14 @@
 //! How many more of something there are at the end of the steady phase than at the end of the warm-up.
+//!
+//! A count that swings is no count that grows: it fails only if what there is at the end is more than what there was at any usual time of
+//! the first third. Of a subject that was started anew each life is judged for itself.
 
-use super::{anew, unsampled};
+use super::{Life, anew, lives, unsampled};
 use crate::judge::rule::Name;
 use crate::judge::{Findings, Verdict};
 use crate::record::{Phase, Record};
-use crate::words::count;
+use crate::statistics::quantile;
+use crate::words::{count, millis};
 
 /// Counts are compared over windows of at most this length, at the ends of warm-up and of the steady phase.
 const WINDOW_MS: u64 = 30_000;
@@ -12,72 +16,172 @@ const WINDOW_MS: u64 = 30_000;
 pub(super) const WINDOW_SAMPLES: usize = 3;
 /// Rows of intervals that it needs: there is one every 5 s, and each is what was open just then.
 pub(super) const WINDOW_ROWS: usize = 2;
+/// What is usual: without the tenth that is highest, or lowest.
+const HIGH: f64 = 0.9;
+const LOW: f64 = 0.1;
+/// A life that is shorter than this share of the planned length passes nothing.
+const PLANNED_LEAST: f64 = 0.9;
 
-/// The samples that are the medians of the two windows, by this count; none where a window has too few.
-pub(super) fn ends<T: Copy, I: Iterator<Item = (u64, T)>>(
+/// What there was at both ends of a life.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends<T> {
+    /// The sample that is the median of each window.
+    pub before: T,
+    pub after: T,
+    /// Of the count: usual highs and lows of the first third, lows of the last window, lows of the last third.
+    high_first: f64,
+    low_first: f64,
+    low_after: f64,
+    low_last: f64,
+}
+
+/// What is judged of a count, and how it is told.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub name: Name,
+    pub what: &'a str,
+    pub limit: u64,
+    /// Samples that a window needs.
+    pub least: usize,
+}
+
+/// The samples that are the medians of the two windows, by this count; none where a window has too few. `samples` are those of warm-up and
+/// steady phase.
+pub(super) fn ends<T: Copy>(
     record: &Record,
-    samples: impl Fn() -> I,
+    life: Life,
+    samples: &[(u64, T)],
     least: usize,
     read: impl Fn(&T) -> u64,
-) -> Option<(T, T)> {
-    let window = |phase: Phase| -> Option<T> {
-        let of_phase: Vec<_> = samples().filter(|(t_ms, _)| record.phase_at(*t_ms) == phase).collect();
-        let (first, last) = (of_phase.first()?.0, of_phase.last()?.0);
-        let from = last.saturating_sub(WINDOW_MS.min((last - first) / 2));
-        let mut tail: Vec<T> = of_phase.into_iter().filter(|(t, _)| *t >= from).map(|(_, sample)| sample).collect();
-        tail.sort_by_key(&read);
-        (tail.len() >= least).then(|| tail[tail.len() / 2])
+) -> Option<Ends<T>> {
+    let of_phase = |phase: Phase| -> Vec<(u64, T)> {
+        let within = samples.iter().filter(|(t_ms, _)| (life.from_ms..=life.to_ms).contains(t_ms));
+        within.filter(|(t_ms, _)| record.phase_at(*t_ms) == phase).copied().collect()
     };
-    Some((window(Phase::WarmUp)?, window(Phase::Steady)?))
+    let (warm_up, steady) = (of_phase(Phase::WarmUp), of_phase(Phase::Steady));
+    let tail = |rows: &[(u64, T)]| -> Vec<T> {
+        let Some((first, last)) = rows.first().zip(rows.last()).map(|(first, last)| (first.0, last.0)) else {
+            return Vec::new();
+        };
+        let from = last.saturating_sub(WINDOW_MS.min((last - first) / 2));
+        rows.iter().filter(|(t_ms, _)| *t_ms >= from).map(|(_, sample)| *sample).collect()
+    };
+    let third = steady.len() / 3;
+    let (first, last) = (&steady[..third], &steady[steady.len() - third..]);
+    let mut before = tail(&warm_up);
+    // A warm-up that is shorter than it takes to count goes on into the steady phase.
+    let missing = least.saturating_sub(before.len());
+    before.extend(first.iter().take(missing).map(|(_, sample)| *sample));
+    let mut after = tail(&steady);
+    if before.len() < least || after.len() < least {
+        return None;
+    }
+    let numbers = |rows: &mut dyn Iterator<Item = T>| -> Vec<f64> {
+        let mut numbers: Vec<f64> = rows.map(|sample| read(&sample) as f64).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers
+    };
+    let early = numbers(&mut before.iter().copied().chain(first.iter().map(|(_, sample)| *sample)));
+    let late = numbers(&mut after.iter().copied());
+    let rest = numbers(&mut last.iter().map(|(_, sample)| *sample));
+    before.sort_by_key(&read);
+    after.sort_by_key(&read);
+    Some(Ends {
+        before: before[before.len() / 2],
+        after: after[after.len() / 2],
+        high_first: quantile::of_sorted(&early, HIGH),
+        low_first: quantile::of_sorted(&early, LOW),
+        low_after: quantile::of_sorted(&late, LOW),
+        low_last: quantile::of_sorted(&rest, LOW),
+    })
+}
+
+/// Judges a count of one subject, life by life; `parts` says of which the growth consists, as the end of a sentence.
+pub(super) fn judge<T: Copy>(
+    record: &Record,
+    findings: &mut Findings,
+    of: Of<'_>,
+    samples: &[(u64, T)],
+    read: impl Fn(&T) -> u64,
+    parts: impl Fn(&Ends<T>) -> String,
+) {
+    let all = lives(record);
+    let found = all.iter().filter_map(|life| Some((*life, ends(record, *life, samples, of.least, &read)?)));
+    let told: Vec<(Life, Told)> = found
+        .map(|(life, ends)| (life, Told::of(&of, &ends, (read(&ends.before), read(&ends.after)), &parts(&ends))))
+        .collect();
+    let Some((_, worst)) = told.iter().max_by_key(|(_, told)| (told.verdict == Verdict::Fail, told.grown)) else {
+        undecided(record, findings, &of);
+        return;
+    };
+    let restart = anew(record);
+    let whole = |life: &Life| {
+        let planned_ms = record.manifest.phases.steady_ms as f64;
+        let end_ms = life.to_ms.min(record.length_ms());
+        end_ms.saturating_sub(life.from_ms) as f64 >= PLANNED_LEAST * planned_ms
+    };
+    let (verdict, observed, text) = match (restart, worst.verdict) {
+        (Some(t_ms), Verdict::Fail) => (
+            Verdict::Fail,
+            count(worst.grown),
+            format!("{} The subject was started anew at {}.", worst.text, millis(t_ms)),
+        ),
+        (Some(t_ms), _) if !told.iter().any(|(life, _)| whole(life)) => {
+            let text =
+                format!("growth is not judged: the subject was started anew at {}. {}", millis(t_ms), worst.text);
+            (Verdict::Inconclusive, "restarted".to_owned(), text)
+        }
+        (_, verdict) => (verdict, count(worst.grown), worst.text.clone()),
+    };
+    let limit = of.limit;
+    findings.push(of.name, verdict, observed, count(limit), text).used(worst.grown as f64, limit as f64);
+}
+
+/// What became of one life.
+struct Told {
+    verdict: Verdict,
+    grown: u64,
+    text: String,
+}
+
+impl Told {
+    fn of<T>(of: &Of<'_>, ends: &Ends<T>, (before, after): (u64, u64), parts: &str) -> Self {
+        let (what, limit) = (of.what, of.limit as f64);
+        let grown = after.saturating_sub(before);
+        let went =
+            format!("{what} went from {before} at the end of warm-up to {after} at the end of the steady phase{parts}");
+        let swings = ends.low_after <= ends.high_first;
+        let (verdict, text) = match () {
+            () if grown <= of.limit => (Verdict::Pass, format!("{went}.")),
+            () if !swings => (Verdict::Fail, format!("{went}.")),
+            () if ends.low_last - ends.low_first > limit => {
+                let text = format!(
+                    "{went}. It swings: it was up to {:.0} in the first third already. A longer run would tell whether its lows rise further.",
+                    ends.high_first
+                );
+                (Verdict::Inconclusive, text)
+            }
+            () => {
+                let text = format!(
+                    "{went}, and it swings: it was up to {:.0} in the first third already, and its lows went from {:.0} to {:.0}.",
+                    ends.high_first, ends.low_first, ends.low_last
+                );
+                (Verdict::Pass, text)
+            }
+        };
+        Self { verdict, grown, text }
+    }
 }
 
 /// There are too few samples.
-pub(super) fn undecided(
-    record: &Record,
-    findings: &mut Findings,
-    (name, what, limit): (Name, &str, u64),
-    least: usize,
-) {
+fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
+    let Of { name, what, limit, least } = *of;
     let text = match unsampled(record) {
         // Watches are counted by the control plane, whoever has the process.
         Some(why) if name.section != "openWatches" => format!("the number of {what} {why}"),
-        _ => format!("{least} samples at the end of warm-up and of the steady phase would decide it."),
+        _ => format!("{least} samples at the beginning and at the end of the steady phase would decide it."),
     };
     findings.push(name, Verdict::Inconclusive, "too few samples", count(limit), text);
-}
-
-/// Compares before and after with the limit.
-pub(super) fn judge(
-    findings: &mut Findings,
-    name: Name,
-    limit: u64,
-    what: &str,
-    (before, after): (u64, u64),
-    parts: &str,
-) {
-    let grown = after.saturating_sub(before);
-    let text =
-        format!("{what} went from {before} at the end of warm-up to {after} at the end of the steady phase{parts}.");
-    let verdict = if grown > limit { Verdict::Fail } else { Verdict::Pass };
-    findings.push(name, verdict, count(grown), count(limit), text).used(grown as f64, limit as f64);
-}
-
-/// Judges a count of one subject: of one that was started anew, what it held before says nothing.
-pub(super) fn judge_one<I: Iterator<Item = (u64, u64)>>(
-    record: &Record,
-    findings: &mut Findings,
-    (name, what, limit): (Name, &str, u64),
-    least: usize,
-    samples: impl Fn() -> I,
-) {
-    if let Some((verdict, text)) = anew(record, findings) {
-        findings.push(name, verdict, "restarted", count(limit), text);
-        return;
-    }
-    match ends(record, samples, least, |count| *count) {
-        Some(ends) => judge(findings, name, limit, what, ends, ""),
-        None => undecided(record, findings, (name, what, limit), least),
-    }
 }
 
 #[cfg(test)]
@@ -110,19 +214,67 @@ mod tests {
     }
 
     #[test]
-    fn threads_pass_fail_are_undecided_and_invalid() {
+    fn threads_pass_fail_and_are_undecided() {
         assert_eq!(verdict("threads.growth", |e| threads(e, 8)), Verdict::Pass);
         assert_eq!(verdict("threads.growth", |e| threads(e, 9)), Verdict::Fail);
         assert_eq!(verdict("threads.growth", |e| e.samples.truncate(20)), Verdict::Inconclusive);
-        assert_eq!(verdict("threads.growth", again), Verdict::Invalid);
+        assert_eq!(verdict("threads.growth", again), Verdict::Inconclusive);
     }
 
     #[test]
-    fn open_watches_pass_fail_are_undecided_and_invalid() {
+    fn open_watches_pass_fail_and_are_undecided() {
         assert_eq!(verdict("openWatches.growth", |e| watches(e, 5)), Verdict::Pass);
         assert_eq!(verdict("openWatches.growth", |e| watches(e, 6)), Verdict::Fail);
         let uncounted = |e: &mut Example| e.intervals.iter_mut().for_each(|row| row.api.subject_open_watches = 0);
         assert_eq!(verdict("openWatches.growth", uncounted), Verdict::Inconclusive);
-        assert_eq!(verdict("openWatches.growth", again), Verdict::Invalid);
+        assert_eq!(verdict("openWatches.growth", again), Verdict::Inconclusive);
+    }
+
+    /// What grew before the subject was started anew has grown.
+    #[test]
+    fn each_life_is_judged_for_itself() {
+        let leaks = |e: &mut Example| {
+            for sample in &mut e.samples {
+                let second = sample.t_ms / 1000;
+                let subject = sample.subject.as_mut().unwrap();
+                (subject.threads, subject.starts) = if second < 90 { (6 + second / 5, 1) } else { (6, 2) };
+            }
+        };
+        assert_eq!(verdict("threads.growth", leaks), Verdict::Fail);
+    }
+
+    /// Connections that come and go are no leak, wherever the windows happen to lie; lows that rise may be one, and are one where the last
+    /// window has nothing left of what there was before.
+    #[test]
+    fn a_count_that_swings_does_not_grow() {
+        let swings = |half: u64, lows: fn(u64) -> u64| {
+            verdict("threads.growth", move |e| {
+                for sample in &mut e.samples {
+                    let second = sample.t_ms / 1000;
+                    sample.subject.as_mut().unwrap().threads = lows(second) + 20 * (second / half % 2);
+                }
+            })
+        };
+        // Every 35 s the whole last window is high, and the end of warm-up low; every 20 s the window has both.
+        for half in [20, 35] {
+            assert_eq!(swings(half, |_| 10), Verdict::Pass, "{half}");
+            assert_eq!(swings(half, |second| 10 + second), Verdict::Fail, "{half}");
+        }
+        assert_eq!(swings(20, |second| 10 + second / 10), Verdict::Inconclusive);
+        assert_eq!(swings(35, |second| 10 + second / 10), Verdict::Fail);
+    }
+
+    /// A warm-up of one row is no reason to know nothing of minutes.
+    #[test]
+    fn a_short_warm_up_goes_on_into_the_steady_phase() {
+        let short = |last: u64| {
+            verdict("openWatches.growth", move |e| {
+                e.intervals.iter_mut().take(4).skip(1).for_each(|row| row.phase = Phase::Steady);
+                e.manifest.phases.warm_up_ms = 5000;
+                watches(e, last);
+            })
+        };
+        assert_eq!(short(5), Verdict::Pass);
+        assert_eq!(short(6), Verdict::Fail);
     }
 }

@@ -7,7 +7,7 @@
 use units::Bytes;
 
 use super::growth::decide::size_of_bytes;
-use super::{Memory, restarted};
+use super::{Memory, anew};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::Record;
@@ -33,9 +33,9 @@ impl Rule for Retained {
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
         let name = Name::of::<Self>();
-        if let Some(t_ms) = restarted(record) {
+        if let Some(t_ms) = anew(record) {
             let text = format!("what is retained is not judged: the subject was started anew at {}.", millis(t_ms));
-            findings.push(name, Verdict::Invalid, "restarted", bytes(limit.0), text);
+            findings.push(name, Verdict::Inconclusive, "restarted", bytes(limit.0), text);
             return;
         }
         let (verdict, observed, text) = match Burst::of(record) {
@@ -260,6 +260,6 @@ mod tests {
         undecided(&slowly, &|_| {}, "was still falling: about");
         let restarted =
             found(burst, |e| e.samples[80..].iter_mut().for_each(|s| s.subject.as_mut().unwrap().starts = 2));
-        assert_eq!(restarted.verdict, Verdict::Invalid, "{restarted:?}");
+        assert_eq!(restarted.verdict, Verdict::Inconclusive, "{restarted:?}");
     }
 }

@@ -7,7 +7,7 @@ use askama::Template;
 use super::chart::Chart;
 use super::timeline::Axis;
 use super::{Data, data_json};
-use crate::gate::render::{HOW, Shown, certificate, played};
+use crate::gate::render::{COLUMNS, HOW, Shown, certificate, played};
 use crate::gate::{Judgement, Outcome, Record, Word, pressure};
 use crate::render::Error;
 
@@ -23,7 +23,7 @@ struct Page<'a> {
     /// The class that gives the verdict its colour.
     class: &'static str,
     certificate: String,
-    how: &'static str,
+    how: String,
     played: String,
     rows: Vec<Shown<'a>>,
     axis: Axis,
@@ -47,7 +47,7 @@ pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error
         outcome: judgement.outcome.text(),
         class: class(judgement.outcome),
         certificate: certificate(judgement),
-        how: HOW,
+        how: format!("{COLUMNS} {HOW}"),
         played: played(judgement),
         rows: judgement.rows.iter().map(Shown::of).collect(),
         axis,

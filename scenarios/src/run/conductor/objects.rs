@@ -1,4 +1,4 @@
-//! What the control plane's objects tell of the subject: begun and ended here, counted in [`Siblings`](crate::run::siblings::Siblings),
+//! What the control plane's objects tell of the subject: begun and ended here, counted in [`Siblings`],
 //! [`Quiet`] and [`hanging`].
 
 use std::time::Duration;

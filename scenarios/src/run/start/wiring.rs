@@ -13,13 +13,15 @@ use crate::run::calls::Door;
 use crate::run::ready::{Port, Ready};
 use crate::run::world::{World, free_port};
 use crate::run::{Options, registration};
-use crate::scenario::{self, METRICS_PORT, NamedCommand, Readiness, Scenario, SubjectKind, Which};
+use crate::scenario::{self, Given, Ground, NamedCommand, Readiness, Scenario, SubjectKind, Which};
 use crate::subject::{self, Attached, Launch, Line};
 
 /// The variable that the planted service reads.
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// What is wrong where no certificate can be read.
 const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
+/// A bundle of all authorities that a machine trusts has a quarter of that.
+const CA_BYTES_MAX: u64 = 1 << 20;
 /// What the subject is to watch: `plural.group/version`, the judged ones first, with commas between them.
 const WATCH_VARIABLE: &str = "LONGHAUL_WATCH";
 /// In which namespace; empty for all of them.
@@ -52,13 +54,13 @@ pub(super) async fn digest(options: &Options, launches: &[Launch]) -> Result<Opt
     let subject = &options.source.scenario.subject;
     let running = subject.pid.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
     let programs: Vec<PathBuf> = launches.iter().map(|launch| launch.program.clone()).chain(running).collect();
-    let (folder, files) = (options.source.directory.clone(), subject.files.clone());
+    let (ground, files) = (ground(options), subject.files.clone());
     // Reading a large program takes a while, and with `--jobs` other runs have their clocks on this thread.
     let digest = tokio::task::spawn_blocking(move || {
         if files.is_empty() {
             return Ok(scenario::digest_of_programs(&programs));
         }
-        scenario::files_digest(&folder, &files).map(Some)
+        scenario::files_digest(&ground, &files).map(Some)
     });
     let digest = digest.await.context("the subject's program could not be read to its end")?;
     digest.map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))
@@ -119,16 +121,31 @@ impl Again<'_> {
                 (Vec::new(), ready(options, world, None)?.0)
             }
         };
-        let shared = self.environment(world)?;
+        let given = self.given(world, webhook.filter(|_| scenario.subject.kind == SubjectKind::Command))?;
+        let shared: Vec<_> = self.environment(world)?.into_iter().chain(given.variables()).collect();
         for launch in &mut launches {
+            let words = launch.arguments.iter_mut().chain(launch.environment.iter_mut().map(|(_, value)| value));
+            words.for_each(|word| *word = given.put(word));
             // The scenario has the last word: one of several processes may be told nothing of the witness.
             launch.environment.splice(0..0, shared.iter().cloned());
-            launch.arguments.iter_mut().for_each(|argument| *argument = with_port(argument, self.metrics));
             if let Some(rate) = scenario.subject.clock_rate.filter(|rate| *rate > 1) {
                 subject::make_faster(launch, rate)?;
             }
         }
         Ok((launches, ready, webhook))
+    }
+
+    /// What it is told by variables that also stand for their values in its words.
+    fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
+        let mut given = metrics_given(self.metrics);
+        if let Some(address) = webhook {
+            let files = world.certificate()?;
+            given.give(scenario::WEBHOOK_PORT, address.port().to_string());
+            given.give(scenario::TLS_CERT, text_of(&files.chain));
+            given.give(scenario::TLS_KEY, text_of(&files.key));
+            given.give(scenario::TLS_DIR, text_of(&files.folder));
+        }
+        Ok(given)
     }
 
     /// What every process of it is told by variables.
@@ -143,9 +160,6 @@ impl Again<'_> {
         if let Some(login) = world.credentials()? {
             set("DOCKER_CONFIG", text_of(&login.docker));
         }
-        if let Some(port) = self.metrics {
-            set("LONGHAUL_METRICS_PORT", port.to_string());
-        }
         let judged = self.options.source.scenario.judged();
         let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
         set(WATCH_VARIABLE, watches.join(","));
@@ -158,7 +172,9 @@ impl Again<'_> {
 fn webhook(scenario: &Scenario) -> Result<Option<SocketAddr>> {
     let is_told = scenario.subject.kind != SubjectKind::Attach;
     if is_told && scenario.subject.serves() {
-        Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?))))
+        let fixed = scenario.subject.webhook.as_ref().and_then(|webhook| webhook.port);
+        let port = fixed.map_or_else(free_port, Ok)?;
+        Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
     } else {
         Ok(None)
     }
@@ -179,7 +195,7 @@ fn service(
     let wiring = subject::service::Wiring {
         admission,
         health,
-        certificate: &files.certificate,
+        certificate: &files.chain,
         key: &files.key,
         registry: world.registry.host(),
         endpoint: world.registry.address(),
@@ -187,7 +203,7 @@ fn service(
         replicas: door.map(Door::section),
         trust: world.trusted.as_ref().map(|trusted| trusted.sections(world.registry.host())),
     };
-    let config = subject::service::configuration(&scenario.subject, &options.source.directory, &wiring)?;
+    let config = subject::service::configuration(&scenario.subject, &ground(options), &wiring)?;
     // Each process has its own: one that is going must not follow the addresses of the next.
     let config = world.write(&format!("service-{}.yaml", admission.port()), &config)?;
     let launch = Launch {
@@ -207,13 +223,7 @@ fn service(
 
 fn command(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Vec<Launch>, Ready)> {
     let subject = &options.source.scenario.subject;
-    let mut environment: Vec<_> = subject.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    if let Some(address) = webhook {
-        let files = world.certificate()?;
-        environment.push(("LONGHAUL_WEBHOOK_PORT".to_owned(), address.port().to_string()));
-        environment.push(("LONGHAUL_TLS_CERT".to_owned(), text_of(&files.certificate)));
-        environment.push(("LONGHAUL_TLS_KEY".to_owned(), text_of(&files.key)));
-    }
+    let environment: Vec<_> = subject.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let (ready, line) = ready(options, world, webhook)?;
     let launch = |name: Option<&NamedCommand>, command: &[String]| {
         let Some((program, arguments)) = command.split_first() else { bail!("the scenario names no command") };
@@ -268,8 +278,14 @@ pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<O
 /// The certificates of who signed that of its webhook.
 fn ca(options: &Options, world: &World) -> Result<String> {
     let Some(path) = &options.source.scenario.subject.ca else { return Ok(world.authority.ca_pem().to_owned()) };
-    let path = options.source.directory.join(path);
-    std::fs::read_to_string(&path).with_context(|| format!("failed to read `ca`: {}", path.display()))
+    let text = ground(options).text(path, CA_BYTES_MAX);
+    let text = text.map_err(|why| anyhow::anyhow!("failed to read `ca`: {}: {why}", path.display()))?;
+    Ok(text.text)
+}
+
+/// The files of the scenario, which were looked at when it was read.
+fn ground(options: &Options) -> Ground {
+    Ground::looked_at(&options.source.directory)
 }
 
 /// Where reviews are sent, and who signed the certificate there.
@@ -301,7 +317,15 @@ fn find(program: &str, planted: bool) -> PathBuf {
 
 /// A text with the port in the place of its variable.
 pub(super) fn with_port(text: &str, port: Option<u16>) -> String {
-    port.map_or_else(|| text.to_owned(), |port| text.replace(METRICS_PORT, &port.to_string()))
+    metrics_given(port).put(text)
+}
+
+fn metrics_given(port: Option<u16>) -> Given {
+    let mut given = Given::default();
+    if let Some(port) = port {
+        given.give(scenario::METRICS_PORT_NAME, port.to_string());
+    }
+    given
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

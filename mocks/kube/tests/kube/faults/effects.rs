@@ -52,7 +52,7 @@ async fn events_are_late_and_in_order_and_the_end_of_the_fault_sends_them() {
             .unwrap();
         let held = write(&world, "three").await;
         hits(&world, ID, 3).await;
-        assert_eq!(world.server.delivery("subject", RESOURCE, held), Delivery::NotSent);
+        assert_eq!(world.server.delivery("subject", RESOURCE, held), Delivery::Withheld { fault: ID });
         assert!(lines.is_silent(Duration::from_millis(30)).await);
         world.server.faults().end(ID);
         assert_eq!(lines.event().await.1, "three");

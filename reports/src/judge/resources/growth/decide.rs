@@ -1,11 +1,14 @@
 //! Whether one amount grows faster than it may, in words.
 //!
-//! Owns the words of the answer; [`crate::growth`] decides.
+//! Owns the words of the answer; [`crate::growth`] decides. Where the subject was started anew, or samples are missing for long, each part is
+//! judged for itself (`parts.rs`): one that grew too fast has failed, whatever came after it.
 
 use super::axis::Axis;
+use super::parts::{self, Part};
 use super::settled::Settled;
 use crate::growth::{self, Answer, Outcome, Question, WarmUp};
 use crate::judge::Verdict;
+use crate::judge::resources::anew;
 use crate::record::{Phase, Record};
 use crate::statistics::blocks::Series;
 use crate::statistics::theil_sen::Slope;
@@ -18,6 +21,17 @@ pub(in crate::judge::resources) struct Limit {
     /// As it is shown.
     pub text: String,
     pub axis: Axis,
+}
+
+impl Limit {
+    /// In units of the amount each second, as its axis moved in the steady phase.
+    pub(super) fn per_second(&self, record: &Record) -> f64 {
+        let steady = record.intervals.iter().filter(|row| row.phase == Phase::Steady);
+        let (from, to) = steady.fold((u64::MAX, 0), |(from, to), row| (from.min(row.start_ms), to.max(row.end_ms)));
+        let (from_s, to_s) = (from as f64 / 1000.0, to as f64 / 1000.0);
+        let scale = self.axis.of(record);
+        if to_s > from_s { self.most * (scale.at(to_s) - scale.at(from_s)) / (to_s - from_s) } else { 0.0 }
+    }
 }
 
 /// Something that may grow, in the steady phase.
@@ -45,6 +59,10 @@ pub(in crate::judge::resources) struct Decided {
     pub needed_s: Option<f64>,
     /// The most that it may grow with confidence, in units of the limit.
     pub upper: Option<f64>,
+    /// The least that it grew with confidence over all that was judged, in its own unit; nought where that is not known.
+    pub least: f64,
+    /// Its samples say nothing, however long the run.
+    pub is_unusable: bool,
 }
 
 impl Amount {
@@ -60,20 +78,37 @@ impl Amount {
         Self { what: what.into(), t_s, value, sigma_least, size }
     }
 
+    /// A part of it, by the numbers of its samples.
+    pub(super) fn at(&self, range: std::ops::Range<usize>) -> Self {
+        let of = |list: &[f64]| list.get(range.clone()).map(<[f64]>::to_vec).unwrap_or_default();
+        Self { what: self.what.clone(), t_s: of(&self.t_s), value: of(&self.value), ..*self }
+    }
+
+    /// A part of it, by time.
+    pub(super) fn between(&self, from_s: f64, to_s: f64) -> Self {
+        self.at(self.t_s.partition_point(|t_s| *t_s < from_s)..self.t_s.partition_point(|t_s| *t_s <= to_s))
+    }
+
     /// From the first value to the last, in seconds.
-    fn span_s(&self) -> f64 {
+    pub(super) fn span_s(&self) -> f64 {
         self.t_s.last().zip(self.t_s.first()).map_or(0.0, |(last, first)| last - first)
     }
 }
 
 /// The answer, what else was steady from when on, and where on the axis each value is.
-pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount) -> (Answer, Settled, Vec<f64>) {
+pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, looks: usize) -> (Answer, Settled, Vec<f64>) {
     let scale = limit.axis.of(record);
     let axis: Vec<f64> = amount.t_s.iter().map(|t_s| scale.at(*t_s)).collect();
     let series = Series { t_s: &amount.t_s, value: &amount.value, axis: &axis };
     let (sigma_least, tau_least_s) = (amount.sigma_least, growth::length::TAU_S);
-    let question = Question { series, budget: limit.most, planned_s: planned_s(record), sigma_least, tau_least_s };
-    let settled = Settled::of(record);
+    let question =
+        Question { series, budget: limit.most, planned_s: planned_s(record), sigma_least, tau_least_s, looks };
+    let mut settled = Settled::of(record);
+    // What settled only behind the middle of a part says nothing of that part.
+    let middle_s = amount.t_s.get(amount.t_s.len() / 2).copied().unwrap_or_default();
+    if looks > 1 && settled.since_s > middle_s {
+        settled = Settled::default();
+    }
     let answer = growth::judge_since(&question, settled.since_s);
     (answer, settled, axis)
 }
@@ -84,7 +119,63 @@ fn planned_s(record: &Record) -> f64 {
 
 /// Decides.
 pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount: &Amount) -> Decided {
-    let (answer, settled, _) = ask(record, limit, amount);
+    let parts = parts::of(record, amount);
+    if let [only] = parts.as_slice() {
+        return one(record, limit, &only.amount, 1);
+    }
+    let each = || parts.iter().map(|part| (part, one(record, limit, &part.amount, parts.len())));
+    let longest = each().max_by(|(a, _), (b, _)| a.amount.span_s().total_cmp(&b.amount.span_s()));
+    let place = |part: &Part| format!("from {} to {}", seconds(part.begin_s()), seconds(part.end_s()));
+    let broken = parts::broken(record, amount);
+    let sentence = broken.replacen("the", "The", 1);
+    if let Some((part, decided)) = each().find(|(_, decided)| decided.verdict == Verdict::Fail) {
+        let text = format!("{}, {} {sentence}.", place(part), decided.text);
+        return Decided { text, ..decided };
+    }
+    match longest {
+        Some((part, decided)) if decided.verdict == Verdict::Pass => {
+            let text = format!("{}, {} {sentence}.", place(part), decided.text);
+            Decided { text, ..decided }
+        }
+        Some((part, decided)) if decided.grew.is_some() => {
+            let text =
+                format!("growth is not judged: {broken}. The longest part was {}: {}", place(part), decided.text);
+            let observed = parts::observed(record).to_owned();
+            // Of a series with a hole another one may know what happened in it; a life that ended is over for every series.
+            let is_unusable = anew(record).is_none();
+            Decided { verdict: Verdict::Inconclusive, observed, text, is_unusable, ..decided }
+        }
+        _ => Decided {
+            verdict: Verdict::Inconclusive,
+            observed: parts::observed(record).to_owned(),
+            text: format!("growth is not judged: {broken}. No part of the run is long enough by itself."),
+            grew: None,
+            needed_s: Some(planned_s(record)),
+            upper: None,
+            least: 0.0,
+            is_unusable: true,
+        },
+    }
+}
+
+/// The part of a series that decides, where there are several, and how many there are.
+pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, usize)> {
+    let mut parts = parts::of(record, amount);
+    let looks = parts.len();
+    if looks > 1 {
+        let fails = |part: &Part| one(record, limit, &part.amount, looks).verdict == Verdict::Fail;
+        let longest = |part: &Part| part.amount.span_s();
+        parts.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
+        if let Some(at) = parts.iter().position(fails) {
+            parts.swap(0, at);
+        }
+    }
+    parts.into_iter().next().map(|part| (part.amount, looks))
+}
+
+/// Decides by one series without a break.
+fn one(record: &Record, limit: &Limit, amount: &Amount, looks: usize) -> Decided {
+    let (answer, settled, axis) = ask(record, limit, amount, looks);
     let planned_s = planned_s(record);
     let said = Said { amount, limit, answer: &answer, settled: &settled, planned_s };
     let observed = match (&answer.outcome, &answer.slope) {
@@ -100,11 +191,15 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
         Outcome::Pass => (Verdict::Pass, format!("{}, within {}.", said.grew(), limit.text)),
         Outcome::Fail => (Verdict::Fail, format!("{}, more than {}.", said.grew(), limit.text)),
         Outcome::Inconclusive { needed_s } => (Verdict::Inconclusive, said.undecided(amount.span_s(), needed_s)),
-        Outcome::Invalid { why } => (Verdict::Invalid, format!("growth is not judged: {why}.")),
+        // This budget says nothing; what else was measured does.
+        Outcome::Invalid { why } => (Verdict::Inconclusive, format!("growth is not judged: {why}.")),
     };
     let grew = answer.slope.as_ref().map(|slope| said.between(slope));
+    let moved = axis.last().zip(axis.first()).map_or(0.0, |(last, first)| last - first);
+    let least = answer.slope.as_ref().map_or(0.0, |slope| (slope.lower * moved).max(0.0));
     let upper = answer.slope.map(|slope| slope.upper);
-    Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s, upper }
+    let is_unusable = matches!(answer.outcome, Outcome::Invalid { .. });
+    Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s, upper, least, is_unusable }
 }
 
 /// What is said of an answer.

@@ -1,37 +1,67 @@
 //! Which series judges the growth of memory, and what the other one says.
 //!
-//! Owns the choice. What the subject's allocator or runtime has in use is the first witness where the subject tells it: a leak shows in it
-//! before the resident set moves, and what an allocator only keeps does not. Whether that memory is given back is what a ceiling is for.
+//! Owns the choice. What the subject's allocator or runtime has in use is the first witness where the subject tells it often enough: a leak
+//! shows in it before the resident set moves, and what an allocator only keeps does not. But memory leaks outside of the heap as well, so a
+//! flat heap excuses a resident set that grows only as far as an allocator can be the reason.
 
 use super::decide::{Amount, Decided, Limit, decide, size_of_bytes};
+use crate::growth::length;
 use crate::judge::Verdict;
-use crate::judge::resources::unsampled;
-use crate::record::{MetricsRow, Record};
+use crate::judge::resources::{subject, unsampled};
+use crate::record::{MetricsRow, Phase, Process, Record};
+use crate::statistics::quantile;
+use crate::words::count;
 
 /// The least scatter of memory that is believed, in bytes: a page of noise would make any run long enough.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
+/// Readings of the heap in the steady phase without which it is no signal: three for each of the fewest blocks.
+const READINGS_LEAST: usize = 36;
+/// Something else grew with the resident set if there is so much more of it in the last quarter of the steady phase than in the first, …
+const MORE_SHARE: f64 = 1.5;
+/// … and so many at least.
+const MORE_LEAST: f64 = 8.0;
+
 /// Judges memory by the best series that there is.
 pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     if let (Some(why), None) = (unsampled(record), heap(record)) {
-        let (verdict, text) = (Verdict::Inconclusive, format!("the resident set {why}"));
-        return Decided { verdict, observed: "no samples".to_owned(), text, needed_s: None, grew: None, upper: None };
+        return Decided {
+            verdict: Verdict::Inconclusive,
+            observed: "no samples".to_owned(),
+            text: format!("the resident set {why}"),
+            needed_s: None,
+            grew: None,
+            upper: None,
+            least: 0.0,
+            is_unusable: true,
+        };
     }
     let resident = decide(record, limit, &resident(record));
     let Some(heap) = heap(record) else { return resident };
     let what = heap.what.clone();
+    if heap.t_s.len() < READINGS_LEAST && !resident.is_unusable {
+        let readings = count(heap.t_s.len() as u64);
+        let text = format!("{} By {what} it was not judged: {readings} readings are no signal.", resident.text);
+        return Decided { text, ..resident };
+    }
     let in_use = decide(record, limit, &heap);
-    if in_use.verdict == Verdict::Invalid && resident.verdict != Verdict::Invalid {
+    if in_use.is_unusable && !resident.is_unusable {
         let text = format!("{} By {what} it was not judged, because {}", resident.text, in_use.text);
         return Decided { text, ..resident };
     }
     let Some(grew) = &resident.grew else { return in_use };
     let also = match (in_use.verdict, resident.verdict) {
-        (Verdict::Pass, Verdict::Fail) => format!(
-            " The resident set grew by {grew} all the same: memory that is free is kept by the allocator, or something outside of the heap grows. \
-             Only `memory.ceiling` limits that."
-        ),
+        (Verdict::Pass | Verdict::Inconclusive, Verdict::Fail) => match Outside::of(record, limit, &heap, &resident) {
+            Some(outside) => {
+                let flat = in_use.grew.as_ref().map_or_else(String::new, |grew| format!(", which grew by {grew}"));
+                let text = format!("{} It is not in {what}{flat}: {}", resident.text, outside.words());
+                return Decided { text, ..resident };
+            }
+            None => format!(
+                " The resident set grew by {grew} all the same, as far as an allocator that keeps free memory can be the reason; a longer run, or `memory.ceiling`, tells that from a leak outside of the heap."
+            ),
+        },
         (Verdict::Fail, Verdict::Pass) => {
             format!(" The resident set does not show it: it grew by {grew}. Room that was free before is being filled.")
         }
@@ -40,13 +70,88 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     Decided { text: in_use.text.clone() + &also, ..in_use }
 }
 
+/// Why a resident set that grows beside a flat heap is a leak all the same.
+enum Outside {
+    /// It grew by more than the heap ever held: so much no allocator keeps.
+    MoreThanTheHeap { least: f64, heap: f64, with: Vec<String> },
+    /// Something that lives outside of the heap grew with it.
+    With(Vec<String>),
+    /// It went on for longer than an allocator takes to fill up.
+    Long,
+}
+
+impl Outside {
+    fn of(record: &Record, limit: &Limit, heap: &Amount, resident: &Decided) -> Option<Self> {
+        let with = grown(record);
+        let most = heap.value.iter().copied().fold(0.0, f64::max);
+        let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
+        match () {
+            () if resident.least > most => Some(Self::MoreThanTheHeap { least: resident.least, heap: most, with }),
+            () if !with.is_empty() => Some(Self::With(with)),
+            () if length::decidable(planned_s, length::SIGMA_BYTES, length::TAU_S, limit.per_second(record)) => {
+                Some(Self::Long)
+            }
+            () => None,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::MoreThanTheHeap { least, heap, with } => {
+                let with = if with.is_empty() { String::new() } else { format!(" Meanwhile {}.", with.join(", ")) };
+                format!(
+                    "it is at least {} more, and the heap never held more than {}, so no allocator keeps it. Something outside of the heap leaks: buffers of a native library, stacks, TLS sessions, mappings.{with}",
+                    size_of_bytes(*least),
+                    size_of_bytes(*heap)
+                )
+            }
+            Self::With(with) => format!("memory outside of the heap grew with what holds it: {}.", with.join(", ")),
+            Self::Long => "it went on for longer than an allocator takes to fill up, so something outside of the heap leaks: buffers of a native library, stacks, TLS sessions, mappings."
+                .to_owned(),
+        }
+    }
+}
+
+/// What there is ever more of beside memory: descriptors, threads, open watches, connections.
+fn grown(record: &Record) -> Vec<String> {
+    let processes = |read: fn(&Process) -> u64| -> Vec<(u64, u64)> {
+        subject(record).map(|(t_ms, process)| (t_ms, read(&process))).collect()
+    };
+    let rows = |read: fn(&crate::record::ApiRow) -> u64| -> Vec<(u64, u64)> {
+        record.intervals.iter().map(|row| (row.end_ms, read(&row.api))).collect()
+    };
+    let series = [
+        ("sockets", processes(|process| process.fds.socket)),
+        ("other descriptors", processes(|process| process.fds.total() - process.fds.socket)),
+        ("threads", processes(|process| process.threads)),
+        ("open watches", rows(|api| api.subject_open_watches)),
+        ("connections to the control plane", rows(|api| api.subject_open_connections)),
+    ];
+    let told = series.iter().filter_map(|(name, values)| {
+        let steady: Vec<f64> =
+            values.iter().filter(|(t_ms, _)| record.phase_at(*t_ms) == Phase::Steady).map(|(_, n)| *n as f64).collect();
+        let quarter = steady.len() / 4;
+        if quarter == 0 {
+            return None;
+        }
+        let (first, last) = (quantile::median(&steady[..quarter]), quantile::median(&steady[steady.len() - quarter..]));
+        let grew = last >= MORE_SHARE * first && last >= first + MORE_LEAST;
+        grew.then(|| format!("{name} went from {first:.0} to {last:.0}"))
+    });
+    told.collect()
+}
+
 /// The series by which it is judged; none where there is no sample.
 pub(super) fn judged(record: &Record, limit: &Limit) -> Option<Amount> {
-    let Some(heap) = heap(record) else { return Some(resident(record)).filter(|amount| !amount.t_s.is_empty()) };
-    let unusable = decide(record, limit, &heap).verdict == Verdict::Invalid;
     let other = resident(record);
-    let falls_back = unusable && decide(record, limit, &other).verdict != Verdict::Invalid;
-    Some(if falls_back { other } else { heap })
+    let Some(heap) = heap(record) else { return Some(other).filter(|amount| !amount.t_s.is_empty()) };
+    let by_other = decide(record, limit, &other);
+    let by_heap = decide(record, limit, &heap);
+    let is_no_signal = heap.t_s.len() < READINGS_LEAST || by_heap.is_unusable;
+    let leaks_outside = by_heap.verdict != Verdict::Fail
+        && by_other.verdict == Verdict::Fail
+        && Outside::of(record, limit, &heap, &by_other).is_some();
+    Some(if (is_no_signal && !by_other.is_unusable) || leaks_outside { other } else { heap })
 }
 
 fn resident(record: &Record) -> Amount {

@@ -1,4 +1,4 @@
-//! Unpacks a compressed answer, within a bound. Pure.
+//! Unpacks a compressed answer, within a bound.
 
 use std::io::Read as _;
 
@@ -9,7 +9,7 @@ const RATIO: usize = 4;
 
 /// Why there is no text.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub enum Problem {
     /// It would be longer than it may be.
     TooLarge,
     /// It is no gzip, or not all of it.
@@ -18,20 +18,24 @@ pub(super) enum Problem {
 
 /// The text. Never makes more than `most` bytes and one of it, whatever the answer would become. One answer may have several
 /// members, as Go reads them.
-pub(super) fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
-    let mut plain = Vec::with_capacity((packed.len() * RATIO).min(most));
+///
+/// # Errors
+///
+/// When it is no gzip, or becomes too large.
+pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
+    let mut plain = Vec::with_capacity(packed.len().saturating_mul(RATIO).min(most));
     let unpacked = MultiGzDecoder::new(packed).take(most as u64 + 1).read_to_end(&mut plain);
     unpacked.map_err(|error| Problem::Broken(error.to_string()))?;
     if plain.len() > most { Err(Problem::TooLarge) } else { Ok(plain) }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::io::Write as _;
 
     use super::*;
 
-    pub(in super::super) fn packed(plain: &[u8]) -> Vec<u8> {
+    fn packed(plain: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         encoder.write_all(plain).unwrap();
         encoder.finish().unwrap()

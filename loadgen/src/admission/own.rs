@@ -1,0 +1,285 @@
+//! Reviews of objects that a project brings itself: what is sent of them, to which webhook, and what is right. Pure.
+//!
+//! An object is made as churn makes it. It is created, changed and deleted, and each of that is shown first to the webhooks that may
+//! change it and then to those that only look at it, as the API server does. What the former make of it, they alone know: see `settle`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use units::Rate;
+
+use super::Error;
+use super::oracle::Expected;
+use super::review::{Actor, PLACEHOLDER, Template};
+use crate::churn::{self, Expect, Scope, Specimen};
+
+/// Different instances of each object.
+const VARIANTS: u64 = 16;
+/// Once there are so many bytes, no further ones are made.
+const BYTES_MAX: usize = 32 << 20;
+/// How often each is done, as in the usual mix of churn.
+const WEIGHTS: [(Operation, u32); 3] = [(Operation::Create, 2), (Operation::Update, 7), (Operation::Delete, 2)];
+
+/// An object of a project's own kind, and who is asked about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Own {
+    /// What it is: `caches.cache.example.com/v1`.
+    pub resource: String,
+    /// What it looks like, as in `churn.template`.
+    pub object: Value,
+    /// Whether it is in a namespace. Default: `Namespaced`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// What has to become of it when it is created.
+    #[serde(default)]
+    pub expect: Expect,
+    /// What it is called in messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
+    /// Who is asked, in this order. Default: whoever answers at the target, about creations and changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+}
+
+/// A webhook that is asked about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Hook {
+    /// Where it answers; empty: at the path of the target.
+    #[serde(default)]
+    pub path: String,
+    /// Whether it may change the object.
+    #[serde(default)]
+    pub mutating: bool,
+    /// What it is asked about.
+    pub operations: Vec<Operation>,
+}
+
+/// What is done to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// It is created.
+    Create,
+    /// It is changed.
+    Update,
+    /// It is deleted.
+    Delete,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn options(self) -> &'static str {
+        match self {
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Delete => "DeleteOptions",
+        }
+    }
+}
+
+/// What is sent, by how often it is.
+#[derive(Debug, Default)]
+pub(super) struct Reviews {
+    pub templates: Vec<Template>,
+    /// The paths that templates name, the target's own first.
+    pub paths: Vec<String>,
+    /// Weights, and the sequences of template numbers that one of them draws.
+    pub sequences: Vec<(u32, Vec<Vec<u32>>)>,
+}
+
+/// Whether these can be sent, in words if they cannot.
+pub(super) fn check(objects: &[Own]) -> Result<(), Error> {
+    for own in objects {
+        own.plan(1)?;
+        if own.hooks.iter().any(|hook| !hook.path.is_empty() && !hook.path.starts_with('/')) {
+            let problem =
+                format!("has a webhook whose `path` is no path ({}): write for example `/validate`", own.resource);
+            return Err(Error::Config { key: "objects", problem });
+        }
+    }
+    Ok(())
+}
+
+/// Everything that is sent of these objects. [`check`] was asked before.
+pub(super) fn reviews(objects: &[Own], seed: u64) -> Reviews {
+    let mut reviews = Reviews { paths: vec![String::new()], ..Reviews::default() };
+    for (operation, weight) in WEIGHTS {
+        let mut sequences = Vec::new();
+        for variant in 0..VARIANTS {
+            for own in objects {
+                let bytes: usize = reviews.templates.iter().map(|template| template.bytes().len()).sum();
+                if variant > 0 && bytes > BYTES_MAX {
+                    break;
+                }
+                let Ok(plan) = own.plan(seed) else { continue };
+                let sequence = own.sequence(operation, &plan.specimen(variant), &mut reviews);
+                if !sequence.is_empty() {
+                    sequences.push(sequence);
+                }
+            }
+        }
+        if !sequences.is_empty() {
+            reviews.sequences.push((weight, sequences));
+        }
+    }
+    reviews
+}
+
+impl Own {
+    fn plan(&self, seed: u64) -> Result<churn::Plan, Error> {
+        let config = churn::Config {
+            resource: self.resource.clone(),
+            template: Some(self.object.clone()),
+            scope: self.scope,
+            ..churn::Config::of_one(Rate::per_second(0.0))
+        };
+        churn::Plan::build(&config, seed, Duration::from_secs(1)).map_err(|error| Error::Config {
+            key: "objects",
+            problem: format!("cannot be made ({}): {error}", self.called.as_deref().unwrap_or(&self.resource)),
+        })
+    }
+
+    fn hooks(&self) -> Vec<Hook> {
+        if !self.hooks.is_empty() {
+            return self.hooks.clone();
+        }
+        vec![Hook { path: String::new(), mutating: true, operations: vec![Operation::Create, Operation::Update] }]
+    }
+
+    /// One thing that is done, as it is shown to each webhook in turn.
+    fn sequence(&self, operation: Operation, specimen: &Specimen, reviews: &mut Reviews) -> Vec<u32> {
+        let is_refused = self.expect == Expect::Denied;
+        if is_refused && operation != Operation::Create {
+            return Vec::new();
+        }
+        let hooks = self.hooks();
+        let mut asked: Vec<&Hook> = hooks.iter().filter(|hook| hook.operations.contains(&operation)).collect();
+        asked.sort_by_key(|hook| !hook.mutating);
+        // Who of several has to refuse it nobody knows; one that only looks is the one who does.
+        let looks = asked.iter().filter(|hook| !hook.mutating).count();
+        let refuses = |hook: &Hook| if looks == 0 { asked.len() == 1 } else { looks == 1 && !hook.mutating };
+        let mut sequence = Vec::new();
+        for hook in &asked {
+            let expected = match () {
+                () if !is_refused => Expected::Admit,
+                () if refuses(hook) => Expected::Refuse,
+                () => Expected::Any,
+            };
+            let path = reviews.paths.iter().position(|path| *path == hook.path).unwrap_or_else(|| {
+                reviews.paths.push(hook.path.clone());
+                reviews.paths.len() - 1
+            });
+            let label = format!("{} {} {}/{}", specimen.kind, operation.name(), specimen.namespace, specimen.name);
+            let label = match &self.called {
+                Some(called) if is_refused => format!("{label} ({called})"),
+                _ => label,
+            };
+            let bytes = review(operation, specimen, hook.mutating).to_string().into_bytes();
+            let template = Template::of(bytes, label, expected);
+            let template = template.answered_at(path, hook.mutating, operation == Operation::Update);
+            sequence.push(u32::try_from(reviews.templates.len()).expect("a few thousand templates at most"));
+            reviews.templates.push(template);
+        }
+        sequence
+    }
+}
+
+/// The review, as kube-apiserver writes it, with the placeholder of a uid.
+fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
+    let Specimen { group, version, plural, kind, namespace, name, .. } = specimen;
+    let group_kind = json!({"group": group, "version": version, "kind": kind});
+    let resource = json!({"group": group, "version": version, "resource": plural});
+    let old = stored(specimen, &specimen.object, 1);
+    let (object, old) = match operation {
+        // What looks at it at the end sees what the server has added meanwhile.
+        Operation::Create if mutating => (specimen.object.clone(), Value::Null),
+        Operation::Create => (stored(specimen, &specimen.object, 0), Value::Null),
+        Operation::Update => (stored(specimen, &specimen.updated, 1), old),
+        Operation::Delete => (Value::Null, old),
+    };
+    let mut request = json!({
+        "uid": PLACEHOLDER,
+        "kind": group_kind, "resource": resource, "requestKind": group_kind, "requestResource": resource,
+        "name": name, "operation": operation.name(), "userInfo": Actor::Person.user_info(),
+        "object": object, "oldObject": old, "dryRun": false,
+        "options": {"kind": operation.options(), "apiVersion": "meta.k8s.io/v1"},
+    });
+    if !namespace.is_empty() {
+        request["namespace"] = json!(namespace);
+    }
+    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+}
+
+/// An object with what the server adds when it takes it; a revision of 0 is one that it has not stored yet.
+fn stored(specimen: &Specimen, object: &Value, revision: u64) -> Value {
+    let hash = hex::encode(Sha256::digest(format!("{}/{}", specimen.namespace, specimen.name)));
+    let uid = format!("{}-{}-4{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32]);
+    let mut object = object.clone();
+    let metadata = &mut object["metadata"];
+    metadata["uid"] = json!(uid);
+    metadata["creationTimestamp"] = json!("2026-01-05T08:00:00Z");
+    metadata["generation"] = json!(1);
+    if revision > 0 {
+        metadata["resourceVersion"] = json!((1000 + revision).to_string());
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(in crate::admission) fn cache(expect: Expect) -> Own {
+        let hook = |path: &str, mutating| Hook {
+            path: path.to_owned(),
+            mutating,
+            operations: vec![Operation::Create, Operation::Update],
+        };
+        Own {
+            resource: "caches.cache.example.com/v1".to_owned(),
+            object: json!({"kind": "Cache", "spec": {"size": "${random 1..5}"}}),
+            scope: None,
+            expect,
+            called: Some("bad.yaml".to_owned()),
+            hooks: vec![hook("/validate", false), hook("/mutate", true)],
+        }
+    }
+
+    /// Each object is shown to those first who may change it, under their paths, and nobody is asked what he is not registered for.
+    #[test]
+    fn an_object_is_shown_as_the_api_server_shows_it() {
+        let reviews = reviews(&[cache(Expect::Allowed), cache(Expect::Denied)], 7);
+        assert_eq!(reviews.paths, ["", "/mutate", "/validate"]);
+        assert_eq!(reviews.sequences.iter().map(|(weight, _)| *weight).collect::<Vec<_>>(), [2, 7], "no deletions");
+        let of = |number: u32| &reviews.templates[number as usize];
+        let (_, creations) = &reviews.sequences[0];
+        assert_eq!(creations.len(), 32);
+        let (first, second) = (of(creations[0][0]), of(creations[0][1]));
+        assert!(first.mutating && first.path == 1 && !second.mutating && second.path == 2);
+        assert_eq!((&first.expected, &second.expected), (&Expected::Admit, &Expected::Admit));
+        let (first, second) = (of(creations[1][0]), of(creations[1][1]));
+        assert_eq!((&first.expected, &second.expected), (&Expected::Any, &Expected::Refuse));
+        assert!(second.label.ends_with("(bad.yaml)"), "{}", second.label);
+        let review: Value = serde_json::from_slice(first.bytes()).unwrap();
+        assert_eq!(review["request"]["resource"]["resource"], "caches");
+        assert!((1..=5).contains(&review["request"]["object"]["spec"]["size"].as_i64().unwrap()));
+        assert_eq!(review["request"]["object"]["metadata"].get("uid"), None);
+        let (_, updates) = &reviews.sequences[1];
+        let review: Value = serde_json::from_slice(of(updates[0][0]).bytes()).unwrap();
+        assert_ne!(review["request"]["object"]["spec"], Value::Null);
+        assert_eq!(review["request"]["oldObject"]["metadata"]["resourceVersion"], "1001");
+        assert_eq!(updates.len(), 16, "what must not be there is not changed");
+    }
+}

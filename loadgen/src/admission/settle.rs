@@ -1,0 +1,144 @@
+//! What webhooks that only look at an object see of it: what those before them made of it.
+//!
+//! Only they know. So each object is sent to them once before the load, in the API server's order, and what comes back is what the others
+//! are sent. Whoever gives no answer that counts leaves the object as it is; the load will tell.
+
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::{Method, Request};
+use serde_json::Value;
+
+use super::load::Target;
+use super::plan::Plan;
+use super::review::Template;
+use super::{Error, answer};
+use crate::seed::{self, UID_LEN};
+use crate::wire::{Body, Endpoint, Failure, Http1, Progress, Tls};
+
+/// The longest timeout of a webhook.
+const LIMIT: Duration = Duration::from_secs(30);
+/// One after the other.
+const CONNECTIONS: usize = 1;
+
+/// What a webhook said of one review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// What was asked: `Cache CREATE lh-7-0/cache-0000001`.
+    pub about: String,
+    /// Whether it let it in; an error is what the API server would make of the answer.
+    pub allowed: Result<bool, String>,
+    /// What it said.
+    pub message: String,
+}
+
+impl Plan {
+    /// The same plan, where what is only looked at is as it was left by those who may change it.
+    ///
+    /// # Errors
+    ///
+    /// When the target is none.
+    pub async fn settled(self, target: &Target) -> Result<Self, Error> {
+        let corpus = std::sync::Arc::clone(self.corpus());
+        if corpus.sequences().next().is_none() {
+            return Ok(self);
+        }
+        let asking = Asking::new(target)?;
+        let mut changed = Vec::new();
+        for sequence in corpus.sequences() {
+            let mut object: Option<Value> = None;
+            for &number in sequence {
+                let template = corpus.template(number);
+                let now = object.as_ref().map(|object| template.about(&completed(template, object)));
+                let shown = now.as_ref().unwrap_or(template);
+                if template.mutating
+                    && let Ok(verdict) = asking.ask(&corpus.paths()[template.path], shown).await
+                    && let Some(patch) = verdict.patch
+                {
+                    let mut patched = shown.object();
+                    if json_patch::patch(&mut patched, &patch.0).is_ok() {
+                        object = Some(patched);
+                    }
+                }
+                changed.extend(now.map(|template| (number, template)));
+            }
+        }
+        let corpus = corpus.with(changed);
+        Ok(self.over(corpus))
+    }
+
+    /// What is said of the first review that is sent; for whoever wants to know whether the load makes sense.
+    ///
+    /// # Errors
+    ///
+    /// When the target is none, or nothing would be sent.
+    pub async fn first_said(&self, target: &Target) -> Result<Said, Error> {
+        let asking = Asking::new(target)?;
+        let Some((_, request)) = self.clone().requests().next() else {
+            return Err(Error::Config { key: "rate", problem: "makes no request".to_owned() });
+        };
+        let template = self.corpus().template(request.template);
+        let answer = asking.ask(&self.corpus().paths()[template.path], template).await;
+        let (allowed, message) = match answer {
+            Ok(verdict) => (Ok(verdict.allowed), verdict.message),
+            Err(failure) => (Err(failure.text), String::new()),
+        };
+        Ok(Said { about: template.label.clone(), allowed, message })
+    }
+}
+
+/// The object with what the server adds between those who change it and those who look at it.
+fn completed(template: &Template, object: &Value) -> Value {
+    let mut object = object.clone();
+    if !template.mutating {
+        let before = template.object();
+        for key in ["uid", "creationTimestamp", "generation"] {
+            if let Some(value) = before["metadata"].get(key) {
+                object["metadata"][key] = value.clone();
+            }
+        }
+    }
+    object
+}
+
+/// A connection of its own.
+struct Asking {
+    http: std::sync::Arc<Http1>,
+    authority: HeaderValue,
+    path: String,
+}
+
+impl Asking {
+    fn new(target: &Target) -> Result<Self, Error> {
+        let identity = target.client_certificate.as_ref();
+        let identity = identity.map(|identity| (&*identity.chain_pem, &*identity.key_pem));
+        let tls = Tls { alpn: b"http/1.1", resumption: false, identity };
+        let endpoint = Endpoint::with(&target.url, &target.server_name, &target.ca_pem, tls)?;
+        let (authority, path) = (endpoint.authority.to_string(), endpoint.path.to_string());
+        let authority = HeaderValue::try_from(authority).map_err(|_| Error::Config {
+            key: "url",
+            problem: "has characters that no HTTP header may have".to_owned(),
+        })?;
+        Ok(Self { http: Http1::new(endpoint, CONNECTIONS, CONNECTIONS), authority, path })
+    }
+
+    async fn ask(&self, path: &str, template: &Template) -> Result<goadmit::Verdict, Failure> {
+        let mut rng = seed::stream(0, "settle");
+        let uid: [u8; UID_LEN] = seed::uid(&mut rng);
+        let mut request = Request::new(Body::new(template.with_uid(&uid)));
+        let path = if path.is_empty() { &self.path } else { path };
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = format!("{path}?timeout={}s", LIMIT.as_secs())
+            .parse()
+            .map_err(|error| Failure::invalid(format!("`{path}` is no path: {error}")))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.authority.clone());
+        headers.insert(USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let progress = Progress::default();
+        let answer = tokio::time::timeout(LIMIT, self.http.call(request, &progress)).await;
+        let answer = answer.unwrap_or_else(|_| Err(progress.timeout(LIMIT)))?;
+        answer::check(answer.seen(), &uid, template.mutating)
+    }
+}

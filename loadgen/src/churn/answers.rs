@@ -1,0 +1,204 @@
+//! What the webhooks of a churned kind answer, seen from the other side of the API server: let in, refused, or no answer.
+//!
+//! Owns what an answer of the API server says of them, and counting. An answer that no webhook can have had a part in says nothing.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use http::StatusCode;
+
+use super::api::Reply;
+use super::samples::Expect;
+use crate::examples::{self, Examples};
+use crate::histogram;
+
+/// How the API server begins what a webhook refused (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
+const REFUSED: &str = "admission webhook \"";
+/// How it begins where one did not answer, or nothing that counts.
+const FAILED: &str = "failed calling webhook";
+
+/// Which writes the registered webhooks are asked about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Covers {
+    /// Creations.
+    pub create: bool,
+    /// Changes of the object itself.
+    pub update: bool,
+    /// Deletions.
+    pub delete: bool,
+}
+
+/// What became of writes that webhooks were asked about. Histograms hold microseconds, from the call to the API server to its answer.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    /// Let in.
+    pub allowed: u64,
+    /// Refused by a webhook.
+    pub denied: u64,
+    /// No webhook answered, or nothing that counts, and its failure policy refused the write.
+    pub failed: u64,
+    /// Let in or refused, and the other would have been right.
+    pub wrong_verdicts: u64,
+    /// Of these: let in.
+    pub wrong_allows: u64,
+    /// How long those took that were let in.
+    pub response_allowed: Histogram<u64>,
+    /// How long those took that were refused.
+    pub response_denied: Histogram<u64>,
+    /// How long the others took.
+    pub response_error: Histogram<u64>,
+    /// At most five distinct texts of what failed or was wrong.
+    pub examples: Vec<String>,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            allowed: 0,
+            denied: 0,
+            failed: 0,
+            wrong_verdicts: 0,
+            wrong_allows: 0,
+            response_allowed: histogram::empty(),
+            response_denied: histogram::empty(),
+            response_error: histogram::empty(),
+            examples: Vec::new(),
+        }
+    }
+}
+
+impl Answers {
+    /// Whether anything was asked.
+    pub fn is_empty(&self) -> bool {
+        self.allowed + self.denied + self.failed == 0
+    }
+
+    /// Adds others to these.
+    pub fn add(&mut self, other: &Self) {
+        self.allowed += other.allowed;
+        self.denied += other.denied;
+        self.failed += other.failed;
+        self.wrong_verdicts += other.wrong_verdicts;
+        self.wrong_allows += other.wrong_allows;
+        histogram::add(&mut self.response_allowed, &other.response_allowed);
+        histogram::add(&mut self.response_denied, &other.response_denied);
+        histogram::add(&mut self.response_error, &other.response_error);
+        examples::merge(&mut self.examples, &other.examples);
+    }
+}
+
+/// What an answer says of the webhooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    Allowed,
+    Denied(String),
+    Failed(String),
+    /// They had no part in it, as far as one can know.
+    Nothing,
+}
+
+pub(super) fn said(reply: &Reply) -> Said {
+    if reply.status.is_success() {
+        return Said::Allowed;
+    }
+    let message = reply.message();
+    if message.contains(FAILED) {
+        Said::Failed(message)
+    } else if message.contains(REFUSED) && reply.status != StatusCode::INTERNAL_SERVER_ERROR {
+        Said::Denied(message)
+    } else {
+        Said::Nothing
+    }
+}
+
+/// Collects answers. The operator writes, `take` swaps.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    answers: Answers,
+    examples: Examples,
+}
+
+impl Heard {
+    /// `what` is the write, for messages.
+    pub(super) fn note(&mut self, what: impl FnOnce() -> String, expect: Expect, said: &Said, took: Duration) {
+        let answers = &mut self.answers;
+        match said {
+            Said::Allowed => {
+                answers.allowed += 1;
+                histogram::record(&mut answers.response_allowed, took);
+                if expect == Expect::Denied {
+                    answers.wrong_verdicts += 1;
+                    answers.wrong_allows += 1;
+                    self.examples.note("wrong allow", || format!("{} was allowed, and says `expect: denied`", what()));
+                }
+            }
+            Said::Denied(message) => {
+                answers.denied += 1;
+                histogram::record(&mut answers.response_denied, took);
+                if expect == Expect::Allowed {
+                    answers.wrong_verdicts += 1;
+                    let why = || format!("{} was denied, and has no `expect: denied`; it said: {message}", what());
+                    self.examples.note("wrong verdict", why);
+                }
+            }
+            Said::Failed(message) => {
+                answers.failed += 1;
+                histogram::record(&mut answers.response_error, took);
+                self.examples.note("http error", || format!("{}: {message}", what()));
+            }
+            Said::Nothing => {}
+        }
+    }
+
+    /// Whether something was refused.
+    pub(super) fn has_denied(&self) -> bool {
+        self.answers.denied > 0
+    }
+
+    pub(super) fn finish(self) -> Answers {
+        Answers { examples: self.examples.into_texts(), ..self.answers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(status: u16, message: &str) -> Reply {
+        let body = serde_json::json!({"kind": "Status", "message": message}).to_string();
+        Reply { status: StatusCode::from_u16(status).unwrap(), body: body.into() }
+    }
+
+    #[test]
+    fn what_a_webhook_said_is_told_from_what_the_server_said() {
+        assert_eq!(said(&reply(201, "")), Said::Allowed);
+        let denial = "admission webhook \"vcache.kb.io\" denied the request: size";
+        assert_eq!(said(&reply(403, denial)), Said::Denied(denial.to_owned()));
+        let failure = "Internal error occurred: failed calling webhook \"vcache.kb.io\": failed to call webhook: EOF";
+        assert!(matches!(said(&reply(500, failure)), Said::Failed(_)));
+        assert_eq!(said(&reply(422, "Cache \"a\" is invalid: spec.size: Invalid value")), Said::Nothing);
+        assert_eq!(said(&reply(409, "already exists")), Said::Nothing);
+    }
+
+    #[test]
+    fn wrong_is_what_is_not_expected() {
+        let mut heard = Heard::default();
+        let ms = Duration::from_millis(3);
+        heard.note(|| "CREATE good".to_owned(), Expect::Allowed, &Said::Allowed, ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Expect::Denied, &Said::Denied("no".to_owned()), ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Expect::Denied, &Said::Allowed, ms);
+        heard.note(|| "CREATE good".to_owned(), Expect::Allowed, &Said::Denied("no".to_owned()), ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Expect::Denied, &Said::Failed("EOF".to_owned()), ms);
+        let answers = heard.finish();
+        assert_eq!((answers.allowed, answers.denied, answers.failed), (2, 2, 1));
+        assert_eq!((answers.wrong_verdicts, answers.wrong_allows), (2, 1));
+        assert_eq!(
+            answers.examples,
+            [
+                "wrong allow: CREATE bad.yaml was allowed, and says `expect: denied`",
+                "wrong verdict: CREATE good was denied, and has no `expect: denied`; it said: no",
+                "http error: CREATE bad.yaml: EOF",
+            ]
+        );
+    }
+}

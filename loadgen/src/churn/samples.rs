@@ -1,0 +1,103 @@
+//! [`Sample`]: one of several things that objects look like, and what the webhooks of the kind have to say about it.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// A template of a list: the name of its file alone, or a mapping.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sample {
+    /// A YAML file beside the scenario file; also what the sample is called in messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The object itself, or what is in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Value>,
+    /// What has to become of it.
+    #[serde(skip_serializing_if = "Expect::is_allowed")]
+    pub expect: Expect,
+}
+
+/// What the webhooks have to say about an object when it is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Expect {
+    /// It is let in, and lives on.
+    #[default]
+    Allowed,
+    /// It is refused.
+    Denied,
+}
+
+impl Expect {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+    fn is_allowed(&self) -> bool {
+        *self == Self::Allowed
+    }
+}
+
+/// The same as a mapping.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Mapping {
+    /// A YAML file beside the scenario file.
+    #[serde(default)]
+    file: Option<String>,
+    /// The object itself, as in `template`.
+    #[serde(default)]
+    object: Option<Value>,
+    /// `denied`: the webhooks have to refuse it; one that is let in is a wrong answer, and is deleted again. Default: `allowed`.
+    #[serde(default)]
+    expect: Expect,
+}
+
+impl<'de> Deserialize<'de> for Sample {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrMapping;
+        impl<'de> Visitor<'de> for NameOrMapping {
+            type Value = Sample;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a file, or a mapping such as `{file: bad.yaml, expect: denied}`")
+            }
+            fn visit_str<E: serde::de::Error>(self, file: &str) -> Result<Sample, E> {
+                Ok(Sample { file: Some(file.to_owned()), ..Sample::default() })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sample, A::Error> {
+                let Mapping { file, object, expect } = Mapping::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Sample { file, object, expect })
+            }
+        }
+        deserializer.deserialize_any(NameOrMapping)
+    }
+}
+
+impl JsonSchema for Sample {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ChurnTemplate".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mapping = generator.subschema_for::<Mapping>();
+        json_schema!({"anyOf": [{"type": "string"}, mapping]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_or_a_mapping() {
+        let read = |text: &str| serde_json::from_str::<Sample>(text);
+        assert_eq!(read(r#""good.yaml""#).unwrap().file.unwrap(), "good.yaml");
+        let bad = read(r#"{"file": "bad.yaml", "expect": "denied"}"#).unwrap();
+        assert_eq!(bad.expect, Expect::Denied);
+        assert_eq!(read(&serde_json::to_string(&bad).unwrap()).unwrap(), bad);
+        assert!(read(r#"{"fil": "x"}"#).unwrap_err().to_string().contains("unknown field `fil`"));
+        assert!(read("3").unwrap_err().to_string().contains("the name of a file, or a mapping such as"));
+    }
+}

@@ -1,0 +1,74 @@
+//! The answers that nearly every webhook gives, read without a copy: the known fields, each once and of its type. Everything else is left
+//! to [`super::parts`], which is as patient as Go is.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::parts::{Parts, Said};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Review<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    response: Response<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Response<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    allowed: bool,
+    #[serde(default, borrow)]
+    patch: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    patch_type: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    status: Option<Status<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Status<'a> {
+    #[serde(default, rename = "metadata")]
+    _metadata: Option<Nothing>,
+    #[serde(default, borrow, rename = "status")]
+    _result: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    message: Option<Text<'a>>,
+    #[serde(default, borrow)]
+    reason: Option<Text<'a>>,
+    #[serde(default)]
+    code: i32,
+}
+
+/// What `metadata` holds in all the answers that are read here.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Text that is not copied unless it has escapes; serde borrows through an `Option` only from a type of its own.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+pub(crate) fn read(body: &[u8]) -> Option<Parts<'_>> {
+    let Review { api_version, kind, response } = serde_json::from_slice(body).ok()?;
+    let Response { uid, allowed, patch, patch_type, status } = response;
+    let (message, reason, code) = match status {
+        Some(Status { message, reason, code, .. }) => (message.map(|text| text.0), reason.map(|text| text.0), code),
+        None => (None, None, 0),
+    };
+    // A type that is another would be refused for another reason.
+    if kind != "AdmissionReview" || !api_version.starts_with("admission.k8s.io/v1") {
+        return None;
+    }
+    let patch = patch.map(|text| text.0);
+    let patch_type = patch_type.map(|text| text.0);
+    let response = Some(Said { uid, allowed, patch, patch_type, message, reason, code, warnings: Vec::new() });
+    Some(Parts { api_version, kind, response })
+}

@@ -1,0 +1,35 @@
+//! `webhooks.asked`: whether every registered webhook was asked anything. Nothing is known of one that was not, whatever else passed.
+
+use super::rule::Name;
+use super::validity;
+use super::{Findings, Verdict};
+use crate::record::{Record, WebhookPlan};
+use crate::words::count;
+
+const ASKED: Name = Name { judge: validity::JUDGE, section: "webhooks", key: "asked", word: None };
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let rows = || record.intervals.iter().flat_map(|row| &row.webhooks);
+    // Who told nothing of any webhook did not count.
+    if rows().next().is_none() {
+        return;
+    }
+    let sent: u64 = record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(|row| row.sent).sum();
+    for WebhookPlan { name, direct, unmatched } in &record.manifest.webhooks {
+        let calls: u64 = rows().filter(|row| row.name == *name).map(|row| row.calls).sum();
+        let budget = ASKED.below(name);
+        if calls > 0 || (*direct && sent > 0) {
+            let times =
+                if calls > 0 { format!("{} times", count(calls)) } else { "without the control plane".to_owned() };
+            findings.push(budget, Verdict::Pass, count(calls), "at least 1", format!("it was asked {times}."));
+            continue;
+        }
+        let why = unmatched.clone().unwrap_or_else(|| {
+            "what was written matches its rules, so its objectSelector or its matchConditions leave all of it out, or nothing was written \
+             while it was registered"
+                .to_owned()
+        });
+        let text = format!("the webhook {name} was asked 0 times, so nothing is known of it: {why}.");
+        findings.push(budget, Verdict::Inconclusive, "0", "at least 1", text);
+    }
+}

@@ -1,0 +1,258 @@
+//! Whether planned faults were really hit: what was never hit, the run does not show.
+//!
+//! Owns `validity.fault.*` and `validity.faults`. What was never hit is told once for all of them. A fault that needs requests which the
+//! subject never sends in the whole run is no riddle: it does not concern this subject, as long as others did.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::condition;
+use crate::judge::rule::Name;
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{FaultEvent, FaultRow, Need, PlannedFault, Record, RequestRow, Verb};
+use crate::words::{count, counted, percent};
+
+/// One for each fault, by its identifier.
+pub(in crate::judge) const FAULT: Name = Name {
+    // The probe after a fault was lost.
+    word: Some(Word::Missed),
+    ..condition("fault")
+};
+/// All that were never hit.
+const FAULTS: Name = condition("faults");
+/// Of the drawn faults of one name so many must be hit, or each that was not counts: where they strike is a lot, and one may strike
+/// a subject that is not back yet from the one before.
+const LOT_HIT_LEAST: f64 = 0.75;
+/// Where there are more faults, those that were hit are told by name.
+const FAULTS_EACH: usize = 100;
+
+/// Why a fault was never hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Why {
+    /// It began and found nothing.
+    NothingToActOn,
+    /// What it waits for never happened.
+    NeverBegan,
+}
+
+impl Why {
+    fn words(self) -> &'static str {
+        match self {
+            Self::NothingToActOn => {
+                "while it was active no request and no watch of the subject gave it anything to act on"
+            }
+            Self::NeverBegan => "what it waits for never happened",
+        }
+    }
+}
+
+pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
+    let rows = record.fault_rows();
+    let many = record.manifest.faults.len() > FAULTS_EACH;
+    let lots = lots(record);
+    let mut survived: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let (mut missed, mut forgiven, mut alien) = (Vec::new(), Vec::new(), Vec::new());
+    for fault in &record.manifest.faults {
+        let rows = rows.get(fault.id.as_str()).map_or(&[][..], Vec::as_slice);
+        let ended = rows.iter().any(|row| row.event == FaultEvent::Ended);
+        // The subject was gone before the fault had its chance.
+        if exited && !ended {
+            continue;
+        }
+        // The run was over before its time: who never began it is the reader, not the subject.
+        let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
+        if !begun && fault.at_ms > record.length_ms() {
+            continue;
+        }
+        let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
+        if hits == 0 {
+            let started = rows.iter().any(|row| row.event == FaultEvent::Started);
+            let lot = lots.get(fault.name.as_str()).filter(|_| fault.drawn);
+            match () {
+                () if lot.is_some_and(Lot::is_hit_enough) => forgiven.push(fault),
+                () if does_not_concern(record, fault) => alien.push(fault),
+                () if started => missed.push((fault, Why::NothingToActOn)),
+                () => missed.push((fault, Why::NeverBegan)),
+            }
+            continue;
+        }
+        let (verdict, text) = of_hit(record, fault, rows, hits);
+        // What went well is told once for each name where there are many.
+        if many && verdict == Verdict::Pass {
+            let (faults, all) = survived.entry(&fault.name).or_default();
+            *faults += 1;
+            *all += hits;
+            continue;
+        }
+        let observed =
+            if verdict == Verdict::Inconclusive { "not healthy before".to_owned() } else { counted(hits, "hit") };
+        findings.push(FAULT.below(&fault.id), verdict, observed, "at least 1", text);
+    }
+    for (name, (faults, hits)) in survived {
+        let times = counted(faults, "time");
+        let (all, hit) = lots.get(name).map_or((faults, faults), |lot| (lot.struck.max(faults), lot.hit));
+        let hit = if all == hit { "each time".to_owned() } else { format!("{} times", count(hit)) };
+        let struck = if all == faults { times } else { counted(all, "time") };
+        let text =
+            format!("the fault {name} struck {struck} and was really hit {hit} ({} in all).", counted(hits, "hit"));
+        findings.push(FAULT.below(name), Verdict::Pass, counted(hits, "hit"), "at least 1 each", text);
+    }
+    tell_never_hit(record, findings, &missed, &alien);
+    if !forgiven.is_empty() {
+        findings.note(format!(
+            "of the drawn faults {} found nothing that they could act on ({}); at least {} of each name that struck were hit.",
+            counted(forgiven.len() as u64, "fault"),
+            by_name(&forgiven),
+            percent(LOT_HIT_LEAST)
+        ));
+    }
+}
+
+/// Once for all of them.
+fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedFault, Why)], alien: &[&PlannedFault]) {
+    let planned = record.manifest.faults.len() as u64;
+    // Where nothing at all was hit, nothing was shown, for whatever reason.
+    let any_hit = record.faults.iter().any(|row| row.hits > 0);
+    if !alien.is_empty() {
+        let text = format!(
+            "{} of {} cannot concern this subject, which sends no request of the kind: {}",
+            count(alien.len() as u64),
+            counted(planned, "fault"),
+            by_name(alien)
+        );
+        if any_hit {
+            findings.note(format!("{text}. They leave nothing undecided."));
+        } else {
+            let text = format!("{text}. No fault was hit, so the run does not show how the subject takes any.");
+            findings.push(FAULTS, Verdict::Inconclusive, "0 hits", "at least 1 each", text);
+        }
+    }
+    let text = match missed {
+        [] => return,
+        [(fault, why)] => format!(
+            "the fault {} was never hit: {}. The run does not show how the subject takes it.",
+            fault.detail,
+            why.words()
+        ),
+        _ => {
+            let of =
+                |why: Why| missed.iter().filter(|(_, one)| *one == why).map(|(fault, _)| *fault).collect::<Vec<_>>();
+            let parts = [Why::NothingToActOn, Why::NeverBegan].map(|why| (why, of(why)));
+            let parts = parts.iter().filter(|(_, faults)| !faults.is_empty());
+            let parts: Vec<String> =
+                parts.map(|(why, faults)| format!("{} ({})", by_name(faults), why.words())).collect();
+            format!(
+                "{} of {} were never hit: {}. The run does not show how the subject takes them.",
+                count(missed.len() as u64),
+                counted(planned, "fault"),
+                parts.join(", and ")
+            )
+        }
+    };
+    let observed = format!("{} not hit", count(missed.len() as u64));
+    findings.push(FAULTS, Verdict::Inconclusive, observed, "each at least once", text);
+}
+
+/// Names with how many there are of each.
+fn by_name(faults: &[&PlannedFault]) -> String {
+    let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+    for fault in faults {
+        *names.entry(&fault.name).or_default() += 1;
+    }
+    let one =
+        |(name, number): (&str, u64)| if number == 1 { name.to_owned() } else { format!("{name} {number} times") };
+    names.into_iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether it needs requests that the subject never sent, from its start to its end.
+fn does_not_concern(record: &Record, fault: &PlannedFault) -> bool {
+    // Only whole accounts tell what was never asked.
+    if fault.needs.is_empty() || !record.requests.told || !record.requests.summaries.is_empty() {
+        return false;
+    }
+    let plural = |full: &str| full.split_once('.').map_or(full, |(plural, _)| plural).to_owned();
+    let about = |row: &&RequestRow| {
+        fault.needs_resource.as_ref().is_none_or(|wanted| *wanted == row.resource || *wanted == plural(&row.resource))
+    };
+    !record.requests.rows.iter().filter(about).any(|row| fault.needs.iter().all(|need| meets(*need, row)))
+}
+
+fn meets(need: Need, row: &RequestRow) -> bool {
+    match need {
+        Need::List => row.verb == Verb::List,
+        Need::Watch => row.verb == Verb::Watch,
+        Need::Get => row.verb == Verb::Get,
+        Need::Create => row.verb == Verb::Create,
+        Need::Update => row.verb == Verb::Update,
+        Need::Patch => row.verb == Verb::Patch,
+        Need::Delete => matches!(row.verb, Verb::Delete | Verb::DeleteCollection),
+        Need::Bookmarks => row.bookmarks,
+        Need::InitialEvents => row.send_initial_events == Some(true),
+    }
+}
+
+/// How often the drawn faults of one name began, and how often they had something to hit.
+#[derive(Debug, Default)]
+struct Lot {
+    struck: u64,
+    hit: u64,
+}
+
+impl Lot {
+    fn is_hit_enough(&self) -> bool {
+        self.hit as f64 >= LOT_HIT_LEAST * self.struck as f64
+    }
+}
+
+/// The drawn faults by their names.
+fn lots(record: &Record) -> BTreeMap<&str, Lot> {
+    let hit = hit(record);
+    let began = record.faults.iter().filter(|row| row.event == FaultEvent::Started);
+    let began: BTreeSet<&str> = began.map(|row| row.id.as_str()).collect();
+    let mut lots: BTreeMap<&str, Lot> = BTreeMap::new();
+    for fault in record.manifest.faults.iter().filter(|fault| fault.drawn && began.contains(fault.id.as_str())) {
+        let lot = lots.entry(&fault.name).or_default();
+        lot.struck += 1;
+        lot.hit += u64::from(hit.contains(fault.id.as_str()));
+    }
+    lots
+}
+
+/// The planned faults that had no effect, for whatever reason.
+pub(in crate::judge) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
+    let hit = hit(record);
+    record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).collect()
+}
+
+/// The faults that had an effect.
+pub(super) fn hit(record: &Record) -> BTreeSet<&str> {
+    record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect()
+}
+
+/// What is said of a fault that was hit.
+fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) -> (Verdict, String) {
+    let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
+    let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
+        let text = format!(
+            "the probe before the fault {} was not healthy{}, so it does not show what that fault did.",
+            fault.name,
+            says(row)
+        );
+        (Verdict::Inconclusive, text)
+    } else if let Some(row) = unhealthy(FaultEvent::CanaryAfter) {
+        // Either the subject lost the probe, then it also lost events and the judge of events says so, or it saw it later.
+        let verdict = if lost(record) { Verdict::Fail } else { Verdict::Pass };
+        (
+            verdict,
+            format!("the fault {} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row)),
+        )
+    } else {
+        (Verdict::Pass, format!("the fault {} was really hit ({}).", fault.name, counted(hits, "time")))
+    }
+}
+
+/// Whether the subject lost events for good.
+fn lost(record: &Record) -> bool {
+    let counts = record.totals();
+    counts.missed + counts.ghost > 0
+}

@@ -1,0 +1,134 @@
+//! A harness that stood still: for how long, and which anomalies are its own.
+//!
+//! Owns `validity.pace`. It can only make a subject look worse than it is: one that passed all the same has passed, and an anomaly that
+//! has nothing to do with the time in which the harness stood still is the subject's.
+
+use std::collections::BTreeSet;
+
+use super::condition;
+use crate::judge::Findings;
+use crate::judge::doubt::{self, Doubts, Unmet};
+use crate::judge::rule::Name;
+use crate::ledger::Outcome;
+use crate::record::{AnomalyRow, Record};
+use crate::words::millis;
+
+const PACE: Name = condition("pace");
+/// Churn that fell behind its plan by more than this took that time from the subject, which is promised at least 5 s for an
+/// observation.
+const CHURN_LATE_MS: u64 = 2500;
+/// A harness that writes a row every 5 s and once needed longer than this stood still for as much as the least deadline of an
+/// observation: what came meanwhile was heard late, and of the rest nobody can tell whether it would have come.
+const INTERVAL_MS_MAX: u64 = 10_000;
+/// What to do about it.
+const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
+
+/// From when to when the harness did not keep up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stall {
+    from_ms: u64,
+    to_ms: u64,
+}
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let slow = intervals(record);
+    if let Some(longest) = slow.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
+        let (from, to) = (millis(longest.from_ms), millis(longest.to_ms));
+        let lost_ms: u64 = slow.iter().map(|stall| (stall.to_ms - stall.from_ms).saturating_sub(5000)).sum();
+        let unmet = Unmet {
+            name: PACE,
+            observed: millis(longest.to_ms - longest.from_ms),
+            limit: format!("at most {}", millis(INTERVAL_MS_MAX)),
+            text: format!(
+                "the harness did not keep up for {} in all: one of its intervals, from {from} to {to}, should have taken 5 s; {REMEDY}.",
+                millis(lost_ms)
+            ),
+            because: format!("the harness itself did not keep up from {from} to {to}"),
+        };
+        findings.unmet(unmet, Doubts::Broken, |name, _| doubt::is_observed(name) && !is_whole(record, name, &slow));
+    }
+    let late = late_changes(record);
+    if let Some(longest) = late.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
+        let late_ms = worst_ms(record);
+        let unmet = Unmet {
+            name: PACE,
+            observed: millis(late_ms),
+            limit: format!("at most {}", millis(CHURN_LATE_MS)),
+            text: format!(
+                "object changes fell {} behind their plan, so the subject had less time for them than planned; {REMEDY}.",
+                millis(late_ms)
+            ),
+            because: format!(
+                "object changes came up to {} late from {} to {}",
+                millis(late_ms),
+                millis(longest.from_ms),
+                millis(longest.to_ms)
+            ),
+        };
+        // Changes that come together make a peak, and no growth.
+        let peaks = |name: Name| name.section == "memory" && matches!(name.key, "ceiling" | "retained");
+        findings.unmet(unmet, Doubts::Broken, |name, _| {
+            peaks(name) || (name.section == "events" && !is_whole(record, name, &late))
+        });
+    }
+}
+
+/// Intervals that took too long. The last one also decides what is still open, and nobody is measured meanwhile.
+fn intervals(record: &Record) -> Vec<Stall> {
+    let rows = record.intervals.iter().filter(|row| !row.last);
+    let slow = rows.filter(|row| row.end_ms.saturating_sub(row.start_ms) > INTERVAL_MS_MAX);
+    slow.map(|row| Stall { from_ms: row.start_ms, to_ms: row.end_ms }).collect()
+}
+
+fn late_changes(record: &Record) -> Vec<Stall> {
+    let rows = record.intervals.iter().filter_map(|row| {
+        let late_ms = row.churn.as_ref()?.lateness.as_ref()?.max_us / 1000;
+        (late_ms > CHURN_LATE_MS).then(|| Stall { from_ms: row.start_ms.saturating_sub(late_ms), to_ms: row.end_ms })
+    });
+    rows.collect()
+}
+
+fn worst_ms(record: &Record) -> u64 {
+    let lateness = record.intervals.iter().filter_map(|row| row.churn.as_ref()?.lateness.as_ref());
+    lateness.map(|lateness| lateness.max_us / 1000).max().unwrap_or(0)
+}
+
+/// Whether more of what a budget counts than it allows came about while the harness kept up.
+fn is_whole(record: &Record, name: Name, stalls: &[Stall]) -> bool {
+    let Some(events) = record.manifest.budgets.events.as_ref().filter(|_| name.section == "events") else {
+        return false;
+    };
+    let (of, limit): (&[Outcome], Option<u64>) = match name.key {
+        "missed" => (&[Outcome::Missed], events.missed),
+        "ghost" => (&[Outcome::Ghost], events.ghost),
+        "identitySwap" => (&[Outcome::IdentitySwap], events.identity_swap),
+        "late" => (&[Outcome::Late, Outcome::LateGhost], events.late),
+        // Nothing that is late turns into these.
+        "regressed" | "phantom" | "resurrected" => return true,
+        _ => return false,
+    };
+    let deadline_ms = |t_ms: u64| {
+        let row = record.intervals.iter().find(|row| row.end_ms > t_ms);
+        row.or(record.intervals.last()).map_or(0, |row| row.deadline_ms)
+    };
+    let apart = |row: &&AnomalyRow| {
+        let from_ms = row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms);
+        let to_ms = from_ms.saturating_add(deadline_ms(from_ms));
+        of.contains(&row.outcome) && stalls.iter().all(|stall| to_ms < stall.from_ms || from_ms > stall.to_ms)
+    };
+    record.anomalies.iter().filter(apart).count() as u64 > limit.unwrap_or(0)
+}
+
+/// The same for what came about before a sample that showed a jump of time; what came after it may be its work.
+pub(super) fn is_whole_before(record: &Record, name: Name, t_ms: u64) -> bool {
+    // Since the sample before it.
+    let from_ms =
+        record.samples.iter().map(|row| row.t_ms).take_while(|before_ms| *before_ms < t_ms).last().unwrap_or(0);
+    is_whole(record, name, &[Stall { from_ms, to_ms: u64::MAX }])
+}
+
+/// Objects of which something was lost for good, as far as they have rows.
+pub(super) fn objects_lost(record: &Record) -> u64 {
+    let lost = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Missed | Outcome::Ghost));
+    lost.map(|row| row.uid.as_str()).collect::<BTreeSet<_>>().len() as u64
+}

@@ -1,0 +1,225 @@
+//! What the sources of a controller-runtime program tell: its flags, what it makes, how it holds objects, where it repeats the generation.
+//!
+//! Owns what counts as told. It reads texts, not meaning: what a program computes at run time is not seen. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::pattern;
+
+mod code;
+mod flags;
+mod kinds;
+
+pub(crate) use flags::Flags;
+pub(crate) use kinds::Kind;
+
+/// What all its sources tell together.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// The folder of each main package, and the flags that its files define.
+    mains: BTreeMap<PathBuf, Flags>,
+    /// The flags that the other files define: large programs have a package for their options.
+    others: Flags,
+    /// What `Owns(…)` names.
+    pub(super) owned: BTreeSet<Kind>,
+    /// What `For(…)` names: there is a controller for it.
+    pub(super) reconciled: BTreeSet<String>,
+    /// Constants that are texts.
+    constants: BTreeMap<String, String>,
+    /// What `AddFinalizer` is given, as it is written.
+    finalizers: BTreeSet<String>,
+    /// The types of conditions that are written with the generation, as they are written.
+    conditions: BTreeSet<String>,
+    /// Whether something is assigned to a field `ObservedGeneration`.
+    pub(super) observes: bool,
+}
+
+/// More names than a program of one team has.
+const NAMES_MAX: usize = 10_000;
+/// The longest name that an API server takes: the type of a condition.
+const NAME_MAX: usize = 316;
+
+static OWNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bOwns\(\s*&(?:(\w+)\.)?(\w+)\{"));
+static FOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bFor\(\s*&(?:\w+\.)?(\w+)\{"));
+static CONSTANT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?m)^\s*(?:const\s+|var\s+)?(\w+)(?:\s+string)?\s*=\s*"((?u:[^"\\\n]+))"\s*$"#));
+static FINALIZER: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"\bAddFinalizer\(\s*(?u:[^,()]+),\s*("(?u:[^"\\\n]+)"|[\w.]+)\s*\)"#));
+static OBSERVES: LazyLock<Regex> = LazyLock::new(|| pattern(r"\.ObservedGeneration\s*=(?u:[^=])"));
+static CONDITION: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bCondition\{((?u:[^{}]*))\}"));
+static TYPE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"\bType:\s*("(?u:[^"\\\n]+)"|[\w.]+)"#));
+
+impl Sources {
+    /// Whether a file is one that a person wrote for the program itself.
+    pub(super) fn is_telling(name: &str) -> bool {
+        Path::new(name).extension().is_some_and(|ending| ending == "go")
+            && !name.ends_with("_test.go")
+            && !name.starts_with("zz_generated")
+    }
+
+    /// Reads one file.
+    pub(super) fn take(&mut self, file: &Path, text: &str) {
+        let text = code::without_comments(text);
+        let flags = Flags::read(&text);
+        if text.lines().any(|line| line.trim_end() == "package main") {
+            let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+            self.mains.entry(folder).or_default().add(flags);
+        } else {
+            self.others.add(flags);
+        }
+        let imports = kinds::imports(&text);
+        for found in OWNS.captures_iter(&text) {
+            let package = found.get(1).map_or("", |name| name.as_str());
+            put(&mut self.owned, Kind::new(&found[2], imports.get(package).map(String::as_str)));
+        }
+        for found in FOR.captures_iter(&text) {
+            put(&mut self.reconciled, found[1].to_owned());
+        }
+        for found in CONSTANT.captures_iter(&text) {
+            if self.constants.len() < NAMES_MAX && found[2].len() <= NAME_MAX {
+                self.constants.entry(found[1].to_owned()).or_insert_with(|| found[2].to_owned());
+            }
+        }
+        for found in FINALIZER.captures_iter(&text) {
+            put(&mut self.finalizers, found[1].to_owned());
+        }
+        for found in CONDITION.captures_iter(&text).filter(|found| found[1].contains("ObservedGeneration:")) {
+            if let Some(kind) = TYPE.captures(&found[1]) {
+                put(&mut self.conditions, kind[1].to_owned());
+            }
+        }
+        self.observes |= OBSERVES.is_match(&text);
+    }
+
+    /// The flags of the program whose main package is in this folder.
+    pub(super) fn flags(&self, folder: &Path) -> Flags {
+        let mut flags = self.mains.get(folder).cloned().unwrap_or_default();
+        if !flags.is_known() {
+            flags.add(self.others.clone());
+        }
+        flags
+    }
+
+    /// The folders of main packages, those that are nearest to the top first.
+    pub(super) fn mains(&self) -> Vec<&Path> {
+        let mut folders: Vec<&Path> = self.mains.keys().map(PathBuf::as_path).collect();
+        folders.sort_by_key(|folder| folder.components().count());
+        folders
+    }
+
+    /// The finalizer by which it holds objects, where it is one.
+    pub(super) fn finalizer(&self) -> Option<String> {
+        let names: BTreeSet<&str> = self.finalizers.iter().filter_map(|text| self.value(text)).collect();
+        let name = names.first().filter(|_| names.len() == 1)?;
+        // As Kubernetes wants it: with a domain.
+        name.contains(['/', '.']).then(|| (*name).to_owned())
+    }
+
+    /// The type of the condition that repeats the generation, where it is one or one is `Ready` or `Available`.
+    pub(super) fn condition(&self) -> Option<String> {
+        let types: BTreeSet<&str> = self.conditions.iter().filter_map(|text| self.value(text)).collect();
+        let usual = ["Ready", "Available"].into_iter().find(|usual| types.contains(usual));
+        usual.or_else(|| types.first().copied().filter(|_| types.len() == 1)).map(str::to_owned)
+    }
+
+    /// A text, or that of the constant.
+    fn value<'a>(&'a self, text: &'a str) -> Option<&'a str> {
+        if let Some(quoted) = text.strip_prefix('"') {
+            return quoted.strip_suffix('"').filter(|text| text.len() <= NAME_MAX);
+        }
+        let name = text.rsplit('.').next().unwrap_or(text);
+        self.constants.get(name).map(String::as_str)
+    }
+}
+
+fn put<T: Ord>(set: &mut BTreeSet<T>, one: T) {
+    if set.len() < NAMES_MAX {
+        set.insert(one);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTROLLER: &str = r#"
+package controller
+
+import (
+	apps "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/api/networking/v1"
+	example "example.com/shop/api/v1"
+)
+
+const (
+	hold         = "shop.example.com/hold"
+	ready string = "Ready"
+)
+
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if controllerutil.AddFinalizer(&basket, hold) { /* AddFinalizer(x, "commented.example.com/out") */
+	}
+	meta.SetStatusCondition(&basket.Status.Conditions, metav1.Condition{
+		Type: ready, Status: metav1.ConditionTrue, ObservedGeneration: basket.Generation,
+	})
+	if basket.Status.ObservedGeneration == basket.Generation { // not written here
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).For(&example.Basket{}).
+		Owns(&apps.Deployment{}, builder.WithPredicates(p)).
+		Owns(&corev1.ConfigMap{}).
+		Owns(&v1.NetworkPolicy{}).
+		// Owns(&corev1.Secret{}).
+		Complete(r)
+}
+"#;
+
+    #[test]
+    fn a_reconciler_tells_what_it_makes_and_how_it_holds() {
+        let mut sources = Sources::default();
+        sources.take(Path::new("internal/controller/basket_controller.go"), CONTROLLER);
+        let owned: Vec<String> = sources.owned.iter().filter_map(|kind| kind.resource(&[])).collect();
+        assert_eq!(owned, ["configmaps/v1", "deployments.apps/v1", "networkpolicies.networking.k8s.io/v1"]);
+        assert_eq!(sources.finalizer().as_deref(), Some("shop.example.com/hold"));
+        assert_eq!(sources.condition().as_deref(), Some("Ready"));
+        assert!(!sources.observes && sources.reconciled.contains("Basket"));
+        sources
+            .take(Path::new("a.go"), "package a\nfunc f() { basket.Status.ObservedGeneration = basket.Generation }\n");
+        assert!(sources.observes);
+    }
+
+    /// Who holds by two names tells none: which of them is for what is churned nobody can see.
+    #[test]
+    fn two_finalizers_are_none() {
+        let mut sources = Sources::default();
+        sources.take(
+            Path::new("a.go"),
+            "package a\nfunc f() { AddFinalizer(x, \"a.example.com/a\"); AddFinalizer(y, \"a.example.com/b\") }\n",
+        );
+        assert_eq!(sources.finalizer(), None);
+        let mut sources = Sources::default();
+        sources.take(Path::new("a.go"), "package a\nfunc f() { AddFinalizer(x, names.Unknown) }\n");
+        assert_eq!(sources.finalizer(), None);
+    }
+
+    #[test]
+    fn flags_are_those_of_the_program_that_is_started() {
+        let mut sources = Sources::default();
+        let main =
+            |flag: &str| format!("package main\nfunc main() {{ flag.StringVar(&a, \"{flag}\", \"\", \"x\") }}\n");
+        sources.take(Path::new("cmd/main.go"), &main("webhook-cert-path"));
+        sources.take(Path::new("tools/deep/main.go"), &main("metrics-addr"));
+        assert_eq!(sources.mains(), [Path::new("cmd"), Path::new("tools/deep")]);
+        let flags = sources.flags(Path::new("cmd"));
+        assert!(flags.has("webhook-cert-path") && !flags.has("metrics-addr"));
+    }
+}

@@ -1,0 +1,135 @@
+//! The flags that a program defines, and which of them a run has something to say to. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A call that defines a flag, of `flag` and `pflag`: its name and what it is without being given.
+static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
+    super::pattern(
+        r#"\.(?:String|Bool|Int|Int32|Uint|Duration)(?:Var)?P?\(\s*(?:&?[\w.\[\]]+\s*,\s*)?"([A-Za-z0-9][\w.-]*)"\s*,\s*(?:"[A-Za-z]?"\s*,\s*)?((?u:[^,\n]+)),"#,
+    )
+});
+/// zap's own flags, as `opts.BindFlags(flag.CommandLine)` defines them.
+const ZAP: &str = ".BindFlags(";
+/// A server that is built with a port, which nobody chooses then.
+static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
+/// More than any program has.
+const FLAGS_MAX: usize = 500;
+
+/// The folder of the webhook's certificate: kubebuilder's, then names that other projects have.
+const FOLDER: &[&str] =
+    &["webhook-cert-path", "webhook-cert-dir", "cert-dir", "webhook-certs-dir", "certs-dir", "tls-cert-dir"];
+const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port"];
+const METRICS: &[&str] = &["metrics-bind-address", "metrics-addr", "metrics-bind-addr", "metrics-address"];
+const SECURE: &[&str] = &["metrics-secure"];
+const PROBES: &[&str] =
+    &["health-probe-bind-address", "health-probe-addr", "health-probe-bind-addr", "health-addr", "probe-addr"];
+const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election"];
+
+/// Flags by their names, and what they are by default, as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    defined: BTreeMap<String, String>,
+    has_zap: bool,
+    port: Option<u16>,
+}
+
+impl Flags {
+    /// Those of a text without comments.
+    pub(super) fn read(text: &str) -> Self {
+        let defined = DEFINED.captures_iter(text).take(FLAGS_MAX);
+        let defined = defined.map(|found| (found[1].to_owned(), found[2].trim().to_owned())).collect();
+        let port = PORT.captures(text).and_then(|found| found[1].parse().ok());
+        Self { defined, has_zap: text.contains(ZAP), port }
+    }
+
+    pub(super) fn add(&mut self, more: Self) {
+        let room = FLAGS_MAX.saturating_sub(self.defined.len());
+        self.defined.extend(more.defined.into_iter().take(room));
+        self.has_zap |= more.has_zap;
+        self.port = self.port.or(more.port);
+    }
+
+    /// Whether there is one that means something here.
+    pub(super) fn is_known(&self) -> bool {
+        [FOLDER, WEBHOOK_PORT, METRICS, PROBES, LEADER].into_iter().any(|names| self.first(names).is_some())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.defined.contains_key(name)
+    }
+
+    fn first(&self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| self.has(name))
+    }
+
+    /// The flag that takes the folder of the webhook's certificate.
+    pub(crate) fn folder(&self) -> Option<&'static str> {
+        self.first(FOLDER)
+    }
+
+    /// The flag that takes the webhook's port.
+    pub(crate) fn webhook_port(&self) -> Option<&'static str> {
+        self.first(WEBHOOK_PORT)
+    }
+
+    /// The port that stands in the program itself.
+    pub(crate) fn fixed_port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The flag that takes the address of the metrics, and the one by which they are served over plain HTTP.
+    pub(crate) fn metrics(&self) -> Option<(&'static str, Option<&'static str>)> {
+        Some((self.first(METRICS)?, self.first(SECURE)))
+    }
+
+    /// The flag that takes the address of the probes.
+    pub(crate) fn probes(&self) -> Option<&'static str> {
+        self.first(PROBES)
+    }
+
+    /// The flag that ends the wait for a lease.
+    pub(crate) fn leader(&self) -> Option<&'static str> {
+        self.first(LEADER)
+    }
+
+    /// Whether `--zap-log-level` is one.
+    pub(crate) fn has_zap(&self) -> bool {
+        self.has_zap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_packages_of_flags_are_read() {
+        let flags = Flags::read(
+            r#"
+            flag.StringVar(&metrics, "metrics-bind-address", "0", "Where. "+
+                "Or not.")
+            flag.BoolVar(&secure, "metrics-secure", true, "x")
+            pflag.StringVarP(&config.probe, "health-probe-bind-address", "p", ":8081", "x")
+            folder := fs.String("cert-dir", filepath.Join(a), "x")
+            elect := flag.Bool("enable-leader-election", false, "x")
+            opts.BindFlags(flag.CommandLine)
+            server := webhook.NewServer(webhook.Options{Port: 9443, TLSOpts: o})
+            "#,
+        );
+        assert_eq!(flags.metrics(), Some(("metrics-bind-address", Some("metrics-secure"))));
+        assert_eq!((flags.probes(), flags.folder()), (Some("health-probe-bind-address"), Some("cert-dir")));
+        assert_eq!((flags.leader(), flags.webhook_port()), (Some("enable-leader-election"), None));
+        assert!(flags.has_zap() && flags.fixed_port() == Some(9443));
+        assert_eq!(flags.defined["metrics-secure"], "true");
+    }
+
+    #[test]
+    fn names_that_could_hurt_are_none() {
+        let flags = Flags::read("flag.String(\"a\\nb\", \"\", \"x\")\nflag.String(\"--x y\", \"\", \"x\")\n");
+        assert!(flags.defined.is_empty(), "{flags:?}");
+        assert!(!flags.is_known());
+    }
+}

@@ -1,0 +1,327 @@
+//! What `kubectl kustomize` makes of a project's `config/`, where kubectl is at hand.
+//!
+//! Owns which folder is built, whether that may be done, and whether the result says something that the plain files do not. A kustomization can
+//! name what lies elsewhere, on other machines too, and kustomize would go and get it: such a one is left alone.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use super::{folder, manifests};
+
+/// The folder that puts all of a project together, then the one with its definitions alone.
+const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
+const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// Folders that one build comes to.
+const FOLDERS_MAX: usize = 200;
+/// What a large operator's manifests have, several times.
+const OUTPUT_MAX: u64 = 16 << 20;
+/// What of a complaint is read.
+const COMPLAINT_MAX: u64 = 16 << 10;
+/// A build reads files and nothing else.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What became of it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Kustomized {
+    /// There is nothing to build.
+    None,
+    /// It was not built, and why.
+    Left(String),
+    /// It was built from this folder.
+    Built {
+        /// Relative to the project.
+        folder: &'static str,
+        /// Its definitions and webhook configurations.
+        objects: Vec<Value>,
+    },
+}
+
+/// Where kubectl is: in `PATH`, or beside the programs of a real control plane.
+pub(crate) fn kubectl() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let beside = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    std::env::split_paths(&path).chain(beside).map(|folder| folder.join("kubectl")).find(|path| path.is_file())
+}
+
+/// Builds what there is to build below `root`.
+pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
+    let has = |folder: &&str| NAMES.iter().any(|name| root.join(folder).join(name).is_file());
+    let Some(folder) = FOLDERS.into_iter().find(has) else { return Kustomized::None };
+    let Some(kubectl) = kubectl else {
+        return Kustomized::Left(format!(
+            "{folder}: without kubectl it is not built: names and patches are those of the plain files"
+        ));
+    };
+    let left =
+        |why: String| Kustomized::Left(format!("{folder}: {why}: names and patches are those of the plain files"));
+    if let Err(why) = stays_inside(root, Path::new(folder)) {
+        return left(why);
+    }
+    let text = match tokio::time::timeout(PATIENCE, output(root, kubectl, folder)).await {
+        Ok(Ok(text)) => text,
+        Ok(Err(why)) => return left(format!("`kubectl kustomize` does not build it ({why})")),
+        Err(_) => return left(format!("`kubectl kustomize` takes longer than {} s", PATIENCE.as_secs())),
+    };
+    match serde_saphyr::from_multiple::<Value>(&text) {
+        Ok(objects) => {
+            Kustomized::Built { folder, objects: objects.into_iter().filter(manifests::is_definition).collect() }
+        }
+        Err(error) => left(format!(
+            "what `kubectl kustomize` prints cannot be read ({})",
+            manifests::first_line(&error.to_string())
+        )),
+    }
+}
+
+async fn output(root: &Path, kubectl: &Path, folder: &str) -> Result<String, String> {
+    let mut command = tokio::process::Command::new(kubectl);
+    command.arg("kustomize").arg(root.join(folder)).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // It asks no cluster, and it is not to find one.
+    command.env("KUBECONFIG", "/dev/null").kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err("it has no output".to_owned());
+    };
+    let (text, complaint) = tokio::join!(read(out, OUTPUT_MAX + 1), read(err, COMPLAINT_MAX));
+    let text = text.map_err(|error| error.to_string())?;
+    if text.len() as u64 > OUTPUT_MAX {
+        return Err(format!("it prints more than {OUTPUT_MAX} bytes"));
+    }
+    let status = child.wait().await.map_err(|error| error.to_string())?;
+    if !status.success() {
+        let complaint = String::from_utf8_lossy(&complaint.unwrap_or_default()).trim().to_owned();
+        return Err(manifests::first_line(&complaint));
+    }
+    String::from_utf8(text).map_err(|_| "it prints no UTF-8".to_owned())
+}
+
+/// Whether a kustomization, and all that it leads to, names nothing but files and folders of the project.
+fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
+    let mut open = vec![folder.to_owned()];
+    let mut seen = BTreeSet::new();
+    while let Some(folder) = open.pop() {
+        if !seen.insert(folder.clone()) {
+            continue;
+        }
+        if seen.len() > FOLDERS_MAX {
+            return Err(format!("it leads to more than {FOLDERS_MAX} folders"));
+        }
+        let Some(name) = NAMES.iter().find(|name| root.join(&folder).join(name).is_file()) else {
+            return Err(format!("{} has no kustomization.yaml", folder.display()));
+        };
+        // kubebuilder's has a hundred lines of comments in a row, which is more than the parser keeps.
+        let text: String = folder::text(root, &folder.join(name))?
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let kustomization: Value = serde_saphyr::from_str(&text).map_err(|error| {
+            format!("{}: {}", folder.join(name).display(), manifests::first_line(&error.to_string()))
+        })?;
+        if has_address(&kustomization) {
+            return Err(format!("{} names an address, and nothing is fetched here", folder.join(name).display()));
+        }
+        for list in ["resources", "bases", "components"] {
+            for entry in kustomization[list].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                let elsewhere = || {
+                    format!(
+                        "{} names `{entry}`, which is no file or folder of the project",
+                        folder.join(name).display()
+                    )
+                };
+                let path = inside(&folder.join(entry)).ok_or_else(elsewhere)?;
+                let kind = root.join(&path).symlink_metadata().map_err(|_| elsewhere())?.file_type();
+                if kind.is_dir() {
+                    open.push(path);
+                } else if !kind.is_file() {
+                    return Err(elsewhere());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A path without `.` and `..`; nothing where it leaves the project.
+fn inside(path: &Path) -> Option<PathBuf> {
+    let mut inside = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => inside.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !inside.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(inside)
+}
+
+/// Whether some text of it is an address, wherever it stands. Patches that are written inside have texts of several lines.
+fn has_address(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("://") && !text.contains('\n'),
+        Value::Array(items) => items.iter().any(has_address),
+        Value::Object(parts) => parts.values().any(has_address),
+        _ => false,
+    }
+}
+
+/// What of objects matters to a run: schemas, and what webhooks are asked about. Names, labels and where a webhook is reached do not.
+fn meaning(objects: &[Value]) -> Vec<Value> {
+    let mut all: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut spec = object["spec"].clone();
+            if let Some(spec) = spec.as_object_mut() {
+                spec.remove("conversion");
+            }
+            let mut webhooks = object["webhooks"].clone();
+            for webhook in webhooks.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+                webhook.remove("clientConfig");
+            }
+            json!({"kind": object["kind"], "spec": spec, "webhooks": webhooks})
+        })
+        .collect();
+    all.sort_by_cached_key(Value::to_string);
+    all
+}
+
+/// Whether the built objects say the same as the plain ones.
+pub(super) fn is_same(built: &[Value], plain: &[Value]) -> bool {
+    meaning(built) == meaning(plain)
+}
+
+/// The built objects as a file: several documents, with what they were made by.
+pub(super) fn file(objects: &[Value], folder: &str) -> String {
+    let mut text =
+        format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Make it anew when that changes.\n");
+    for object in objects {
+        let mut object = object.clone();
+        if let Some(spec) = object["spec"].as_object_mut() {
+            // Nobody converts in a run: the stored version is the one that is written.
+            spec.remove("conversion");
+        }
+        text.push_str("---\n");
+        super::yaml::block(&object, 0, &mut text);
+    }
+    text
+}
+
+/// Who has read enough closes its end, so that the program is told so and does not wait for ever.
+async fn read(from: impl tokio::io::AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most).read_to_end(&mut bytes).await.map(|_| bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    /// A program that stands for kubectl and prints this, with this status.
+    fn program(folder: &Path, script: &str) -> PathBuf {
+        let path = folder.join("kubectl");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    const PLAIN: [(&str, &str); 3] = [
+        ("config/default/kustomization.yaml", "namePrefix: shop-\nresources: [../crd, service.yaml]\n"),
+        ("config/default/service.yaml", "kind: Service\n"),
+        ("config/crd/kustomization.yaml", "resources: []\n"),
+    ];
+
+    #[tokio::test]
+    async fn what_is_built_is_definitions_and_webhooks() {
+        let folder = project(&PLAIN);
+        let kubectl = program(
+            folder.path(),
+            "test \"$1\" = kustomize || exit 9\nprintf 'kind: CustomResourceDefinition\\nspec: {group: a}\\n---\\nkind: Service\\n'",
+        );
+        let built = build(folder.path(), Some(&kubectl)).await;
+        let objects = vec![json!({"kind": "CustomResourceDefinition", "spec": {"group": "a"}})];
+        assert_eq!(built, Kustomized::Built { folder: "config/default", objects });
+        assert_eq!(build(folder.path().join("config/crd").as_path(), Some(&kubectl)).await, Kustomized::None);
+        let Kustomized::Left(why) = build(folder.path(), None).await else { panic!() };
+        assert!(why.starts_with("config/default: without kubectl"), "{why}");
+    }
+
+    /// As kubebuilder writes them, so that people take out what they need.
+    #[test]
+    fn a_hundred_comments_in_a_row_are_no_hindrance() {
+        let comments = "# - source:\n#     kind: CustomResourceDefinition\n".repeat(99);
+        let folder =
+            project(&[("config/default/kustomization.yaml", &format!("resources: []\nreplacements:\n{comments}"))]);
+        assert_eq!(stays_inside(folder.path(), Path::new("config/default")), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_build_that_fails_is_told_in_a_line() {
+        let folder = project(&PLAIN);
+        let kubectl = program(folder.path(), "echo 'error: no such file' >&2; echo more >&2; exit 1");
+        let Kustomized::Left(why) = build(folder.path(), Some(&kubectl)).await else { panic!() };
+        assert!(why.contains("(error: no such file)") && !why.contains("more"), "{why}");
+        let endless = program(folder.path(), "yes 'kind: x'");
+        let Kustomized::Left(why) = build(folder.path(), Some(&endless)).await else { panic!() };
+        assert!(why.contains("more than 16777216 bytes"), "{why}");
+    }
+
+    /// Nothing is fetched, and nothing that lies outside is read: then kubectl is not even started.
+    #[tokio::test]
+    async fn what_leads_elsewhere_is_left_alone() {
+        for (text, said) in [
+            ("resources: [https://example.com/a.yaml]", "names an address"),
+            ("patches: [{path: 'https://example.com/p.yaml'}]", "names an address"),
+            ("resources: ['github.com/example/base?ref=v1']", "no file or folder of the project"),
+            ("resources: [../../../etc]", "no file or folder of the project"),
+            ("components: [/etc]", "no file or folder of the project"),
+            ("resources: [link]", "no file or folder of the project"),
+            ("resources: [deep]", "config/default/deep has no kustomization.yaml"),
+            ("resources: [", "config/default/kustomization.yaml: "),
+        ] {
+            let folder = project(&[("config/default/kustomization.yaml", text), ("config/default/deep/a", "")]);
+            std::os::unix::fs::symlink("/etc", folder.path().join("config/default/link")).unwrap();
+            let kubectl = program(folder.path(), "touch \"$(dirname \"$0\")/started\"");
+            let Kustomized::Left(why) = build(folder.path(), Some(&kubectl)).await else { panic!("{text}") };
+            assert!(why.contains(said), "{text}: {why}");
+            assert!(!folder.path().join("started").exists(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_and_addresses_make_no_difference_but_rules_do() {
+        let hook = |name: &str, service: &str, operation: &str| {
+            json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [
+                {"name": "a", "clientConfig": {"service": {"name": service}}, "rules": [{"operations": [operation]}]},
+            ]})
+        };
+        assert!(is_same(&[hook("shop-v", "shop-service", "CREATE")], &[hook("v", "service", "CREATE")]));
+        assert!(!is_same(&[hook("v", "s", "UPDATE")], &[hook("v", "s", "CREATE")]));
+        let crd =
+            json!({"kind": "CustomResourceDefinition", "spec": {"group": "a", "conversion": {"strategy": "Webhook"}}});
+        let text = file(std::slice::from_ref(&crd), "config/default");
+        let back: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(back, json!({"kind": "CustomResourceDefinition", "spec": {"group": "a"}}));
+    }
+}

@@ -1,0 +1,132 @@
+//! `PROJECT`, in which kubebuilder and operator-sdk keep what they have laid out. Pure.
+
+use serde::Deserialize;
+
+/// What it tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Project {
+    /// `go.kubebuilder.io/v4`.
+    pub(crate) layout: String,
+    /// Whether operator-sdk laid it out.
+    pub(crate) is_operator_sdk: bool,
+    /// What the project calls itself.
+    pub(super) name: Option<String>,
+    /// Its kinds that have a controller, as `group/Kind`, in the order of the file.
+    pub(super) controlled: Vec<(String, String)>,
+    /// How many of its kinds have an API of their own.
+    pub(super) apis: usize,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct File {
+    domain: String,
+    layout: Layout,
+    plugins: serde_json::Map<String, serde_json::Value>,
+    project_name: Option<String>,
+    resources: Vec<Resource>,
+    version: serde_json::Value,
+}
+
+/// A list since version 3 of the file; a text before.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Layout {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::Several(Vec::new())
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Resource {
+    api: Option<serde::de::IgnoredAny>,
+    controller: bool,
+    domain: String,
+    group: String,
+    kind: String,
+}
+
+/// Where operator-sdk notes what it did.
+const OPERATOR_SDK: &str = "sdk.operatorframework.io";
+/// What the second version of the file does not say.
+const OLD: &str = "go.kubebuilder.io/v2";
+
+/// Reads the file; nothing where it is another one of that name.
+pub(super) fn read(text: &str) -> Option<Project> {
+    let file: File = serde_saphyr::from_str(text).ok()?;
+    if file.version.is_null() {
+        return None;
+    }
+    let layouts = match file.layout {
+        Layout::One(layout) => vec![layout],
+        Layout::Several(layouts) => layouts,
+    };
+    let is_operator_sdk = file.plugins.keys().any(|plugin| plugin.contains(OPERATOR_SDK))
+        || layouts.iter().any(|one| one.contains(OPERATOR_SDK));
+    let full = |resource: &Resource| {
+        // Since version 3 the group and its domain are apart.
+        let domain = if resource.domain.is_empty() { &file.domain } else { &resource.domain };
+        match (resource.group.is_empty(), domain.is_empty()) {
+            (true, _) => domain.clone(),
+            (_, true) => resource.group.clone(),
+            _ => format!("{}.{domain}", resource.group),
+        }
+    };
+    let controlled = file.resources.iter().filter(|resource| resource.controller);
+    Some(Project {
+        layout: layouts.into_iter().next().unwrap_or_else(|| OLD.to_owned()),
+        is_operator_sdk,
+        name: file.project_name,
+        controlled: controlled.map(|resource| (full(resource), resource.kind.clone())).collect(),
+        apis: file.resources.iter().filter(|resource| resource.api.is_some()).count(),
+    })
+}
+
+impl Project {
+    /// The program that laid it out, for people.
+    pub(crate) fn tool(&self) -> &'static str {
+        if self.is_operator_sdk { "operator-sdk" } else { "kubebuilder" }
+    }
+
+    /// Whether its program is one in Go.
+    pub(crate) fn is_go(&self) -> bool {
+        self.layout.starts_with("go.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_of_all_versions_are_read() {
+        let project = read(
+            "domain: example.com\nlayout: [go.kubebuilder.io/v4]\nprojectName: shop\nresources:\n\
+             - {api: {crdVersion: v1, namespaced: true}, controller: true, domain: example.com, group: shop, kind: Basket, version: v1}\n\
+             - {controller: true, group: apps, kind: Deployment, version: v1}\nversion: \"3\"\n",
+        )
+        .unwrap();
+        assert_eq!((project.layout.as_str(), project.name.as_deref()), ("go.kubebuilder.io/v4", Some("shop")));
+        assert_eq!(project.controlled[0], ("shop.example.com".to_owned(), "Basket".to_owned()));
+        assert_eq!((project.apis, project.tool(), project.is_go()), (1, "kubebuilder", true));
+        let sdk = read(
+            "layout: ansible.sdk.operatorframework.io/v1\nplugins:\n  manifests.sdk.operatorframework.io/v2: {}\nversion: \"3\"\n",
+        )
+        .unwrap();
+        assert_eq!((sdk.tool(), sdk.is_go()), ("operator-sdk", false));
+        assert_eq!(read("version: \"2\"\ndomain: a.b\n").unwrap().layout, "go.kubebuilder.io/v2");
+    }
+
+    #[test]
+    fn another_file_of_that_name_is_none() {
+        for text in ["", "My project\n==========\n", "- a\n", "name: x\n"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A sample of a custom resource as the template of churn: its own values, of which one changes with each write.
+//!
+//! Owns the choice of that one. A webhook of the project lets its own samples in, which nobody can promise of objects that are made from the
+//! schema. Pure.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::Crd;
+
+/// Lists are not looked into, and below this everything stays as it is.
+const DEPTH: usize = 4;
+/// A template that nobody would want to read in the middle of a scenario.
+const BYTES_MAX: usize = 16 << 10;
+/// How far a number goes from that of the sample.
+const REACH: i64 = 3;
+/// Words in the names of texts that mean something elsewhere: an image, another object, an address.
+const MEANT: &[&str] = &[
+    "image", "name", "ref", "class", "url", "uri", "host", "version", "secret", "path", "type", "mode", "policy", "id",
+    "key", "schedule", "address",
+];
+
+/// An object that a project shows its users.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) file: PathBuf,
+    pub(super) group: String,
+    pub(super) kind: String,
+    object: Value,
+}
+
+/// What a sample is as a template.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Template {
+    pub(crate) file: PathBuf,
+    /// With `kind`, without name, namespace and status.
+    pub(crate) object: Value,
+    /// Where the value is that changes; none where nothing could be chosen.
+    pub(crate) varies: Option<String>,
+}
+
+/// Whether a file lies where projects keep their samples.
+pub(super) fn is_sample(file: &Path) -> bool {
+    file.parent().into_iter().flat_map(Path::components).any(|part| {
+        let part = part.as_os_str();
+        part == "samples" || part == "examples"
+    })
+}
+
+/// An object of a file, where it is one and says something.
+pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
+    let api_version = object["apiVersion"].as_str()?;
+    let (group, _) = api_version.split_once('/')?;
+    let has_spec = object["spec"].as_object().is_some_and(|spec| !spec.is_empty());
+    has_spec.then(|| Sample {
+        file: file.to_owned(),
+        group: group.to_owned(),
+        kind: object["kind"].as_str().unwrap_or_default().to_owned(),
+        object: object.clone(),
+    })
+}
+
+/// The first sample of a kind, as a template.
+pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
+    let version = format!("{}/{}", crd.group, crd.version);
+    let of = |sample: &&Sample| {
+        sample.group == crd.group && sample.kind == crd.kind && sample.object["apiVersion"] == version.as_str()
+    };
+    let sample = samples.iter().find(of)?;
+    // Nothing of it that the schema knows: an API server keeps nothing of it either.
+    let is_known = |spec: &serde_json::Map<String, Value>| spec.keys().any(|key| is_in(&crd.spec, key));
+    if sample.object.to_string().len() > BYTES_MAX || !sample.object["spec"].as_object().is_some_and(is_known) {
+        return None;
+    }
+    let mut object = plain(&sample.object);
+    let parts = object.as_object_mut()?;
+    parts.retain(|key, _| !["apiVersion", "metadata", "status"].contains(&key.as_str()));
+    let mut places = Vec::new();
+    places_in(&sample.object["spec"], &crd.spec, "/spec", 0, &mut places);
+    places.sort_by_key(|(rank, _, _)| *rank);
+    let varies = places.into_iter().next().and_then(|(_, pointer, placeholder)| {
+        *object.pointer_mut(&pointer)? = json!(placeholder);
+        Some(pointer)
+    });
+    Some(Template { file: sample.file.clone(), object, varies })
+}
+
+/// A value of which no text is a placeholder.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::String(text) => json!(text.replace("${", "$${")),
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(parts) => Value::Object(parts.iter().map(|(key, part)| (key.clone(), plain(part))).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The places that can change, what stands there then, and how much of a guess it is.
+fn places_in(value: &Value, schema: &Value, at: &str, depth: usize, out: &mut Vec<(u32, String, String)>) {
+    // What a rule compares with what was there may have to stay.
+    if depth > DEPTH || schema["x-kubernetes-validations"].to_string().contains("oldSelf") {
+        return;
+    }
+    for (key, part) in value.as_object().into_iter().flatten().filter(|(key, _)| is_in(schema, key)) {
+        let below = &schema["properties"][key];
+        let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        if part.is_object() {
+            places_in(part, below, &pointer, depth + 1, out);
+        } else if let Some((rank, placeholder)) = changed(key, part, below) {
+            out.push((rank + u32::try_from(depth).unwrap_or(0), pointer, placeholder));
+        }
+    }
+}
+
+/// Whether the schema knows a field: of others an API server keeps nothing.
+fn is_in(schema: &Value, key: &str) -> bool {
+    schema["properties"].get(key).is_some() || schema["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+/// The deeper a place, the later: what stands at the top of a spec is what users change.
+const NUMBER: u32 = 0;
+const TEXT: u32 = 10;
+const TRUTH: u32 = 20;
+
+fn changed(key: &str, value: &Value, schema: &Value) -> Option<(u32, String)> {
+    if !schema["x-kubernetes-validations"].is_null() || !schema["enum"].is_null() {
+        return None;
+    }
+    match value {
+        Value::Number(number) => {
+            let is_whole = schema["type"] == "integer" || schema["type"].is_null();
+            let (number, is_whole) = (number.as_i64()?, is_whole && schema["multipleOf"].is_null());
+            let bound = |key: &str, exclusive: &str, inside: i64| {
+                let bound = schema[key].as_i64()?;
+                Some(if schema[exclusive] == true { bound + inside } else { bound })
+            };
+            let (least, most) = (bound("minimum", "exclusiveMinimum", 1), bound("maximum", "exclusiveMaximum", -1));
+            let high = most.unwrap_or(i64::MAX).min(number.saturating_add(REACH));
+            let low =
+                if high > number { number } else { least.unwrap_or(i64::MIN).max(number.saturating_sub(REACH)).max(0) };
+            (is_whole && low < high && number >= 0).then(|| (NUMBER, format!("${{random {low}..{high}}}")))
+        }
+        Value::String(text) => {
+            let is_free = ["pattern", "format", "maxLength"].iter().all(|key| schema[*key].is_null());
+            let lower = key.to_lowercase();
+            let is_word = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || " -_.,!".contains(c));
+            let is_meant = MEANT.iter().any(|word| lower.contains(word));
+            (is_free && is_word && !is_meant).then(|| (TEXT, format!("{text}-${{random 1..9}}")))
+        }
+        // Who is paused does nothing, and rightly.
+        Value::Bool(_) if !["paus", "suspend"].iter().any(|word| key.to_lowercase().contains(word)) => {
+            Some((TRUTH, "${one of [true, false]}".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crd(spec: Value) -> Crd {
+        Crd {
+            group: "shop.example.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Basket".to_owned(),
+            spec,
+            ..Crd::default()
+        }
+    }
+
+    fn of(spec: &Value, schema: Value) -> Template {
+        let object = json!({
+            "apiVersion": "shop.example.com/v1", "kind": "Basket", "spec": spec, "status": {"a": 1},
+            "metadata": {"name": "sample", "namespace": "here", "labels": {"a": "b"}},
+        });
+        let sample = read(Path::new("config/samples/a.yaml"), &object).unwrap();
+        template(&[sample], &crd(schema)).unwrap()
+    }
+
+    #[test]
+    fn a_number_is_what_changes_first_and_within_its_bounds() {
+        let spec = json!({"image": "nginx:1", "size": 2, "note": "hello ${i}", "deep": {"weight": 1}});
+        let made = of(
+            &spec,
+            json!({"properties": {"size": {"type": "integer", "minimum": 1, "maximum": 4}, "note": {}, "image": {}}}),
+        );
+        assert_eq!(made.varies.as_deref(), Some("/spec/size"));
+        let expected =
+            json!({"image": "nginx:1", "size": "${random 2..4}", "note": "hello $${i}", "deep": {"weight": 1}});
+        assert_eq!(made.object, json!({"kind": "Basket", "spec": expected}));
+        let full =
+            of(&json!({"size": 4}), json!({"properties": {"size": {"type": "integer", "minimum": 1, "maximum": 4}}}));
+        assert_eq!(full.object["spec"]["size"], "${random 1..4}");
+    }
+
+    #[test]
+    fn what_means_something_elsewhere_or_must_stay_stays() {
+        let spec = json!({"size": 3, "image": "nginx", "className": "fast", "kind": "a"});
+        let ruled = json!({"properties": {
+            "size": {"type": "integer", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+            "kind": {"enum": ["a", "b"]}, "image": {"type": "string"}, "className": {"type": "string"},
+        }});
+        assert_eq!(of(&spec, ruled).varies, None);
+        let any = || json!({"x-kubernetes-preserve-unknown-fields": true});
+        let on = of(&json!({"image": "nginx", "enabled": true}), any());
+        assert_eq!(on.object["spec"]["enabled"], "${one of [true, false]}");
+        let text = of(&json!({"greeting": "hello you", "enabled": true}), any());
+        assert_eq!(text.object["spec"]["greeting"], "hello you-${random 1..9}");
+    }
+
+    #[test]
+    fn a_sample_that_says_nothing_is_none() {
+        assert!(read(Path::new("a"), &json!({"apiVersion": "a/v1", "kind": "A", "spec": null})).is_none());
+        assert!(read(Path::new("a"), &json!({"apiVersion": "v1", "kind": "A", "spec": {"a": 1}})).is_none());
+        let object = json!({"apiVersion": "shop.example.com/v1", "kind": "Basket", "spec": {"foo": "bar"}});
+        let sample = read(Path::new("config/samples/a.yaml"), &object).unwrap();
+        assert_eq!(
+            template(&[sample], &crd(json!({"properties": {"size": {}}}))),
+            None,
+            "nothing of it is in the schema"
+        );
+        assert!(is_sample(Path::new("config/samples/a.yaml")) && !is_sample(Path::new("samples.yaml")));
+    }
+}

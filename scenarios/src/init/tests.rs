@@ -1,0 +1,277 @@
+//! Small trees as the tools lay them out, in words of our own, and what is proposed for them.
+
+use super::*;
+use crate::scenario::Source;
+
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: baskets.shop.example.com}\nspec:\n  \
+    group: shop.example.com\n  scope: Namespaced\n  names: {plural: baskets, kind: Basket, singular: basket, listKind: BasketList}\n  versions:\n  - \
+    name: v1\n    served: true\n    storage: true\n    subresources: {status: {}}\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+    spec: {type: object, properties: {size: {type: integer, minimum: 1, maximum: 9}}}\n          \
+    status: {type: object, properties: {observedGeneration: {type: integer}}}\n";
+const HOOKS: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: mutating}\nwebhooks:\n- \
+    name: m.example.com\n  clientConfig: {service: {name: s, namespace: n, path: /mutate-shop-example-com-v1-basket}}\n  rules: [{apiGroups: \
+    [shop.example.com], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [baskets]}]\n  sideEffects: None\n  admissionReviewVersions: [v1]\n";
+const SAMPLE: &str = "apiVersion: shop.example.com/v1\nkind: Basket\nmetadata: {name: sample}\nspec: {size: 2}\n";
+const CONTROLLER: &str = "package controller\nimport (\n\tcorev1 \"k8s.io/api/core/v1\"\n\tshop \"example.com/shop/api/v1\"\n)\nfunc f() {\n\t\
+    basket.Status.ObservedGeneration = basket.Generation\n\tctrl.NewControllerManagedBy(m).For(&shop.Basket{}).Owns(&corev1.ConfigMap{}).Complete(r)\n}\n";
+
+fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// What is written for a tree, which must be a scenario; and what was left out.
+fn proposed(files: &[(&str, &str)]) -> (String, Vec<String>) {
+    let folder = tree(files);
+    let found = Found::read(folder.path()).unwrap();
+    let text = scenario(&found);
+    let file = folder.path().join("longhaul.yaml");
+    std::fs::write(&file, &text).unwrap();
+    if let Err(error) = Source::read(file.to_str().unwrap()) {
+        panic!("{error}\n{text}");
+    }
+    (text, found.doubts)
+}
+
+fn has(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.contains(line), "`{line}` is not in\n{text}");
+    }
+}
+
+/// As kubebuilder 4 does it now: flags for everything.
+fn fourth(main: &str) -> Vec<(&'static str, String)> {
+    let own = |text: &str| text.to_owned();
+    vec![
+        (
+            "PROJECT",
+            own(
+                "domain: example.com\nlayout:\n- go.kubebuilder.io/v4\nprojectName: shop-operator\nrepo: example.com/shop\nresources:\n- \
+            {api: {crdVersion: v1}, controller: true, domain: example.com, group: shop, kind: Basket, version: v1}\nversion: \"3\"\n",
+            ),
+        ),
+        ("go.mod", own("module example.com/shop\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\n")),
+        ("Makefile", own("build: vet\n\tgo build -o bin/manager cmd/main.go\n")),
+        ("cmd/main.go", main.to_owned()),
+        ("internal/controller/basket_controller.go", own(CONTROLLER)),
+        ("config/crd/bases/shop.example.com_baskets.yaml", own(CRD)),
+        ("config/webhook/manifests.yaml", own(HOOKS)),
+        ("config/samples/shop_v1_basket.yaml", own(SAMPLE)),
+        ("docs/requirements.txt", own("mkdocs\n")),
+    ]
+}
+
+fn borrowed<'a>(files: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    files.iter().map(|(path, text)| (*path, text.as_str())).collect()
+}
+
+const MAIN: &str = "package main\nfunc main() {\n\tflag.StringVar(&a, \"metrics-bind-address\", \"0\", \"x\")\n\tflag.BoolVar(&s, \"metrics-secure\", true, \"x\")\n\t\
+    flag.StringVar(&p, \"health-probe-bind-address\", \":8081\", \"x\")\n\tflag.BoolVar(&l, \"leader-elect\", false, \"x\")\n\t\
+    flag.StringVar(&c, \"webhook-cert-path\", \"\", \"x\")\n\tflag.IntVar(&w, \"webhook-port\", 9443, \"x\")\n\topts.BindFlags(flag.CommandLine)\n}\n";
+
+#[test]
+fn a_project_of_kubebuilder_4_is_started_with_its_flags() {
+    let (text, doubts) = proposed(&borrowed(&fourth(MAIN)));
+    has(
+        &text,
+        &[
+            "# go.kubebuilder.io/v4, as kubebuilder lays it out (PROJECT).",
+            "name: shop-operator\n",
+            "# Build it first: go build -o bin/manager cmd/main.go\n",
+            "    - ./bin/manager\n    - '--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}'\n    - '--metrics-secure=false'\n",
+            "    - '--health-probe-bind-address=127.0.0.1:0'\n    - '--leader-elect=false'\n",
+            "    - '--webhook-cert-path=${LONGHAUL_TLS_DIR}'\n    - '--webhook-port=${LONGHAUL_WEBHOOK_PORT}'\n",
+            "  manifests:\n    - config/crd/bases\n",
+            "url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
+            "  children: {resource: configmaps/v1, by: owner}\n",
+            "  install: {webhooks: config/webhook/manifests.yaml}\n",
+            "  admission: {errors: 0}\n",
+            "  witness: {kind: status}\n",
+            "They look like the sample in config/samples/shop_v1_basket.yaml.",
+            "      size: '${random 2..5}'\n",
+            "requests: {rate: ",
+        ],
+    );
+    assert!(!text.contains("TMPDIR") && !text.contains("zap-log-level") && !text.contains("port: 9443"), "{text}");
+    assert_eq!(doubts, Vec::<String>::new());
+}
+
+/// As kubebuilder 3 did it: `main.go` at the top, no flag for certificates and port.
+#[test]
+fn a_project_of_kubebuilder_3_serves_where_it_always_did() {
+    let main = "package main\nfunc main() {\n\tflag.StringVar(&a, \"metrics-bind-address\", \":8080\", \"x\")\n\tflag.StringVar(&p, \"health-probe-bind-address\", \
+        \":8081\", \"x\")\n\tflag.BoolVar(&l, \"leader-elect\", false, \"x\")\n\topts.BindFlags(flag.CommandLine)\n\tctrl.NewManager(c, ctrl.Options{Port: 9443})\n}\n";
+    let mut files = fourth(main);
+    for (path, text) in &mut files {
+        match *path {
+            "cmd/main.go" => *path = "main.go",
+            "internal/controller/basket_controller.go" => {
+                *path = "controllers/basket_controller.go";
+                *text = text.replace("basket.Status.ObservedGeneration = basket.Generation", "");
+            }
+            "Makefile" => *text = "build: generate fmt vet\n\tgo build -o bin/manager main.go\n".to_owned(),
+            "PROJECT" => *text = text.replace("/v4", "/v3"),
+            _ => {}
+        }
+    }
+    let (text, _) = proposed(&borrowed(&files));
+    has(
+        &text,
+        &[
+            "# Build it first: go build -o bin/manager main.go\n",
+            "    - '--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}'\n    - '--health-probe-bind-address=127.0.0.1:0'\n",
+            "    - '--zap-log-level=5'\n",
+            "  env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}\n",
+            "  install: {webhooks: config/webhook/manifests.yaml}\n",
+            "  webhook: {port: 9443}\n",
+            "  witness: {kind: log, of: Basket, preset: controller-runtime}\n",
+        ],
+    );
+    assert!(!text.contains("metrics-secure"), "{text}");
+}
+
+#[test]
+fn what_make_has_not_made_yet_is_asked_for() {
+    let mut files = fourth(MAIN);
+    files.retain(|(path, _)| !path.starts_with("config/"));
+    let (_, doubts) = proposed(&borrowed(&files));
+    assert!(
+        doubts[0].starts_with("config/crd/bases: PROJECT names kinds") && doubts[0].contains("`make manifests`"),
+        "{doubts:?}"
+    );
+}
+
+/// operator-sdk lays out the same, and keeps copies in `bundle/`.
+#[test]
+fn a_project_of_operator_sdk_has_each_kind_once() {
+    let mut files = fourth(MAIN);
+    for (path, text) in &mut files {
+        if *path == "PROJECT" {
+            text.push_str(
+                "plugins:\n  manifests.sdk.operatorframework.io/v2: {}\n  scorecard.sdk.operatorframework.io/v2: {}\n",
+            );
+        }
+    }
+    files.push(("bundle/manifests/shop.example.com_baskets.yaml", CRD.to_owned()));
+    let (text, _) = proposed(&borrowed(&files));
+    has(&text, &["as operator-sdk lays it out", "  manifests:\n    - config/crd/bases\n"]);
+    assert!(!text.contains("bundle"), "{text}");
+}
+
+#[test]
+fn a_project_of_kube_rs_holds_by_its_finalizer() {
+    let crd = CRD.replace("observedGeneration", "note");
+    let (text, _) = proposed(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"shop\"\ndefault-run = \"controller\"\n[[bin]]\nname = \"crdgen\"\n[[bin]]\nname = \"controller\"\n[dependencies]\nkube = \"2\"\n",
+        ),
+        (
+            "src/controller.rs",
+            "pub static HOLD: &str = \"baskets.shop.example.com\";\nasync fn r() { finalizer(&baskets, HOLD, basket, |event| async {}).await }\n",
+        ),
+        ("yaml/crd.yaml", &crd),
+    ]);
+    has(
+        &text,
+        &[
+            "# Rust with kube-rs, by Cargo.toml.",
+            "  command: [./target/release/controller]\n",
+            "  witness: {kind: finalizer, name: baskets.shop.example.com}\n",
+            "  events: {unseen: 0, ghost: 0}\n",
+            "    - yaml/crd.yaml\n",
+        ],
+    );
+}
+
+#[test]
+fn a_project_of_the_java_operator_sdk_is_started_by_its_class() {
+    let crd = CRD.replace("observedGeneration", "note");
+    let (text, _) = proposed(&[
+        (
+            "pom.xml",
+            "<project><artifactId>shop</artifactId><version>1</version><dependencies><dependency><groupId>io.javaoperatorsdk</groupId>\
+            <artifactId>operator-framework</artifactId></dependency></dependencies></project>\n",
+        ),
+        (
+            "src/main/java/com/example/Shop.java",
+            "package com.example;\nclass Shop { public static void main(String[] words) {} }\n",
+        ),
+        (
+            "src/main/java/com/example/BasketReconciler.java",
+            "package com.example;\nclass BasketReconciler implements Reconciler<Basket>, Cleaner<Basket> {}\n",
+        ),
+        ("target/classes/META-INF/fabric8/baskets.shop.example.com-v1.yml", &crd),
+    ]);
+    has(
+        &text,
+        &[
+            "# Java with the Java Operator SDK, by pom.xml.",
+            "# Build it first: mvn package dependency:copy-dependencies",
+            "  command: [java, '-cp', 'target/classes:target/dependency/*', com.example.Shop]\n",
+            "  witness: {kind: finalizer, name: baskets.shop.example.com/finalizer}\n",
+            "    - target/classes/META-INF/fabric8/baskets.shop.example.com-v1.yml\n",
+        ],
+    );
+}
+
+/// The plain files are what changes with the sources, so they are named; a patch that changes rules makes a file of its own.
+#[test]
+fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
+    let files = fourth(MAIN);
+    let folder = tree(&borrowed(&files));
+    let read = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
+    let mut renamed = read(HOOKS);
+    renamed["metadata"]["name"] = "shop-mutating".into();
+    let mut found = Found::read(folder.path()).unwrap();
+    found.kustomized(Kustomized::Built { folder: "config/default", objects: vec![read(CRD), renamed.clone()] });
+    assert_eq!(found.made, []);
+    renamed["webhooks"][0]["failurePolicy"] = "Ignore".into();
+    found.kustomized(Kustomized::Built { folder: "config/default", objects: vec![read(CRD), renamed] });
+    assert_eq!(found.made[0].0, BUILT_HOOKS);
+    assert!(found.made[0].1.contains("failurePolicy: Ignore"), "{}", found.made[0].1);
+    assert_eq!(found.hooks[0].file, PathBuf::from(BUILT_HOOKS));
+    let mut found = Found::read(folder.path()).unwrap();
+    found.kustomized(Kustomized::Left("config/default: without kubectl".to_owned()));
+    assert_eq!(found.doubts, ["config/default: without kubectl"]);
+}
+
+/// Whatever is in a stranger's files: what is written is a scenario, or refused with a message, and has no line of theirs.
+#[test]
+fn names_with_lines_in_them_stay_in_their_place() {
+    let mut files = fourth(MAIN);
+    files.push((
+        "config/samples/a_first.yaml",
+        "apiVersion: shop.example.com/v1\nkind: Basket\nspec: {size: 1, \"a\\nfaults\": \"x\\n\\nchurn: y\\u202e\"}\n"
+            .to_owned(),
+    ));
+    for (path, text) in &mut files {
+        if *path == "PROJECT" {
+            *text = "layout: [\"go.kubebuilder.io/v4\\nsubject: {kind: service}\\u001b[2J\"]\nprojectName: \"x\\ny\"\nversion: \"3\"\n".to_owned();
+        }
+        if *path == "Makefile" {
+            *text = "a:\n\tgo build -o bin/$(shell touch /tmp/x) cmd/main.go\n".to_owned();
+        }
+    }
+    let (text, _) = proposed(&borrowed(&files));
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+    for line in text.lines() {
+        assert!(
+            !line.starts_with("churn: y") && !line.starts_with("subject: {kind") && !line.contains("$(shell"),
+            "{text}"
+        );
+    }
+    has(&text, &["name: x-y\n", "go build -o bin/subject ./cmd"]);
+}
+
+#[test]
+fn names_are_those_of_scenarios() {
+    assert_eq!(named("My Operator_2"), "my-operator-2");
+    assert_eq!(named("."), "mine");
+    assert_eq!(named(&"x".repeat(90)).len(), 40);
+}

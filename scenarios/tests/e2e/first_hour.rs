@@ -1,0 +1,86 @@
+//! The commands of `docs/first-hour-go.md`, word by word, in one shell that goes from folder to folder as its reader does.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::operator::project;
+
+const PAGE: &str = include_str!("../../../docs/first-hour-go.md");
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// A block of commands, and what the page shows of the last one.
+struct Step<'a> {
+    commands: Vec<&'a str>,
+    shown: Vec<&'a str>,
+}
+
+/// The steps of the page, in its order.
+fn steps(page: &str) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for block in page.split("```").skip(1).step_by(2) {
+        let (language, body) = block.split_once('\n').unwrap();
+        match (language, steps.last_mut()) {
+            ("console", _) => {
+                let commands = body.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+                steps.push(Step { commands, shown: Vec::new() });
+            }
+            ("text", Some(step)) => step.shown = body.lines().collect(),
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// Runs a command where the one before it ended, and says where it ends itself, its code and what it printed.
+fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
+    let programs = Path::new(env!("CARGO_BIN_EXE_longhaul")).parent().unwrap();
+    let path = std::env::join_paths(
+        std::iter::once(programs.to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let output = Command::new("bash")
+        .args(["-c", &format!("{command}\ncode=$?\npwd >&2\nexit $code")])
+        .current_dir(at)
+        .env("PATH", path.unwrap())
+        .env("LONGHAUL_CHECKOUT", CHECKOUT)
+        .env_remove("GITHUB_STEP_SUMMARY")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let folder = said.lines().last().map(PathBuf::from).unwrap();
+    (folder, output.status.code(), format!("{}{said}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// A line without what is another in each run: numbers, and what `…` stands for.
+fn fixed(line: &str) -> String {
+    line.chars().take_while(|char| *char != '…').filter(|char| !char.is_ascii_digit()).collect()
+}
+
+#[test]
+fn the_page_on_the_first_hour_with_go_is_played_word_by_word() {
+    // Built before, so that the page waits for nothing.
+    if project().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut at = folder.path().to_owned();
+    let steps = steps(PAGE);
+    assert!(steps.len() > 4, "the page has {} blocks of commands", steps.len());
+    for step in steps {
+        let fails = step.shown.first().is_some_and(|line| line.starts_with("FAIL"));
+        for (index, command) in step.commands.iter().enumerate() {
+            let (next, code, said) = run(command, &at);
+            at = next;
+            let is_last = index + 1 == step.commands.len();
+            assert_eq!(code, Some(i32::from(fails && is_last)), "{command}\n{said}");
+            for line in step.shown.iter().filter(|line| is_last && !line.is_empty()) {
+                let wanted = fixed(line);
+                assert!(
+                    said.lines().any(|line| fixed(line).starts_with(&wanted)),
+                    "{command} does not say `{line}`:\n{said}"
+                );
+            }
+        }
+    }
+}

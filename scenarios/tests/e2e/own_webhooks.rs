@@ -1,0 +1,146 @@
+//! Webhooks of a project's own kinds: registered as the project has it, asked by what is churned, and judged; and those that nobody asked.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Soak, longhaul, soak};
+
+const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own");
+
+/// A folder with the project, and its scenario changed.
+fn project(change: &[(&str, &str)]) -> Option<tempfile::TempDir> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: needs python3");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(FILES).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    for (file, more) in change {
+        let path = folder.path().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = match more.split_once(" => ") {
+            Some((from, to)) => {
+                assert!(text.contains(from), "{from}");
+                text.replace(from, to)
+            }
+            None => format!("{text}{more}"),
+        };
+        std::fs::write(path, text).unwrap();
+    }
+    Some(folder)
+}
+
+fn run(change: &[(&str, &str)], more: &[&str]) -> Option<Soak> {
+    let folder = project(change)?;
+    let file = folder.path().join("own.yaml");
+    Some(soak(&[&[file.to_str().unwrap()], more].concat()))
+}
+
+/// How often each webhook was called, by the control plane's account.
+fn asked(record: &Path) -> Vec<(String, u64)> {
+    let rows = std::fs::read_to_string(record.join("intervals.jsonl")).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let webhooks = rows.iter().filter_map(|row| row["webhooks"].as_array()).flatten();
+    webhooks.map(|row| (row["name"].as_str().unwrap().to_owned(), row["calls"].as_u64().unwrap())).collect()
+}
+
+/// Sums of the admission rows.
+fn sums(record: &Path, key: &str) -> u64 {
+    let rows = std::fs::read_to_string(record.join("intervals.jsonl")).unwrap();
+    rows.lines().filter_map(|row| serde_json::from_str::<Value>(row).unwrap()["admission"][key].as_u64()).sum()
+}
+
+fn is_right(soak: &Soak) {
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let record = soak.record();
+    let asked = asked(&record);
+    assert_eq!(asked.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["mcache.kb.io", "vcache.kb.io"]);
+    assert!(asked.iter().all(|(_, calls)| *calls > 50), "{asked:?}");
+    assert!(sums(&record, "denied") > 5 && sums(&record, "allowed") > 50, "{}", soak.story());
+}
+
+#[test]
+fn churn_goes_through_ones_own_webhooks_and_right_answers_pass() {
+    let Some(soak) = run(&[], &[]) else { return };
+    is_right(&soak);
+}
+
+#[test]
+fn they_pass_on_a_real_control_plane_too() {
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none_or(|assets| assets.is_empty()) {
+        println!("skipped: needs KUBEBUILDER_ASSETS");
+        return;
+    }
+    let Some(soak) = run(&[], &["--control-plane", "local"]) else { return };
+    is_right(&soak);
+}
+
+#[test]
+fn a_wrong_allow_fails() {
+    let Some(soak) = run(&[("own.yaml", "  cwd: . =>   cwd: .\n  env: {BUG: allows}")], &[]) else { return };
+    assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
+    assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
+}
+
+#[test]
+fn a_wrong_denial_fails() {
+    let Some(soak) = run(&[("own.yaml", "  cwd: . =>   cwd: .\n  env: {BUG: denies}")], &[]) else { return };
+    assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
+}
+
+/// What is registered is asked nothing: said before, and inconclusive after.
+#[test]
+fn a_webhook_that_nobody_asks_is_inconclusive() {
+    let selector = "    sideEffects: None\n--- =>     sideEffects: None\n    namespaceSelector: {matchLabels: {caches: enabled}}\n---";
+    let Some(folder) = project(&[("webhooks.yaml", selector)]) else { return };
+    let file = folder.path().join("own.yaml");
+    let file = file.to_str().unwrap();
+    let plan = longhaul(&["plan", file]).output().unwrap();
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(
+        plan.contains("NOT ASKED       mcache.kb.io would be asked nothing: its namespaceSelector wants"),
+        "{plan}"
+    );
+    assert!(!plan.contains("vcache.kb.io would be"), "{plan}");
+    // Without the one that fills in what the other wants: that is for the definition to do.
+    let text = std::fs::read_to_string(folder.path().join("good.yaml")).unwrap();
+    std::fs::write(folder.path().join("good.yaml"), text + "  mode: safe\n").unwrap();
+    let soak = soak(&[file]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(
+        soak.stdout().contains("the webhook mcache.kb.io was asked 0 times, so nothing is known of it: its namespaceSelector wants the label caches=enabled"),
+        "{}",
+        soak.story()
+    );
+}
+
+/// Direct load sends the same objects, and shows to the webhook that looks what the one that fills in made of them.
+#[test]
+fn direct_load_sends_ones_own_kinds() {
+    let Some(soak) = run(&[("own.yaml", "admission: {rate: 100/s}\n")], &[]) else { return };
+    is_right(&soak);
+    assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
+}
+
+/// A gate of denials compares nothing: it is refused, in words.
+#[test]
+fn a_gate_of_denials_is_refused() {
+    let change = [
+        ("own.yaml", "  install: {webhooks: webhooks.yaml} =>   webhook: {path: /validate-caches}"),
+        ("own.yaml", "admission: {rate: 100/s}\n"),
+    ];
+    let without = ("own.yaml", "  templates: [good.yaml, {file: bad.yaml, expect: denied}] =>   template: good.yaml");
+    let Some(folder) = project(&[&change[..], &[without]].concat()) else { return };
+    let file = folder.path().join("own.yaml");
+    let out = folder.path().join("gate");
+    let command = "python3 webhook.py";
+    let mut gate = longhaul(&["gate", file.to_str().unwrap(), "--quiet", "--no-callgrind", "--blocks", "3"]);
+    let output = gate.args(["--a", command, "--b", command]).arg("--out").arg(&out).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("A denied each of") && said.contains("unable to decode: no kind "), "{said}");
+}
