@@ -16,7 +16,7 @@ const GROWTH: &str = include_str!("../files/kubebuilder-growth.yaml");
 /// How often the operator without a mistake has to pass, each time with another seed.
 const CLEAN: u64 = 10;
 /// A manager in Go and the harness beside it take a fifth of a processor.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 4;
 
 /// One run of the operator.
 #[derive(Debug, Clone)]

@@ -30,11 +30,12 @@ impl Rule for Stuck {
     fn judge(record: &Record, hanging: &&Hanging, limit: &u64, findings: &mut Findings) {
         let deadline_ms = record.intervals.last().map_or(DEADLINE_MIN_MS, |row| row.deadline_ms);
         let (verdict, stuck, text) = judge(hanging, deadline_ms, *limit);
-        // Who never heard of a deletion cannot let go of the object. That is one failure and not two, unless somebody asked for this one.
+        // Who never heard of a deletion cannot let go of the object: where at least as many versions were missed, that is one failure and not
+        // two, unless somebody asked for this one.
         let is_asked = record.manifest.budgets.finalizers.as_ref().is_some_and(|budget| budget.stuck.is_some());
-        let never_heard = findings.all_broken().any(|name| name.section == Events::KEY && name.key == "missed");
-        if verdict == Verdict::Fail && !is_asked && never_heard {
-            findings.note(format!("{text} Events were missed as well, which may be why."));
+        let missed = findings.all_broken().any(|name| name.section == Events::KEY && name.key == "missed");
+        if verdict == Verdict::Fail && !is_asked && missed && record.totals().missed >= stuck {
+            findings.note(format!("{text} As many versions were missed, which may be why."));
             return;
         }
         findings
