@@ -116,7 +116,7 @@ fn mistakes_in_other_files_are_told_before_the_run() {
         let (_folder, path) = folder();
         let soak = play(&path, "memcached.yaml", change, &[]);
         let is_early = told != "widgets";
-        assert_eq!(soak.code(), Some(if is_early { 64 } else { 2 }), "{told}: {}", soak.story());
+        assert_eq!(soak.code(), Some(if is_early { 64 } else { 3 }), "{told}: {}", soak.story());
         assert!(soak.story().contains(told), "{told}: {}", soak.story());
     }
 }
@@ -206,7 +206,7 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
         let text = text.replace("HOOK: \"\"", &format!("HOOK: \"\", PAGE: \"{port}\", READY: \"{status}\""));
         std::fs::write(&file, text.replace("startTimeout: 10s", "startTimeout: 5s")).unwrap();
         let soak = play(&path, "webhook.yaml", ("  cwd: .\n", &format!("  cwd: .\n{ready}")), &[]);
-        assert_eq!(soak.code(), Some(if missing.is_some() { 2 } else { 0 }), "{ready}: {}", soak.story());
+        assert_eq!(soak.code(), Some(if missing.is_some() { 3 } else { 0 }), "{ready}: {}", soak.story());
         assert!(missing.is_none_or(|text| soak.stdout().contains(text)), "{ready}: {}", soak.story());
     }
 }
@@ -267,13 +267,17 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
     let plain = CRD.replace("observedGeneration", "seen");
     let crd = |text| ("crd.yaml", text);
     let go = ("go.mod", "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n");
+    let observes = ("main.go", "package main\n\nfunc f() { cache.Status.ObservedGeneration = cache.Generation }\n");
     let rust = ("Cargo.toml", "[package]\nname = \"op\"\n[dependencies]\nkube = \"3\"\n");
     let kopf = ("op.py", "import kopf\n@kopf.on.create('memcacheds')\n");
     let holds = ("op.py", "import kopf\n@kopf.on.delete('memcacheds')\n");
     let pepr = ("package.json", r#"{"scripts": {"start": "node main.js"}, "dependencies": {"pepr": "1"}}"#);
     let docker = ("Dockerfile", "FROM scratch\nENTRYPOINT [\"/manager\"]\nCMD [\"--leader-elect\"]\n");
     let cases: &[Case] = &[
-        (&[crd(CRD), go], &["[./bin/subject]", "witness: {kind: status}", "  events: {missed: 0}\n", "- crd.yaml"]),
+        (
+            &[crd(CRD), go, observes],
+            &["[./bin/subject]", "witness: {kind: status}", "  events: {missed: 0}\n", "- crd.yaml"],
+        ),
         (&[crd(&plain), go], &["{kind: log, of: Memcached, preset: controller-runtime}", "  events: {unseen: 0}\n"]),
         (
             &[crd(&plain), rust],
@@ -291,7 +295,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
         ),
         (
             &[crd(CRD), go, ("hook.yaml", HOOK)],
-            &["role: both", "webhook: {path: /judge}", "errors: 0", "  events: {missed: 0}\n"],
+            &["role: both", "webhook: {path: /judge, port: 9443}", "errors: 0", "  events: {missed: 0}\n"],
         ),
         (&[go, ("hook.yaml", HOOK)], &["role: webhook", "errors: 0"]),
         (&[], &["pattern: 'saw", "  events: {missed: 0, regressed: 0}\n"]),
