@@ -360,7 +360,7 @@ fn what_does_not_belong_to_a_kind_is_refused() {
         (
             "both.yaml",
             ("name: hook", "name: My Hook"),
-            "`My Hook`: a name has 1 to 63 lower-case letters, digits, `-`, `_` and single dots, and begins with a letter or digit: write `my-hook`",
+            "`My Hook`: a name has 1 to 63 lower-case letters, digits and `-`",
         ),
         ("both.yaml", ("  cwd: .", "  cwd: .\n  command: [x]"), "has both `command` and `commands`"),
         ("both.yaml", ("  webhook: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
