@@ -294,7 +294,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
             &["The image (Dockerfile) starts it so: /manager --leader-elect", "check: nothing in the folder"],
         ),
         (
-            &[crd(CRD), go, ("hook.yaml", HOOK)],
+            &[crd(CRD), go, observes, ("hook.yaml", HOOK)],
             &["role: both", "webhook: {path: /judge, port: 9443}", "errors: 0", "  events: {missed: 0}\n"],
         ),
         (&[go, ("hook.yaml", HOOK)], &["role: webhook", "errors: 0"]),
