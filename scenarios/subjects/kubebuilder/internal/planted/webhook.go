@@ -100,7 +100,7 @@ func (d slowDefaulter) Default(ctx context.Context, cache *cachev1.Cache) error 
 	return d.Defaulter.Default(ctx, cache)
 }
 
-// ponderings cost about three tenths of what a whole review costs: measured with `longhaul gate`.
+// ponderings are meant to cost about three tenths of what a whole review costs; no gate has measured that yet.
 const ponderings = 8
 
 func ponder(cache *cachev1.Cache) {
