@@ -44,7 +44,7 @@ pub use manifest::{
 };
 pub use objects::{
     Drifted, FLIPS_MAX, Flip, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX, Objects, PutOn, Quiet, REWRITTEN_MAX,
-    Rewritten, Siblings, TOO_MANY_MAX, TooMany,
+    Refusals, Rewritten, Siblings, TOO_MANY_MAX, TooMany,
 };
 pub use open::file_of;
 pub use reader::{Record, RecordFile};

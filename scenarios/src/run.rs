@@ -27,6 +27,7 @@ mod end_state;
 mod endpoint;
 mod events;
 mod evidence;
+mod failing;
 mod feed;
 mod field_managers;
 mod front;

@@ -134,6 +134,21 @@ pub struct Held {
     pub manager: Option<String>,
     /// For how long the object had been asked to go.
     pub for_ms: u64,
+    /// The writes of the subject that were refused since one succeeded, where the last one was and the control plane tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<Refusals>,
+}
+
+/// Writes of an object that were refused in a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Refusals {
+    /// How many; those of children with the object's name among them.
+    pub times: u64,
+    /// When the last one of the object itself was answered.
+    pub last_ms: u64,
+    /// With which status.
+    pub status: u16,
 }
 
 /// Who put a finalizer on an object.

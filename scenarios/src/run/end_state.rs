@@ -14,7 +14,7 @@ use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left, S
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::scenario::{Children, Scenario, SubjectKind};
+use crate::scenario::{Children, ControlPlaneKind, Scenario, SubjectKind};
 
 pub(super) mod children;
 mod compare;
@@ -44,6 +44,8 @@ pub(super) struct Reader {
     /// Why what the witness told is no idea of the world.
     partial: Option<String>,
     emptied: bool,
+    /// Whether somebody takes children whose owner is gone.
+    is_collected: bool,
     api: Api,
     clock: Clock,
 }
@@ -102,6 +104,7 @@ impl Reader {
             }),
             emptied: !scenario.churn.is_empty()
                 && scenario.churn.iter().all(|churn| churn.end == loadgen::churn::End::Empty),
+            is_collected: scenario.control_plane.kind != ControlPlaneKind::Local,
             api,
             clock,
         })
@@ -235,7 +238,8 @@ impl Reader {
     fn children(&self, reading: &Reading) -> Vec<ChildrenState> {
         let compared = |(keys, read): (&Children, &Result<(Vec<Item>, u64), String>)| match read {
             Ok((items, listed_ms)) => {
-                let state = children::compare(keys, &self.resources[0].0, &reading.items[..reading.first], items);
+                let parents = &reading.items[..reading.first];
+                let state = children::compare(keys, &self.resources[0].0, parents, items, self.is_collected);
                 let moved = (!reading.still && state.problems() > 0)
                     .then(|| format!("{} were still written when they were read", self.resource()));
                 ChildrenState { listed_ms: *listed_ms, unread: moved, ..state }

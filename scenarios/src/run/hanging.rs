@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::end_state::all_churned;
 use super::end_state::list::{Item, list};
+use super::failing::Failing;
 use super::field_managers;
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
@@ -32,7 +33,7 @@ struct Owners {
 }
 
 /// Reads it. None where nothing is churned, or the subject only answers reviews.
-pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock) -> Option<Hanging> {
+pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock, failing: &Failing) -> Option<Hanging> {
     let mut resources = all_churned(scenario);
     if resources.is_empty() || scenario.subject.is_webhook_only() {
         return None;
@@ -48,7 +49,7 @@ pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock) -> Optio
     let mut hanging = Hanging::default();
     for (resource, path) in resources {
         match list(api, &path, false).await {
-            Ok(items) => owners.sort(&resource, &items, SystemTime::now(), &mut hanging),
+            Ok(items) => owners.sort(&resource, &items, SystemTime::now(), failing, &mut hanging),
             Err(error) => drop(hanging.unread.get_or_insert(format!("{error:#}"))),
         }
         hanging.resources.push(resource);
@@ -65,7 +66,9 @@ pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock) -> Optio
 impl Owners {
     fn of(scenario: &Scenario) -> Self {
         let harness = scenario.churn.iter().filter_map(|churn| churn.finalizers.as_ref());
-        let templates = scenario.churn.iter().filter_map(|churn| churn.template.as_ref());
+        let templates = scenario.churn.iter().flat_map(|churn| {
+            churn.template.iter().chain(churn.templates.iter().filter_map(|sample| sample.object.as_ref()))
+        });
         let named = |template: &Value| {
             let all = template.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
             all.into_iter().filter_map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
@@ -77,7 +80,7 @@ impl Owners {
     }
 
     /// Adds what holds objects that should be gone.
-    fn sort(&self, resource: &str, items: &[Item], now: SystemTime, hanging: &mut Hanging) {
+    fn sort(&self, resource: &str, items: &[Item], now: SystemTime, failing: &Failing, hanging: &mut Hanging) {
         hanging.objects += items.len() as u64;
         for item in items {
             let meta = &item.object["metadata"];
@@ -93,6 +96,7 @@ impl Owners {
                     manager: field_managers::owner_of_value(&item.object, "/metadata/finalizers", finalizer)
                         .map(|manager| manager.shown()),
                     for_ms,
+                    refusals: failing.of(resource, &item.namespace, &item.name),
                 });
             }
         }
@@ -143,7 +147,7 @@ mod tests {
         let items = [item("gone", &all, Some("2026-01-02T00:00:00Z")), item("there", &["a.com/own"], None)];
         let now = UNIX_EPOCH + Duration::from_secs(1_767_312_000 + 42);
         let mut hanging = Hanging::default();
-        owners.sort("caches.example.com", &items, now, &mut hanging);
+        owners.sort("caches.example.com", &items, now, &Failing::default(), &mut hanging);
         assert_eq!(hanging.objects, 2);
         let told: Vec<_> = hanging.held.iter().map(|held| (held.finalizer.as_str(), held.by, held.for_ms)).collect();
         assert_eq!(

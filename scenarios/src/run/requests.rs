@@ -5,6 +5,7 @@ use std::time::Duration;
 use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
 use super::evidence::Follows;
+use super::failing::Failing;
 use super::plane::Plane;
 use super::quiet::Writers;
 use crate::clock::Clock;
@@ -20,6 +21,8 @@ pub(super) struct Requests {
     newest: Follows,
     /// What it wrote.
     writers: Writers,
+    /// What it tried in vain.
+    failing: Failing,
 }
 
 impl Requests {
@@ -30,6 +33,7 @@ impl Requests {
             follows: Some(0),
             newest: Follows::default(),
             writers: Writers::default(),
+            failing: Failing::default(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Requests {
             let row = row(fact, at_ms);
             self.newest.note(&row);
             self.writers.note(&row, &path);
+            self.failing.note(&row);
             rows.push(row);
         }
         let seen = rows.iter().filter(|row| self.is_begun(row)).count() as u64;
@@ -58,6 +63,11 @@ impl Requests {
     /// What the subject wrote, for who takes it away for a while.
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
+    }
+
+    /// What the subject tried in vain, for who takes it away at the end.
+    pub(super) fn failing(&mut self) -> &mut Failing {
+        &mut self.failing
     }
 
     /// Goes on with what was taken away, and with what was written meanwhile.

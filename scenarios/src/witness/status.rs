@@ -96,18 +96,21 @@ struct Repeated {
     by: By,
     known: Known,
     observed: HashMap<Uid, i64>,
+    /// Whether anybody ever wrote the field. Until then it is more likely misspelt than that all is missed, and what proves versions
+    /// besides must not make it look as if it were written.
+    speaks: bool,
 }
 
 impl Repeated {
     fn new(by: By) -> Self {
-        Self { by, known: Known::new(by, false), observed: HashMap::new() }
+        Self { by, known: Known::new(by, false), observed: HashMap::new(), speaks: false }
     }
 }
 
 impl Commits for Repeated {
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading {
         let uid = &commit.uid;
-        let released = self.known.released(commit, progress);
+        let released = self.known.released(commit, progress).filter(|_| self.speaks);
         if commit.change == Change::Deleted {
             self.observed.remove(uid);
             self.known.end(uid);
@@ -118,6 +121,7 @@ impl Commits for Repeated {
             let before = self.observed.insert(uid.clone(), *observed);
             before != Some(*observed) && commit.change != Change::Added
         });
+        self.speaks |= news.is_some();
         let own = news.is_some() && self.by == By::Revision;
         let counts = if self.known.note(commit, progress, own) { Counts::Version } else { Counts::No };
         Reading { counts, proves: news.and_then(|observed| self.known.prove(uid, observed)).or(released) }
@@ -180,15 +184,29 @@ mod tests {
     fn an_object_that_is_let_go_was_seen() {
         let mut status = Repeated::new(By::Generation);
         read(&mut status, 1, Change::Added, 1, None);
+        read(&mut status, 2, Change::Modified, 1, Some(1));
+        read(&mut status, 3, Change::Modified, 2, Some(1));
+        assert_eq!(leave(&mut status, 4, Change::Modified), (Counts::No, None));
+        let seen = Some(("3".into(), Change::Modified));
+        assert_eq!(leave(&mut status, 5, Change::Deleted), (Counts::Version, seen));
+    }
+
+    /// A pointer that is misspelt must end in "nothing was proven", also for who keeps finalizers.
+    #[test]
+    fn where_nobody_writes_the_field_nothing_is_proven() {
+        let mut status = Repeated::new(By::Generation);
+        read(&mut status, 1, Change::Added, 1, None);
         read(&mut status, 2, Change::Modified, 2, None);
-        let mut step = |revision, change| {
-            let commit = Commit { change, revision: Revision::of_number(revision), ..commit(revision) };
-            let progress = Progress { generation: 3, leaving: true, guarded: true, ..Progress::default() };
-            let Reading { counts, proves } = status.read(&commit, progress);
-            (counts, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
-        };
-        assert_eq!(step(3, Change::Modified), (Counts::No, None));
-        assert_eq!(step(4, Change::Deleted), (Counts::Version, Some(("2".into(), Change::Added))));
+        assert_eq!(leave(&mut status, 3, Change::Modified), (Counts::No, None));
+        assert_eq!(leave(&mut status, 4, Change::Deleted), (Counts::Version, None));
+    }
+
+    /// A write of an object that a finalizer holds in its deletion, or its end.
+    fn leave(status: &mut Repeated, revision: u64, change: Change) -> (Counts, Option<(String, Change)>) {
+        let commit = Commit { change, ..commit(revision) };
+        let progress = Progress { generation: 3, leaving: true, guarded: true, ..Progress::default() };
+        let Reading { counts, proves } = status.read(&commit, progress);
+        (counts, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
     }
 
     /// The write in which the version is repeated makes one itself, which nobody has to repeat.

@@ -1,7 +1,8 @@
 //! `finalizers.stuck`: objects that somebody deleted and that a finalizer of the subject holds until the end.
 //!
 //! A finalizer is the subject's where it put it on. One that stands in the scenario's own template may be anybody's: then it is said, and not
-//! decided. Who was asked to let go later than the deadline before the end is not charged.
+//! decided. Who was asked to let go later than the deadline before the end is not charged, nor who was refused so often that it may still be waiting
+//! for its next try: that is told.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +16,13 @@ use crate::words::{count, counted, millis};
 /// The least deadline of events, for a record that has no intervals.
 const DEADLINE_MIN_MS: u64 = 5000;
 
+/// client-go, and with it every controller of controller-runtime, waits 5 ms after the first failure of an object, twice as long after each further
+/// one, and at most so long (`DefaultTypedControllerRateLimiter` in `util/workqueue/default_rate_limiters.go`).
+const BACK_OFF_MS: u64 = 5;
+const BACK_OFF_MAX_MS: u64 = 1_000_000;
+/// Failures of a controller that are no refused write, such as a read, or a child of another name, for each object.
+const UNSEEN: u64 = 3;
+
 /// `finalizers.stuck`.
 pub(super) struct Stuck;
 
@@ -23,13 +31,18 @@ impl Rule for Stuck {
     type Limit = u64;
     const KEY: &'static str = "stuck";
     const DOC: &'static str = "Objects that were deleted and are still there after the drain because a finalizer holds them that the subject put on. \
-        What was deleted later than the deadline of events before the end does not count. Default 0.";
+        What was deleted later than the deadline of events before the end does not count, nor what the subject was refused to write so often \
+        that client-go would still be waiting. Default 0.";
     const WORD: Option<Word> = Some(Word::Stuck);
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(record: &Record, hanging: &&Hanging, limit: &u64, findings: &mut Findings) {
         let deadline_ms = record.intervals.last().map_or(DEADLINE_MIN_MS, |row| row.deadline_ms);
+        let (waiting, charged): (Vec<Held>, Vec<Held>) =
+            hanging.held.iter().cloned().partition(|row| row.by == PutOn::Subject && waits(row, hanging.read_ms));
+        let hanging = &Hanging { held: charged, ..(*hanging).clone() };
         let (verdict, stuck, text) = judge(hanging, deadline_ms, *limit);
+        waiting.first().into_iter().for_each(|first| findings.note(told(&waiting, first)));
         // Who never heard of a deletion cannot let go of the object: where at least as many versions were missed, that is one failure and not
         // two, unless somebody asked for this one.
         let is_asked = record.manifest.budgets.finalizers.as_ref().is_some_and(|budget| budget.stuck.is_some());
@@ -42,6 +55,33 @@ impl Rule for Stuck {
             .push(Name::of::<Self>(), verdict, counted(stuck, "object"), count(*limit), text)
             .used(stuck as f64, *limit as f64);
     }
+}
+
+/// Whether a client that backs off as client-go does may not have tried again yet.
+fn waits(row: &Held, read_ms: u64) -> bool {
+    row.refusals.as_ref().is_some_and(|refusals| {
+        read_ms.saturating_sub(refusals.last_ms) < back_off_ms(refusals.times.saturating_add(UNSEEN))
+    })
+}
+
+fn back_off_ms(failures: u64) -> u64 {
+    let doubled = u32::try_from(failures).ok().and_then(|failures| 1u64.checked_shl(failures)).unwrap_or(u64::MAX);
+    BACK_OFF_MS.saturating_mul(doubled).min(BACK_OFF_MAX_MS)
+}
+
+fn told(waiting: &[Held], first: &Held) -> String {
+    let refusals = first.refusals.clone().unwrap_or_default();
+    format!(
+        "{} in deletion with a finalizer of the subject, which is not charged: {} {} was refused (status {}) {} in a row, last at {}, and a controller \
+         on client-go may wait {} before it tries again.",
+        if waiting.len() == 1 { "1 object hangs".to_owned() } else { format!("{} objects hang", waiting.len()) },
+        first.resource,
+        first.object,
+        refusals.status,
+        counted(refusals.times, "time"),
+        millis(refusals.last_ms),
+        millis(back_off_ms(refusals.times))
+    )
 }
 
 fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, String) {

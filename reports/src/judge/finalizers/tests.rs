@@ -2,7 +2,7 @@
 
 use crate::example::Example;
 use crate::judge::{Judgement, Verdict, Word, judge};
-use crate::record::{Hanging, Held, Objects, PutOn};
+use crate::record::{Hanging, Held, Objects, PutOn, Refusals};
 
 fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
     Held {
@@ -12,7 +12,13 @@ fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
         by,
         manager: (by == PutOn::Subject).then(|| "manager".into()),
         for_ms,
+        refusals: None,
     }
+}
+
+fn refused(times: u64, last_ms: u64) -> Held {
+    let refusals = Some(Refusals { times, last_ms, status: 409 });
+    Held { refusals, ..held("n/a", PutOn::Subject, 42_000) }
 }
 
 fn judged(held: Vec<Held>, budgets: Option<&str>) -> Judgement {
@@ -68,4 +74,18 @@ fn a_finalizer_of_the_template_is_said_and_not_decided() {
     assert!(verdict == Verdict::Inconclusive && text.contains("leave it out of the template"), "{text}");
     let both = judged(vec![held("n/a", PutOn::Scenario, 42_000), held("n/b", PutOn::Subject, 42_000)], None);
     assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
+}
+
+/// A storm of refusals makes a right controller wait; one refusal is no reason to be gone for half a minute. It was read at 159 s.
+#[test]
+fn who_was_refused_many_times_may_still_be_waiting() {
+    let waiting = judged(vec![refused(14, 130_000)], None);
+    assert_eq!((waiting.verdict, said(&waiting).0), (Verdict::Pass, Verdict::Pass));
+    let note = "1 object hangs in deletion with a finalizer of the subject, which is not charged: packages.longhaul.dev n/a was refused (status 409) 14 times in a \
+        row, last at 2 min 10 s, and a controller on client-go may wait 1 min 21 s before it tries again.";
+    assert!(waiting.notes.iter().any(|said| said == note), "{:?}", waiting.notes);
+    for charged in [refused(1, 130_000), refused(8, 130_000), refused(10, 0), refused(999_999, 0)] {
+        let is_charged = charged.refusals.as_ref().is_some_and(|refusals| refusals.times < 100);
+        assert_eq!(judged(vec![charged], None).verdict == Verdict::Fail, is_charged);
+    }
 }

@@ -67,7 +67,8 @@ impl Conductor<'_> {
             objects.siblings = self.beside(siblings.end()).await?;
         }
         let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
-        let reads = async move { hanging::read(scenario, &api, &clock).await };
+        let failing = std::mem::take(self.requests.failing());
+        let reads = async move { hanging::read(scenario, &api, &clock, &failing).await };
         objects.hanging = self.beside(Box::pin(reads)).await?;
         self.writer.objects(&objects)?;
         Ok(())

@@ -19,8 +19,15 @@ enum Parent<'a> {
     Nobodys,
 }
 
-/// Compares. Parents that are being deleted are left alone, with whatever they still have.
-pub(super) fn compare(keys: &Children, resource: &str, parents: &[Item], children: &[Item]) -> ChildrenState {
+/// Compares. Parents that are being deleted are left alone, with whatever they still have. Where there is no garbage collector (`is_collected`
+/// is false) a child that names an owner is left to it, as in a cluster.
+pub(super) fn compare(
+    keys: &Children,
+    resource: &str,
+    parents: &[Item],
+    children: &[Item],
+    is_collected: bool,
+) -> ChildrenState {
     let leaving = |item: &Item| item.object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
     let left_alone: BTreeSet<&str> =
         parents.iter().filter(|item| leaving(item)).map(|item| item.uid.as_str()).collect();
@@ -33,6 +40,7 @@ pub(super) fn compare(keys: &Children, resource: &str, parents: &[Item], childre
     for child in children {
         match known.parent(&keys.by, child) {
             Parent::Of(uid) => of_parent.entry(uid).or_default().push(child),
+            Parent::Gone if !is_collected && !owners(child).is_empty() => continue,
             Parent::Gone => {
                 let (wanted, found) = ("no child".to_owned(), "a child whose parent is gone".to_owned());
                 problems.push(ChildProblem {
@@ -122,12 +130,11 @@ impl<'a> Known<'a> {
         let found = |uid: &str| self.uids.get(uid).copied();
         match by {
             By::Owner => {
-                let owners = child.object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
                 let group = |owner: &Value| {
                     let version = owner["apiVersion"].as_str().unwrap_or_default();
                     version.split_once('/').map_or("", |(group, _)| group).to_owned()
                 };
-                let owners = owners.into_iter().flatten().filter(|owner| group(owner) == self.group);
+                let owners = owners(child).iter().filter(|owner| group(owner) == self.group);
                 let uids: Vec<&str> = owners.filter_map(|owner| owner["uid"].as_str()).collect();
                 match uids.iter().find_map(|uid| found(uid)) {
                     Some(uid) => Parent::Of(uid),
@@ -152,6 +159,11 @@ impl<'a> Known<'a> {
             }
         }
     }
+}
+
+fn owners(child: &Item) -> &[Value] {
+    let owners = child.object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.map(Vec::as_slice).unwrap_or_default()
 }
 
 fn children_of(number: u64) -> String {
@@ -231,10 +243,10 @@ mod tests {
         );
         let parents = [parent("p", "1", 4, 2), parent("q", "2", 1, 0)];
         let clean = vec![child("a", "1", "4"), child("b", "1", "4")];
-        let state = compare(&keys, OF, &parents, &clean);
+        let state = compare(&keys, OF, &parents, &clean, true);
         assert_eq!((state.problems(), state.parents, state.wanted, state.found), (0, 2, 2, 2));
         let wrong = |children: &[Item]| {
-            let state = compare(&keys, OF, &parents, children);
+            let state = compare(&keys, OF, &parents, children, true);
             let counts = [state.lacking, state.surplus, state.stale, state.edited, state.orphans];
             (counts, state.examples.first().map(|first| (first.object.clone(), first.found.clone())))
         };
@@ -247,6 +259,25 @@ mod tests {
         let mut edited = clean.clone();
         edited[1].object["data"]["a"] = json!("drifted");
         assert_eq!(wrong(&edited), ([0, 0, 0, 1, 0], at("n/p", "as the harness edited it")));
+    }
+
+    /// kube-apiserver alone collects nothing: an operator that leaves its children to the garbage collector does right.
+    #[test]
+    fn without_a_garbage_collector_nobody_takes_what_has_an_owner() {
+        for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {
+            let keys = keys(&format!("{{resource: configmaps/v1, by: {by}}}"));
+            let orphan = [child("c", "9", "1")];
+            assert_eq!(compare(&keys, OF, &[], &orphan, true).orphans, orphans, "{by}");
+            assert_eq!(compare(&keys, OF, &[], &orphan, false).problems(), 0, "{by}");
+            let mut unowned = orphan[0].clone();
+            unowned.object["metadata"]["ownerReferences"] = json!([]);
+            let lost = u64::from(by != "owner");
+            assert_eq!(
+                compare(&keys, OF, &[], &[unowned], false).orphans,
+                lost,
+                "{by}: nobody but the subject takes it"
+            );
+        }
     }
 
     #[test]
@@ -277,7 +308,7 @@ mod tests {
     fn a_parent_that_is_going_owes_nothing() {
         let mut going = parent("p", "1", 1, 0);
         going.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        let state = compare(&keys("{resource: configmaps/v1, by: owner}"), OF, &[going], &[]);
+        let state = compare(&keys("{resource: configmaps/v1, by: owner}"), OF, &[going], &[], true);
         assert_eq!((state.problems(), state.parents), (0, 0));
     }
 }

@@ -1,0 +1,83 @@
+//! Writes of the subject that fail again and again, by object, where the control plane tells who asked for what.
+//!
+//! Whoever was refused many times in a row waits long before the next try, and is not to be taken for one who gave up. Bounded: of more objects than
+//! are remembered the later ones are not known.
+
+use std::collections::BTreeMap;
+
+use reports::record::{Refusals, RequestRow, Verb};
+
+/// Objects that are remembered, of about 150 bytes each. One whose write succeeds is forgotten.
+const OBJECTS_MAX: usize = 10_000;
+
+/// What was refused since the last success, by namespace, name and resource.
+#[derive(Debug, Default)]
+pub(super) struct Failing {
+    rows: BTreeMap<(String, String, String), Refusals>,
+}
+
+impl Failing {
+    /// Takes a request of the subject. One that creates by a generated name, or in a collection, names no object.
+    pub(super) fn note(&mut self, row: &RequestRow) {
+        if !matches!(row.verb, Verb::Update | Verb::Patch) || row.name.is_empty() {
+            return;
+        }
+        let key = (row.namespace.clone(), row.name.clone(), row.resource.clone());
+        if row.succeeded() {
+            self.rows.remove(&key);
+        } else if row.status >= 400 && (self.rows.len() < OBJECTS_MAX || self.rows.contains_key(&key)) {
+            let refusals = self.rows.entry(key).or_default();
+            refusals.times += 1;
+            refusals.last_ms = row.ended_ms.unwrap_or(row.t_ms);
+            refusals.status = row.status;
+        }
+    }
+
+    /// Of an object whose last write was refused. What of other kinds has its name is counted with it, because the controller that failed at a child
+    /// waits as long as if it had failed at the parent.
+    pub(super) fn of(&self, resource: &str, namespace: &str, name: &str) -> Option<Refusals> {
+        let key = |resource: &str| (namespace.to_owned(), name.to_owned(), resource.to_owned());
+        let own = self.rows.get(&key(resource))?;
+        let named = self.rows.range(key("")..).take_while(|((of, it, _), _)| of == namespace && it == name);
+        Some(Refusals { times: named.map(|(_, refusals)| refusals.times).sum(), ..own.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(t_ms: u64, resource: &str, name: &str, status: u16) -> RequestRow {
+        let (resource, name) = (resource.to_owned(), name.to_owned());
+        RequestRow { t_ms, verb: Verb::Update, resource, namespace: "n".into(), name, status, ..RequestRow::default() }
+    }
+
+    #[test]
+    fn refusals_in_a_row_are_counted_until_a_write_succeeds() {
+        let mut failing = Failing::default();
+        for (t_ms, resource, name, status) in [
+            (1, "caches", "a", 409),
+            (2, "caches", "a", 200),
+            (3, "deployments", "a", 409),
+            (4, "configmaps", "a", 200),
+            (5, "deployments", "a", 409),
+            (6, "deployments", "ab", 409),
+        ] {
+            failing.note(&row(t_ms, resource, name, status));
+        }
+        assert_eq!(failing.of("caches", "n", "a"), None, "its own last write succeeded");
+        failing.note(&row(7, "caches", "a", 409));
+        failing.note(&row(8, "caches", "a", 503));
+        assert_eq!(failing.of("caches", "n", "a"), Some(Refusals { times: 4, last_ms: 8, status: 503 }));
+        assert_eq!(failing.of("caches", "n", "b"), None);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut failing = Failing::default();
+        for number in 0..OBJECTS_MAX + 1 {
+            failing.note(&row(1, "caches", &number.to_string(), 500));
+        }
+        assert_eq!(failing.rows.len(), OBJECTS_MAX);
+    }
+}
