@@ -6,12 +6,27 @@ use std::path::Path;
 use super::go::Flags;
 use super::witness::{Proposal, propose};
 use super::yaml::{block, quoted, told};
-use super::{BASES, Crd, Found, Language, sample, witness};
+use super::{BASES, Crd, Found, Framework, Language, sample, witness};
 
 /// Custom resources that are named beside the first one.
 const OTHERS: usize = 10;
 /// Kinds of children that are named: each is followed by a watch of its own.
 const CHILDREN: usize = 5;
+/// Kinds that a controller makes again as they were when somebody deletes one. A Job or a Pod that is gone may have done its work.
+const RESTORED: [&str; 12] = [
+    "configmaps/v1",
+    "serviceaccounts/v1",
+    "services/v1",
+    "daemonsets.apps/v1",
+    "deployments.apps/v1",
+    "statefulsets.apps/v1",
+    "cronjobs.batch/v1",
+    "ingresses.networking.k8s.io/v1",
+    "networkpolicies.networking.k8s.io/v1",
+    "poddisruptionbudgets.policy/v1",
+    "rolebindings.rbac.authorization.k8s.io/v1",
+    "roles.rbac.authorization.k8s.io/v1",
+];
 /// Where controller-runtime serves reviews unless it is told otherwise.
 const USUAL_PORT: u16 = 9443;
 
@@ -25,6 +40,12 @@ pub(crate) fn scenario(found: &Found) -> String {
     load(&mut text, found);
     budgets::budgets(&mut text, found, proposal.as_ref());
     text
+}
+
+/// Whether it is a controller that client-go's work queue drives.
+fn is_of_controller_runtime(found: &Found) -> bool {
+    found.program().and_then(|program| program.framework) == Some(Framework::ControllerRuntime)
+        && !is_webhook_only(found)
 }
 
 /// Whether it only answers reviews: it has a webhook, and no resource of its own.
@@ -291,15 +312,11 @@ fn metrics(text: &mut String, flags: Option<&Flags>) {
 
 fn children(text: &mut String, found: &Found) {
     let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return };
-    let owned = &program.told.owned;
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        owned.iter().map(|kind| (&kind.name, kind.resource(&found.crds))).partition(|(_, resource)| resource.is_some());
-    let own = found.crd().map(Crd::resource);
-    let known: Vec<String> =
-        known.into_iter().filter_map(|(_, resource)| resource).filter(|one| Some(one) != own.as_ref()).collect();
-    for (kind, _) in unknown.iter().take(OTHERS) {
-        line!(text, "  # It owns {kind} too, of which nothing here tells the resource.");
+    let unknown = program.told.owned.iter().filter(|kind| kind.resource(&found.crds).is_none());
+    for kind in unknown.take(OTHERS) {
+        line!(text, "  # It owns {} too, of which nothing here tells the resource.", kind.name);
     }
+    let known = owned(found);
     if known.is_empty() {
         return;
     }
@@ -307,14 +324,36 @@ fn children(text: &mut String, found: &Found) {
         text,
         "  # What `Owns` names. check: each object has one of each; `perParent: 2` says two, a line that is not always true goes."
     );
+    if known.iter().any(|resource| is_restored(resource)) {
+        line!(
+            text,
+            "  # `drift` deletes some while nobody writes their parents. check: whoever does not make such a kind again leaves it out."
+        );
+    }
+    let keys = |resource: &str| {
+        let drift = if is_restored(resource) { ", drift: [{at: 30s, share: 0.3}]" } else { "" };
+        format!("{{resource: {}, by: owner{drift}}}", quoted(resource))
+    };
     if let [resource] = known.as_slice() {
-        line!(text, "  children: {{resource: {}, by: owner}}", quoted(resource));
+        line!(text, "  children: {}", keys(resource));
         return;
     }
     line!(text, "  children:");
-    for resource in known.iter().take(CHILDREN) {
-        line!(text, "    - {{resource: {}, by: owner}}", quoted(resource));
+    for resource in &known {
+        line!(text, "    - {}", keys(resource));
     }
+}
+
+/// What `Owns` names, of which the resource is known.
+fn owned(found: &Found) -> Vec<String> {
+    let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return Vec::new() };
+    let own = found.crd().map(Crd::resource);
+    let known = program.told.owned.iter().filter_map(|kind| kind.resource(&found.crds));
+    known.filter(|one| Some(one) != own.as_ref()).take(CHILDREN).collect()
+}
+
+fn is_restored(resource: &str) -> bool {
+    RESTORED.contains(&resource)
 }
 
 fn witness(text: &mut String, proposal: &Proposal) {
@@ -362,6 +401,18 @@ fn load(text: &mut String, found: &Found) {
     line!(text, "faults:");
     line!(text, "  - {{name: watch-reset, at: 20s}}");
     line!(text, "  - {{name: watch-410, at: 40s}}");
+    if let Some(crd) = found.crd().filter(|_| is_of_controller_runtime(found)) {
+        // Short: client-go doubles its back-off with each refusal.
+        line!(
+            text,
+            "  # Writes of it that meet somebody else's: whoever takes 409 for done forgets what it had to write."
+        );
+        line!(
+            text,
+            "  - {{name: http-error, at: 50s, for: 1500ms, resource: {}, on: update, status: 409}}",
+            quoted(&crd.plural)
+        );
+    }
     line!(text, "");
 }
 

@@ -29,6 +29,7 @@ mod mistakes;
 mod mock_network;
 mod mock_signed;
 mod operator;
+mod operator_webhooks;
 mod others;
 mod own_metrics;
 mod own_webhooks;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{flags, is_asked_of_pods, is_webhook_only};
+use super::{flags, is_asked_of_pods, is_of_controller_runtime, is_restored, owned};
+use crate::init::Found;
 use crate::init::witness::Proposal;
 use crate::init::yaml::told;
-use crate::init::{Found, Framework};
 
 /// Requests a second that a careful controller does not come near with ten changes a second: each costs it a handful of requests, and a relist
 /// of fifty objects costs each of them one more.
@@ -14,7 +14,11 @@ const REQUESTS: u32 = 300;
 pub(super) fn budgets(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     line!(text, "budgets:");
     if let Some(proposal) = proposal {
-        line!(text, "  events: {}", proposal.budgets);
+        let restored = owned(found).iter().any(|resource| is_restored(resource));
+        let decided = proposal.budgets.trim_matches(['{', '}']);
+        let all = [decided, if restored { "restored: true" } else { "" }];
+        let all: Vec<&str> = all.into_iter().filter(|one| !one.is_empty()).collect();
+        line!(text, "  events: {{{}}}", all.join(", "));
     }
     if is_asked_of_pods(found) {
         line!(text, "  # A p99 needs 10,000 reviews: at 50/s a steady phase of 200s.");
@@ -24,8 +28,7 @@ pub(super) fn budgets(text: &mut String, found: &Found, proposal: Option<&Propos
         line!(text, "  # An answer that an API server would not take, and a call that nobody answers, are errors.");
         line!(text, "  admission: {{errors: 0}}");
     }
-    let framework = found.program().and_then(|program| program.framework);
-    if framework == Some(Framework::ControllerRuntime) && !is_webhook_only(found) {
+    if is_of_controller_runtime(found) {
         line!(
             text,
             "  # Ten changes a second cost a careful controller a tenth of this; one that tries again without waiting costs more."

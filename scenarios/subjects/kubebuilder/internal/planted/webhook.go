@@ -101,7 +101,7 @@ func (d slowDefaulter) Default(ctx context.Context, cache *cachev1.Cache) error 
 }
 
 // ponderings are meant to cost about three tenths of what a whole review costs; no gate has measured that yet.
-const ponderings = 8
+const ponderings = 7
 
 func ponder(cache *cachev1.Cache) {
 	for range ponderings {

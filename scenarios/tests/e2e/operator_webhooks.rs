@@ -1,0 +1,58 @@
+//! Mistakes of an operator's webhooks, in what `init` writes for it: with a template that has to be refused, and reviews beside those of the API server.
+
+use std::path::Path;
+
+use crate::operator::project;
+use crate::plays::{Seen, is_held_up, play_so_many};
+use crate::support::{Soak, longhaul, soak};
+
+/// What its validation forbids and its schema does not.
+const BAD: &str = "apiVersion: cache.example.com/v1\nkind: Cache\nspec: {memoryMiB: \"${random 128..131}\", settings: {port: \"6380\"}}\n";
+/// `init` says of it that a gate needs it.
+const REVIEWS: &str = "admission: {rate: ";
+
+/// What init writes in the project, with what its comments ask for.
+fn written(project: &Path) -> String {
+    let init = longhaul(&["init"]).current_dir(project).output().unwrap();
+    assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
+    let text = std::fs::read_to_string(project.join("longhaul.yaml")).unwrap();
+    let (before, rest) = text.split_once("  template:\n").unwrap();
+    let (template, behind) = rest.split_once("  # check: what your webhook has to refuse").unwrap();
+    let object: String = template.lines().map(|line| format!("    {line}\n")).collect();
+    let templates =
+        format!("  templates:\n    - object:\n{object}    - {{file: bad.yaml, expect: denied}}\n  # check: that is");
+    let reviews = before.lines().find(|line| line.contains(REVIEWS)).unwrap();
+    let before = before.replace(reviews, &format!("{REVIEWS}100/s}}"));
+    format!("{before}{templates}{behind}")
+}
+
+fn play(project: &Path, text: &str, planted: &str) -> Soak {
+    let file = project.join(format!("planted-{planted}.yaml"));
+    let text = text.replacen("\n  cwd: .\n", &format!("\n  cwd: .\n  env: {{PLANTED: \"{planted}\"}}\n"), 1);
+    assert!(text.contains("PLANTED"), "{text}");
+    std::fs::write(&file, text).unwrap();
+    // Its program is a link into the cache.
+    soak(&[file.to_str().unwrap(), "--allow-outside"])
+}
+
+#[test]
+fn webhooks_of_operators_are_judged_by_what_init_writes() {
+    let Some(project) = project() else { return };
+    std::fs::write(project.path().join("bad.yaml"), BAD).unwrap();
+    let text = written(project.path());
+    let plays = vec![
+        ("", "PASS"),
+        ("allows-on-error", "of them allowed what had to be denied"),
+        ("response-shared", "answers were wrong"),
+    ];
+    let played = play_so_many(plays.len(), plays, |(planted, words)| {
+        let soak = play(project.path(), &text, planted);
+        let broken = if planted.is_empty() { &[][..] } else { &["admission.wrongVerdicts".to_owned()] };
+        let code = Some(i32::from(!planted.is_empty()));
+        let is_right = soak.code() == code && soak.broken() == broken && soak.stdout().contains(words);
+        let wrong = if is_right { String::new() } else { soak.story() };
+        Seen { wrong, stalled: is_held_up(&soak.verdict()).then(|| (*planted).to_owned()), ..Seen::default() }
+    });
+    let wrong = played.wrong(|(planted, _)| format!("planted `{planted}`"));
+    assert!(wrong.is_empty(), "{wrong}");
+}
