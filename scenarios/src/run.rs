@@ -36,6 +36,7 @@ mod hanging;
 mod install;
 mod interval;
 mod keys;
+mod listen;
 mod live;
 mod load;
 mod manifest;

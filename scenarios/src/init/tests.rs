@@ -88,7 +88,7 @@ fn a_project_of_kubebuilder_4_is_started_with_its_flags() {
             "    - '--webhook-cert-path=${LONGHAUL_TLS_DIR}'\n    - '--webhook-port=${LONGHAUL_WEBHOOK_PORT}'\n",
             "  manifests:\n    - config/crd/bases\n",
             "url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
-            "  children: {resource: configmaps/v1, by: owner, drift: [{at: 30s, share: 0.3}]}\n",
+            "  children: {resource: configmaps/v1, by: owner, drift: [{afterLoad: 1s, share: 0.3}]}\n",
             "  install: {webhooks: config/webhook/manifests.yaml}\n",
             "  admission: {errors: 0}\n",
             "  witness: {kind: status}\n",

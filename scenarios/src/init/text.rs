@@ -327,11 +327,11 @@ fn children(text: &mut String, found: &Found) {
     if known.iter().any(|resource| is_restored(resource)) {
         line!(
             text,
-            "  # `drift` deletes some while nobody writes their parents. check: whoever does not make such a kind again leaves it out."
+            "  # `drift` deletes some when nobody writes any more. check: whoever does not make such a kind again leaves it out."
         );
     }
     let keys = |resource: &str| {
-        let drift = if is_restored(resource) { ", drift: [{at: 30s, share: 0.3}]" } else { "" };
+        let drift = if is_restored(resource) { ", drift: [{afterLoad: 1s, share: 0.3}]" } else { "" };
         format!("{{resource: {}, by: owner{drift}}}", quoted(resource))
     };
     if let [resource] = known.as_slice() {

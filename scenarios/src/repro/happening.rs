@@ -36,8 +36,12 @@ impl Happening {
 
 /// What became of one committed version.
 enum Settled {
-    Seen { late_ms: Option<u64> },
+    Seen {
+        late_ms: Option<u64>,
+    },
     Superseded,
+    /// Whether it was seen the witness cannot tell.
+    Untold,
     Never,
 }
 
@@ -47,7 +51,7 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
     // Everything before the warm-up has the time 0: there the first objects come before the client that lists them.
     let rank = |t_ms: u64, rank: u8| if t_ms == 0 { 0 } else { rank };
-    for (commit, settled) in outcomes(events) {
+    for (commit, settled) in outcomes(events, &untold(record)) {
         add(rank(commit.t_ms, 4), committed(commit, &settled));
     }
     for row in &record.faults {
@@ -87,8 +91,14 @@ fn is_told(record: &Record, row: &RequestRow) -> bool {
     row.verb != Verb::Other && ((judged && row.follows()) || !row.succeeded())
 }
 
+/// Versions of which the witness could not tell whether they were seen, by uid and revision.
+fn untold(record: &Record) -> BTreeSet<(&str, &str)> {
+    let rows = record.anomalies.iter().filter(|row| row.outcome == Outcome::Unobservable);
+    rows.map(|row| (row.uid.as_str(), row.revision.as_str())).collect()
+}
+
 /// Every commit with what became of it.
-fn outcomes(events: &Events) -> Vec<(&CommitEvent, Settled)> {
+fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for observation in &events.observations {
@@ -116,6 +126,7 @@ fn outcomes(events: &Events) -> Vec<(&CommitEvent, Settled)> {
                 Settled::Seen { late_ms: (lag_ms >= PROMPT_MS).then_some(lag_ms) }
             }
             None if later.contains(uid) => Settled::Superseded,
+            None if untold.contains(&(uid, commit.revision.as_str())) => Settled::Untold,
             None => Settled::Never,
         };
         if at.is_some() {
@@ -140,6 +151,7 @@ fn committed(CommitEvent { t_ms, commit }: &CommitEvent, settled: &Settled) -> H
             ("committed and seen late".to_owned(), format!("{what}, only after {}", millis(*ms)))
         }
         Settled::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
+        Settled::Untold => ("committed, and the witness does not tell whether it was seen".to_owned(), what),
         Settled::Never => ("committed and NEVER SEEN".to_owned(), what),
     };
     Happening { t_ms: *t_ms, sort, what }
@@ -229,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    fn deleted_at_4_s(told_ms: &[u64]) -> Vec<String> {
+    fn deleted_at_4_s(told_ms: &[u64], untold: &[(&str, &str)]) -> Vec<String> {
         let commit = Commit {
             order: Order::of_numbered(17),
             resource: "packages".into(),
@@ -247,14 +259,23 @@ mod tests {
         };
         let commits = vec![CommitEvent { t_ms: 4000, commit }];
         let events = Events { commits, observations: told_ms.iter().map(told).collect() };
-        outcomes(&events).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
+        let untold = untold.iter().copied().collect();
+        outcomes(&events, &untold).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
     }
 
     /// A deletion that is told twice was seen when it was told first, and one told before it happened was not seen by that.
     #[test]
     fn a_deletion_that_is_told_twice_was_seen_the_first_time() {
-        assert_eq!(deleted_at_4_s(&[4010, 9000]), ["committed and seen"]);
-        assert_eq!(deleted_at_4_s(&[9000]), ["committed and seen late"]);
-        assert_eq!(deleted_at_4_s(&[1000]), ["committed and NEVER SEEN"]);
+        assert_eq!(deleted_at_4_s(&[4010, 9000], &[]), ["committed and seen"]);
+        assert_eq!(deleted_at_4_s(&[9000], &[]), ["committed and seen late"]);
+        assert_eq!(deleted_at_4_s(&[1000], &[]), ["committed and NEVER SEEN"]);
+    }
+
+    /// A witness such as `status` carries no deletions: that is no accusation.
+    #[test]
+    fn what_the_witness_cannot_tell_was_not_missed() {
+        let untold = "committed, and the witness does not tell whether it was seen";
+        assert_eq!(deleted_at_4_s(&[], &[("u", "17")]), [untold]);
+        assert_eq!(deleted_at_4_s(&[], &[("u", "16")]), ["committed and NEVER SEEN"]);
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut failing = Failing::default();
-        for number in 0..OBJECTS_MAX + 1 {
+        for number in 0..=OBJECTS_MAX {
             failing.note(&row(1, "caches", &number.to_string(), 500));
         }
         assert_eq!(failing.rows.len(), OBJECTS_MAX);

@@ -9,7 +9,7 @@ mod writers;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use loadgen::audit::{self, Audit};
+use loadgen::audit;
 use loadgen::churn::Api;
 use reports::record;
 use tokio::sync::{mpsc, oneshot};
@@ -18,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::rewrites::Rewrites;
 pub(super) use self::writers::Writers;
 use super::end_state::all_spelled;
+use super::listen::{Said, listen};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
@@ -30,12 +31,6 @@ const CATCH_UP_MAX: Duration = Duration::from_secs(5);
 const CATCH_UP_SHARE: u32 = 3;
 /// What was written in the quiet is shown within this.
 const LINGER: Duration = Duration::from_millis(300);
-
-/// What a watch says.
-enum Heard {
-    Batch(Vec<audit::Entry>),
-    Lost(String),
-}
 
 /// The watches under way.
 pub(super) struct Quiet {
@@ -89,7 +84,7 @@ impl Quiet {
             if !known.insert(name.clone()) {
                 continue;
             }
-            match listen(&one, api, heard.clone()).await {
+            match watch(&one, api, heard.clone()).await {
                 Ok(listens) => listening.push(listens),
                 // What the subject wrote besides may be nothing that can be watched, and nobody asked for it.
                 Err(_) if at >= named => continue,
@@ -116,37 +111,24 @@ impl Quiet {
 }
 
 /// A watch of everything that changes from now on.
-async fn listen(resource: &str, api: &Api, heard: mpsc::Sender<Heard>) -> Result<AbortOnDropHandle<()>, audit::Error> {
+async fn watch(resource: &str, api: &Api, heard: mpsc::Sender<Said>) -> Result<AbortOnDropHandle<()>, audit::Error> {
     let mut config = audit::Config::new(api.clone(), resource);
     config.from_now = true;
     // The whole object: what of it changes nobody knows before.
     config.fields = vec![String::new()];
-    let audit = Audit::start(config).await?;
-    let listens = async move {
-        loop {
-            let said = match audit.next_batch(BATCH_MAX).await {
-                Ok(batch) => Heard::Batch(batch),
-                Err(error) => Heard::Lost(error.to_string()),
-            };
-            let over = matches!(said, Heard::Lost(_));
-            if heard.send(said).await.is_err() || over {
-                return;
-            }
-        }
-    };
-    Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
+    listen(config, BATCH_MAX, heard, |said| said).await
 }
 
 async fn count(
     mut rewrites: Rewrites,
     clock: Clock,
-    mut hears: mpsc::Receiver<Heard>,
+    mut hears: mpsc::Receiver<Said>,
     mut stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Rewrites {
-    let take = |said: Heard, rewrites: &mut Rewrites| match said {
-        Heard::Batch(batch) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
-        Heard::Lost(why) => rewrites.lost(why),
+    let take = |said: Said, rewrites: &mut Rewrites| match said {
+        Ok(batch) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
+        Err(why) => rewrites.lost(why),
     };
     loop {
         tokio::select! {

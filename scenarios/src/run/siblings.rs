@@ -8,7 +8,7 @@ mod census;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use loadgen::audit::{self, Audit};
+use loadgen::audit;
 use loadgen::churn::Api;
 use reports::record;
 use tokio::sync::{mpsc, oneshot};
@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::census::Census;
 use super::end_state::{all_spelled, churned};
+use super::listen::{Said, listen};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
@@ -31,13 +32,8 @@ const LABELS: &str = "/metadata/labels";
 /// What a watch showed is known to the other within this at the end of a run.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// What a watch says.
-enum Heard {
-    /// Of the parents, or of a kind of children.
-    Batch(Option<usize>, Vec<audit::Entry>),
-    /// It has nothing more to say, and why.
-    Lost(String),
-}
+/// What the watch of the parents, or of a kind of children, says.
+type Heard = (Option<usize>, Said);
 
 /// The census under way.
 pub(super) struct Siblings {
@@ -57,11 +53,11 @@ impl Siblings {
         let mut config = audit::Config::new(api.clone(), &spelled);
         config.fields = vec![GOING.to_owned()];
         config.fields.extend(entries.into_iter().map(|pointer| pointer.unwrap_or_else(|| GOING.to_owned())));
-        listening.push(listen(None, config, heard.clone()).await?);
+        listening.push(watch(None, config, heard.clone()).await?);
         for (at, kind) in kinds.iter().enumerate() {
             let mut config = audit::Config::new(api.clone(), &kind.resource);
             config.fields = vec![GOING.to_owned(), OWNERS.to_owned(), LABELS.to_owned()];
-            listening.push(listen(Some(at), config, heard.clone()).await?);
+            listening.push(watch(Some(at), config, heard.clone()).await?);
         }
         drop(heard);
         let (stop, stopped) = oneshot::channel();
@@ -78,26 +74,13 @@ impl Siblings {
     }
 }
 
-/// A watch whose changes go into the channel.
-async fn listen(
+/// A watch of the parents, or of a kind of children.
+async fn watch(
     kind: Option<usize>,
     config: audit::Config,
     heard: mpsc::Sender<Heard>,
 ) -> Result<AbortOnDropHandle<()>> {
-    let audit = Audit::start(config).await.context("the children could not be watched")?;
-    let listens = async move {
-        loop {
-            let said = match audit.next_batch(BATCH_MAX).await {
-                Ok(batch) => Heard::Batch(kind, batch),
-                Err(error) => Heard::Lost(error.to_string()),
-            };
-            let over = matches!(said, Heard::Lost(_));
-            if heard.send(said).await.is_err() || over {
-                return;
-            }
-        }
-    };
-    Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
+    listen(config, BATCH_MAX, heard, move |said| (kind, said)).await.context("the children could not be watched")
 }
 
 async fn count(
@@ -110,7 +93,7 @@ async fn count(
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let take = |said: Heard, census: &mut Census| match said {
-        Heard::Batch(kind, batch) => {
+        (kind, Ok(batch)) => {
             for entry in &batch {
                 let t_ms = clock.at_ms(entry.at);
                 match kind {
@@ -119,7 +102,7 @@ async fn count(
                 }
             }
         }
-        Heard::Lost(why) => census.lost(why),
+        (_, Err(why)) => census.lost(why),
     };
     loop {
         tokio::select! {

@@ -31,7 +31,7 @@ struct Play {
 #[derive(Debug, Clone)]
 struct Row {
     mistake: String,
-    /// The budgets that are broken, and no other. None: no scenario of ours shows it.
+    /// The budgets that are broken, and no other.
     broken: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ fn the_page_has_every_mistake() {
 /// Side by side, since they mostly wait.
 #[test]
 fn mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
-    let mistakes = rows().into_iter().filter(|row| !row.broken.is_empty() && !row.grows());
+    let mistakes = rows().into_iter().filter(|row| !row.is_of_webhooks() && !row.grows());
     let mistakes = mistakes.map(|row| Play { scenario: SCENARIO, mistake: Some(row), seed: 1 });
     play(mistakes.chain((1..=CLEAN).map(|seed| Play { scenario: SCENARIO, mistake: None, seed })).collect());
 }
@@ -78,6 +78,11 @@ fn play(plays: Vec<Play>) {
 }
 
 impl Row {
+    /// These need what `init` writes, or a gate: `operator_webhooks` plays them.
+    fn is_of_webhooks(&self) -> bool {
+        self.broken.iter().any(|budget| budget.starts_with("admission.") || budget == "gate")
+    }
+
     fn grows(&self) -> bool {
         self.broken.iter().any(|budget| budget.contains("growth"))
     }

@@ -18,9 +18,11 @@ fn written(project: &Path) -> String {
     let text = std::fs::read_to_string(project.join("longhaul.yaml")).unwrap();
     let (before, rest) = text.split_once("  template:\n").unwrap();
     let (template, behind) = rest.split_once("  # check: what your webhook has to refuse").unwrap();
-    let object: String = template.lines().map(|line| format!("    {line}\n")).collect();
-    let templates =
-        format!("  templates:\n    - object:\n{object}    - {{file: bad.yaml, expect: denied}}\n  # check: that is");
+    let object: Vec<String> = template.lines().map(|line| format!("    {line}\n")).collect();
+    let templates = format!(
+        "  templates:\n    - object:\n{}    - {{file: bad.yaml, expect: denied}}\n  # check: that is",
+        object.concat()
+    );
     let reviews = before.lines().find(|line| line.contains(REVIEWS)).unwrap();
     let before = before.replace(reviews, &format!("{REVIEWS}100/s}}"));
     format!("{before}{templates}{behind}")

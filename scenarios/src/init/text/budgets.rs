@@ -33,7 +33,7 @@ pub(super) fn budgets(text: &mut String, found: &Found, proposal: Option<&Propos
             text,
             "  # Ten changes a second cost a careful controller a tenth of this; one that tries again without waiting costs more."
         );
-        line!(text, "  requests: {{rate: {REQUESTS}/s}}");
+        line!(text, "  requests: {{rate: {REQUESTS}/s, hotLoop: 12/s}}");
     }
     if flags(found).is_some_and(|flags| flags.metrics().is_some()) {
         line!(
