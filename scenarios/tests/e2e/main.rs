@@ -4,6 +4,7 @@
 mod asked;
 mod at_rest;
 mod bad_input;
+mod busy;
 mod calibrate;
 mod capacity;
 mod causes;
