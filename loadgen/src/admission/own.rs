@@ -3,6 +3,7 @@
 //! An object is made as churn makes it. It is created, changed and deleted, and each of that is shown first to the webhooks that may
 //! change it and then to those that only look at it, as the API server does. What the former make of it, they alone know: see `settle`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -13,7 +14,7 @@ use units::Rate;
 
 use super::Error;
 use super::oracle::Expected;
-use super::review::{Actor, PLACEHOLDER, Template};
+use super::review::{Actor, Later, PLACEHOLDER, Template};
 use crate::churn::{self, Expect, Scope, Specimen};
 
 /// Different instances of each object.
@@ -115,17 +116,23 @@ pub(super) fn check(objects: &[Own]) -> Result<(), Error> {
 /// Everything that is sent of these objects. [`check`] was asked before.
 pub(super) fn reviews(objects: &[Own], seed: u64) -> Reviews {
     let mut reviews = Reviews { paths: vec![String::new()], ..Reviews::default() };
+    // Where each object is created, for what happens to it later.
+    let mut creations = BTreeMap::new();
     for (operation, weight) in WEIGHTS {
         let mut sequences = Vec::new();
         for variant in 0..VARIANTS {
-            for own in objects {
+            for (number, own) in objects.iter().enumerate() {
                 let bytes: usize = reviews.templates.iter().map(|template| template.bytes().len()).sum();
                 if variant > 0 && bytes > BYTES_MAX {
                     break;
                 }
                 let Ok(plan) = own.plan(seed) else { continue };
-                let sequence = own.sequence(operation, &plan.specimen(variant), &mut reviews);
-                if !sequence.is_empty() {
+                let created = creations.get(&(number, variant)).copied();
+                let sequence = own.sequence(operation, &plan.specimen(variant), created, &mut reviews);
+                if let Some(&first) = sequence.first() {
+                    if operation == Operation::Create {
+                        creations.insert((number, variant), first);
+                    }
                     sequences.push(sequence);
                 }
             }
@@ -158,8 +165,14 @@ impl Own {
         vec![Hook { path: String::new(), mutating: true, operations: vec![Operation::Create, Operation::Update] }]
     }
 
-    /// One thing that is done, as it is shown to each webhook in turn.
-    fn sequence(&self, operation: Operation, specimen: &Specimen, reviews: &mut Reviews) -> Vec<u32> {
+    /// One thing that is done, as it is shown to each webhook in turn. `created` is the first review of its creation, if that is shown.
+    fn sequence(
+        &self,
+        operation: Operation,
+        specimen: &Specimen,
+        created: Option<u32>,
+        reviews: &mut Reviews,
+    ) -> Vec<u32> {
         let is_refused = self.expect == Expect::Denied;
         if is_refused && operation != Operation::Create {
             return Vec::new();
@@ -189,6 +202,10 @@ impl Own {
             let bytes = review(operation, specimen, hook.mutating).to_string().into_bytes();
             let template = Template::of(bytes, label, expected);
             let template = template.answered_at(path, hook.mutating, operation == Operation::Update);
+            let template = match created {
+                Some(created) => template.later(Later { created, change: specimen.change.clone() }),
+                None => template,
+            };
             sequence.push(u32::try_from(reviews.templates.len()).expect("a few thousand templates at most"));
             reviews.templates.push(template);
         }
@@ -281,5 +298,8 @@ mod tests {
         assert_ne!(review["request"]["object"]["spec"], Value::Null);
         assert_eq!(review["request"]["oldObject"]["metadata"]["resourceVersion"], "1001");
         assert_eq!(updates.len(), 16, "what must not be there is not changed");
+        let later = of(updates[0][0]).later.as_ref().unwrap();
+        assert_eq!(later.created, creations[0][0], "what is changed is what was created");
+        assert_eq!(later.change["spec"]["size"], review["request"]["object"]["spec"]["size"]);
     }
 }

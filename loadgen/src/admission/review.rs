@@ -142,6 +142,17 @@ pub(super) struct Template {
     /// At which of the corpus's paths it is answered; 0 is that of the target.
     pub path: usize,
     pub expected: Expected,
+    /// Of an object that another review creates.
+    pub later: Option<Later>,
+}
+
+/// What is done to an object of the project's own after its creation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Later {
+    /// The first review of its creation, by number.
+    pub created: u32,
+    /// A merge patch of what its change writes.
+    pub change: Value,
 }
 
 impl Template {
@@ -157,7 +168,12 @@ impl Template {
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected }
+        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected, later: None }
+    }
+
+    /// What it is done after.
+    pub(super) fn later(self, later: Later) -> Self {
+        Self { later: Some(later), ..self }
     }
 
     /// Where and by whom it is answered, and whether it is about an object that exists and is to stay.
@@ -167,23 +183,27 @@ impl Template {
 
     /// The same once more.
     pub(super) fn again(&self) -> Self {
-        let Self { bytes, uid_at, label, updates, mutating, path, expected } = self;
-        let (bytes, label, expected) = (bytes.clone(), label.clone(), expected.clone());
-        Self { bytes, uid_at: *uid_at, label, updates: *updates, mutating: *mutating, path: *path, expected }
+        let Self { bytes, uid_at, label, updates, mutating, path, expected, later } = self;
+        let (bytes, label, expected, later) = (bytes.clone(), label.clone(), expected.clone(), later.clone());
+        Self { bytes, uid_at: *uid_at, label, updates: *updates, mutating: *mutating, path: *path, expected, later }
     }
 
-    /// The same review with another object.
-    pub(super) fn about(&self, object: &Value) -> Self {
+    /// The same review with another object, and another one that it was before. What is `None` stays as it is.
+    pub(super) fn about(&self, object: Option<&Value>, old: Option<&Value>) -> Self {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
-        review["request"]["object"] = object.clone();
+        for (key, value) in [("object", object), ("oldObject", old)] {
+            if let Some(value) = value {
+                review["request"][key] = value.clone();
+            }
+        }
         let fresh = Self::of(review.to_string().into_bytes(), self.label.clone(), self.expected.clone());
-        Self { updates: self.updates, mutating: self.mutating, path: self.path, ..fresh }
+        Self { updates: self.updates, mutating: self.mutating, path: self.path, later: self.later.clone(), ..fresh }
     }
 
     /// A review of somebody else, whose right answer nobody knows. Its uid stands at `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
-        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected: Expected::Any }
+        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected: Expected::Any, later: None }
     }
 
     /// The body of one call.
@@ -207,6 +227,12 @@ impl Template {
     pub(super) fn object(&self) -> Value {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         review["request"]["object"].take()
+    }
+
+    /// What it was before, parsed again. `Null` for a CREATE.
+    pub(super) fn old(&self) -> Value {
+        let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
+        review["request"]["oldObject"].take()
     }
 }
 

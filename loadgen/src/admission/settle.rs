@@ -1,8 +1,10 @@
 //! What webhooks that only look at an object see of it: what those before them made of it.
 //!
 //! Only they know. So each object is sent to them once before the load, in the API server's order, and what comes back is what the others
-//! are sent. Whoever gives no answer that counts leaves the object as it is; the load will tell.
+//! are sent; what is changed or deleted later is what its creation left. Whoever gives no answer that counts leaves the object as it is; the
+//! load will tell.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
@@ -45,22 +47,37 @@ impl Plan {
         }
         let asking = Asking::new(target)?;
         let mut changed = Vec::new();
+        // What is stored of each object that somebody has changed while it was created, by the first review of that.
+        let mut created: BTreeMap<u32, Value> = BTreeMap::new();
         for sequence in corpus.sequences() {
-            let mut object: Option<Value> = None;
+            let Some(&first) = sequence.first() else { continue };
+            let later = corpus.template(first).later.as_ref();
+            let before = later.and_then(|later| Some((created.get(&later.created)?, &later.change)));
+            let mut object = before.map(|(before, change)| {
+                let mut object = before.clone();
+                json_patch::merge(&mut object, change);
+                object
+            });
+            let mut patched = false;
             for &number in sequence {
                 let template = corpus.template(number);
-                let now = object.as_ref().map(|object| template.about(&completed(template, object)));
+                let old = before.map(|(before, _)| with_system_fields(before, &template.old()));
+                let now = object.as_ref().map(|object| template.now(object, old.as_ref()));
                 let shown = now.as_ref().unwrap_or(template);
                 if template.mutating
                     && let Ok(verdict) = asking.ask(&corpus.paths()[template.path], shown).await
                     && let Some(patch) = verdict.patch
                 {
-                    let mut patched = shown.object();
-                    if json_patch::patch(&mut patched, &patch.0).is_ok() {
-                        object = Some(patched);
+                    let mut after = shown.object();
+                    if json_patch::patch(&mut after, &patch.0).is_ok() {
+                        object = Some(after);
+                        patched = true;
                     }
                 }
                 changed.extend(now.map(|template| (number, template)));
+            }
+            if let Some(object) = object.filter(|_| patched && later.is_none()) {
+                created.insert(first, object);
             }
         }
         let corpus = corpus.with(changed);
@@ -87,15 +104,22 @@ impl Plan {
     }
 }
 
-/// The object with what the server adds between those who change it and those who look at it.
-fn completed(template: &Template, object: &Value) -> Value {
+impl Template {
+    /// The same review of the object as it is now, and as it was.
+    fn now(&self, object: &Value, old: Option<&Value>) -> Self {
+        let before = self.object();
+        // A deletion shows nothing but what there was.
+        let object = (!before.is_null()).then(|| with_system_fields(object, &before));
+        self.about(object.as_ref(), old)
+    }
+}
+
+/// The object with what the server adds, as the planned one has it: nothing before those who may change a new one were asked.
+fn with_system_fields(object: &Value, planned: &Value) -> Value {
     let mut object = object.clone();
-    if !template.mutating {
-        let before = template.object();
-        for key in ["uid", "creationTimestamp", "generation"] {
-            if let Some(value) = before["metadata"].get(key) {
-                object["metadata"][key] = value.clone();
-            }
+    for key in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
+        if let Some(value) = planned["metadata"].get(key) {
+            object["metadata"][key] = value.clone();
         }
     }
     object

@@ -61,6 +61,8 @@ pub struct Specimen {
     pub object: Value,
     /// The same after its first change.
     pub updated: Value,
+    /// What that change writes, as a merge patch.
+    pub change: Value,
 }
 
 impl Plan {
@@ -69,11 +71,12 @@ impl Plan {
         let (namespace, name) = self.place(object);
         let body = self.body(object, 0);
         let mut updated = body.clone();
-        json_patch::merge(&mut updated, &self.patch(Kind::Update, object, 1).0);
+        let (change, _) = self.patch(Kind::Update, object, 1);
+        json_patch::merge(&mut updated, &change);
         let Resource { group, version, plural, kind, .. } = &self.resource;
         let own = |text: &str| text.to_owned();
         let (group, version, plural, kind) = (own(group), own(version), own(plural), own(kind));
-        Specimen { group, version, plural, kind, namespace, name, object: body, updated }
+        Specimen { group, version, plural, kind, namespace, name, object: body, updated, change }
     }
 
     /// Checks the configuration and fixes the streams.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Webhooks for Caches, for tests: `/mutate-caches` fills in `spec.mode`, `/validate-caches` wants that and a size of 1 to 10.
+"""Webhooks for Caches, for tests: `/mutate-caches` fills in `spec.mode`, `/validate-caches` wants that and a size of 1 to 10. The
+mode of a Cache stays what it was when it was created.
 
 Answers as controller-runtime does, without a Content-Type. BUG in the environment is a mistake: `allows` lets everything in, `denies` refuses
 every other Cache, `fails` answers every other review with HTTP 500. Needs Python 3.9 or newer and nothing else.
@@ -36,6 +37,9 @@ def answer(path, request):
     elif path == "/validate-caches":
         spec = cache.get("spec", {})
         why = "spec.mode: Required value" if "mode" not in spec else "spec.size: must be 1 to 10" if not 1 <= spec["size"] <= 10 else ""
+        old = request.get("oldObject")
+        if old and not why and old.get("spec", {}).get("mode") != spec["mode"]:
+            why = "spec.mode: field is immutable"
         if BUG == "denies" and not why and every_other():
             why = "spec: not today"
         if why and BUG != "allows":
