@@ -5,17 +5,18 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use http::StatusCode;
 
 use super::api::Reply;
 use super::samples::Expect;
 use crate::examples::{self, Examples};
 use crate::histogram;
 
-/// How the API server begins what a webhook refused (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
-const REFUSED: &str = "admission webhook \"";
+/// What the API server says of a refusal, whatever status the webhook gave it (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
+const REFUSED: [&str; 2] = ["admission webhook \"", "denied the request"];
 /// How it begins where one did not answer, or nothing that counts.
 const FAILED: &str = "failed calling webhook";
+/// A patch where there is nothing to patch, which no failure policy excuses (k8s.io/apiserver, dispatcher of mutating webhooks).
+const PATCHED_NOTHING: &str = "attempted to modify the object, which is not supported for this operation";
 
 /// Which writes the registered webhooks are asked about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,9 +103,9 @@ pub(super) fn said(reply: &Reply) -> Said {
         return Said::Allowed;
     }
     let message = reply.message();
-    if message.contains(FAILED) {
+    if message.contains(FAILED) || message.contains(PATCHED_NOTHING) {
         Said::Failed(message)
-    } else if message.contains(REFUSED) && reply.status != StatusCode::INTERNAL_SERVER_ERROR {
+    } else if REFUSED.iter().all(|text| message.contains(text)) {
         Said::Denied(message)
     } else {
         Said::Nothing
@@ -166,7 +167,7 @@ mod tests {
 
     fn reply(status: u16, message: &str) -> Reply {
         let body = serde_json::json!({"kind": "Status", "message": message}).to_string();
-        Reply { status: StatusCode::from_u16(status).unwrap(), body: body.into() }
+        Reply { status: http::StatusCode::from_u16(status).unwrap(), body: body.into() }
     }
 
     #[test]
@@ -176,6 +177,12 @@ mod tests {
         assert_eq!(said(&reply(403, denial)), Said::Denied(denial.to_owned()));
         let failure = "Internal error occurred: failed calling webhook \"vcache.kb.io\": failed to call webhook: EOF";
         assert!(matches!(said(&reply(500, failure)), Said::Failed(_)));
+        // A webhook may give its denial any status from 400 on: controller-runtime's `Errored(500, …)` is one.
+        assert_eq!(said(&reply(500, denial)), Said::Denied(denial.to_owned()));
+        let patched = "Internal error occurred: admission webhook \"m.kb.io\" attempted to modify the object, which is not supported for this \
+                       operation";
+        assert_eq!(said(&reply(500, patched)), Said::Failed(patched.to_owned()));
+        assert_eq!(said(&reply(400, "admission webhook \"m.kb.io\" does not support dry run")), Said::Nothing);
         assert_eq!(said(&reply(422, "Cache \"a\" is invalid: spec.size: Invalid value")), Said::Nothing);
         assert_eq!(said(&reply(409, "already exists")), Said::Nothing);
     }
