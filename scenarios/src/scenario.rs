@@ -141,8 +141,11 @@ impl Scenario {
     }
 
     /// What is judged, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. That is what the
-    /// subject is told to watch, or else what script and churn write.
+    /// subject is told to watch, or else what script and churn write; nothing where it watches nothing.
     pub fn judged(&self) -> Vec<(String, String)> {
+        if self.subject.is_webhook_only() {
+            return Vec::new();
+        }
         let written =
             self.script.iter().map(|script| &script.resource).chain(self.churn.iter().map(|churn| &churn.resource));
         let told: Vec<&String> =

@@ -92,7 +92,7 @@ fn unsampled(subject: &crate::scenario::Subject) -> Option<String> {
 /// What a reader of the report must know about this run.
 fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     let mut notes = Vec::new();
-    if plane.mock().is_none() {
+    if plane.mock().is_none() && !options.source.scenario.judged().is_empty() {
         notes.push(
             "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
         );

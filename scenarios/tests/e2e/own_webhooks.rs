@@ -61,6 +61,7 @@ fn is_right(soak: &Soak) {
     assert_eq!(asked.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["mcache.kb.io", "vcache.kb.io"]);
     assert!(asked.iter().all(|(_, calls)| *calls > 50), "{asked:?}");
     assert!(sums(&record, "denied") > 5 && sums(&record, "allowed") > 50, "{}", soak.story());
+    assert!(!soak.stdout().contains("missed"), "who watches nothing misses nothing: {}", soak.story());
 }
 
 #[test]
