@@ -38,6 +38,9 @@ pub struct Own {
     /// What has to become of it when it is created.
     #[serde(default)]
     pub expect: Expect,
+    /// Made from the definition alone, which says less than a webhook knows: whether it has to be let in nobody knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
     /// What it is called in messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<String>,
@@ -186,6 +189,7 @@ impl Own {
         let mut sequence = Vec::new();
         for hook in &asked {
             let expected = match () {
+                () if self.made => Expected::Any,
                 () if !is_refused => Expected::Admit,
                 () if refuses(hook) => Expected::Refuse,
                 () => Expected::Any,
@@ -269,6 +273,7 @@ mod tests {
             object: json!({"kind": "Cache", "spec": {"size": "${random 1..5}"}}),
             scope: None,
             expect,
+            made: false,
             called: Some("bad.yaml".to_owned()),
             hooks: vec![hook("/validate", false), hook("/mutate", true)],
         }
@@ -301,5 +306,13 @@ mod tests {
         let later = of(updates[0][0]).later.as_ref().unwrap();
         assert_eq!(later.created, creations[0][0], "what is changed is what was created");
         assert_eq!(later.change["spec"]["size"], review["request"]["object"]["spec"]["size"]);
+    }
+
+    /// A definition does not tell what a webhook wants, so both answers are right.
+    #[test]
+    fn of_what_was_made_from_the_definition_nobody_knows_what_is_right() {
+        let reviews = reviews(&[Own { made: true, ..cache(Expect::Allowed) }], 7);
+        assert!(!reviews.templates.is_empty());
+        assert!(reviews.templates.iter().all(|template| template.expected == Expected::Any));
     }
 }

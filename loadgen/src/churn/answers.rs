@@ -117,17 +117,19 @@ pub(super) fn said(reply: &Reply) -> Said {
 pub(super) struct Heard {
     answers: Answers,
     examples: Examples,
+    /// The first denial of something of which nobody knows whether it has to be let in.
+    refused: Option<String>,
 }
 
 impl Heard {
-    /// `what` is the write, for messages.
-    pub(super) fn note(&mut self, what: impl FnOnce() -> String, expect: Expect, said: &Said, took: Duration) {
+    /// `what` is the write, for messages; without `expect` nobody knows what is right.
+    pub(super) fn note(&mut self, what: impl FnOnce() -> String, expect: Option<Expect>, said: &Said, took: Duration) {
         let answers = &mut self.answers;
         match said {
             Said::Allowed => {
                 answers.allowed += 1;
                 histogram::record(&mut answers.response_allowed, took);
-                if expect == Expect::Denied {
+                if expect == Some(Expect::Denied) {
                     answers.wrong_verdicts += 1;
                     answers.wrong_allows += 1;
                     self.examples.note("wrong allow", || format!("{} was allowed, and says `expect: denied`", what()));
@@ -136,7 +138,9 @@ impl Heard {
             Said::Denied(message) => {
                 answers.denied += 1;
                 histogram::record(&mut answers.response_denied, took);
-                if expect == Expect::Allowed {
+                if expect.is_none() {
+                    self.refused.get_or_insert_with(|| format!("{} was denied; it said: {message}", what()));
+                } else if expect == Some(Expect::Allowed) {
                     answers.wrong_verdicts += 1;
                     let why = || format!("{} was denied, and has no `expect: denied`; it said: {message}", what());
                     self.examples.note("wrong verdict", why);
@@ -149,6 +153,11 @@ impl Heard {
             }
             Said::Nothing => {}
         }
+    }
+
+    /// The first denial of something of which nobody knows whether it has to be let in, in words.
+    pub(super) fn refused(&self) -> Option<String> {
+        self.refused.clone()
     }
 
     /// Whether something was refused.
@@ -191,13 +200,15 @@ mod tests {
     fn wrong_is_what_is_not_expected() {
         let mut heard = Heard::default();
         let ms = Duration::from_millis(3);
-        heard.note(|| "CREATE good".to_owned(), Expect::Allowed, &Said::Allowed, ms);
-        heard.note(|| "CREATE bad.yaml".to_owned(), Expect::Denied, &Said::Denied("no".to_owned()), ms);
-        heard.note(|| "CREATE bad.yaml".to_owned(), Expect::Denied, &Said::Allowed, ms);
-        heard.note(|| "CREATE good".to_owned(), Expect::Allowed, &Said::Denied("no".to_owned()), ms);
-        heard.note(|| "CREATE bad.yaml".to_owned(), Expect::Denied, &Said::Failed("EOF".to_owned()), ms);
+        heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Said::Allowed, ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Said::Denied("no".to_owned()), ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Said::Allowed, ms);
+        heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Said::Denied("no".to_owned()), ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Said::Failed("EOF".to_owned()), ms);
+        heard.note(|| "CREATE made".to_owned(), None, &Said::Denied("spec: Required value".to_owned()), ms);
+        assert_eq!(heard.refused().as_deref(), Some("CREATE made was denied; it said: spec: Required value"));
         let answers = heard.finish();
-        assert_eq!((answers.allowed, answers.denied, answers.failed), (2, 2, 1));
+        assert_eq!((answers.allowed, answers.denied, answers.failed), (2, 3, 1));
         assert_eq!((answers.wrong_verdicts, answers.wrong_allows), (2, 1));
         assert_eq!(
             answers.examples,

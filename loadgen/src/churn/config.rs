@@ -66,6 +66,9 @@ pub struct Config {
     /// What becomes of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain. Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
     pub end: End,
+    /// Whether `template` was made from the definition alone, which says less than a webhook knows.
+    #[serde(skip)]
+    pub made: bool,
 }
 
 /// Whether objects are in namespaces, in the words of a `CustomResourceDefinition`.
@@ -190,6 +193,7 @@ impl Config {
             propagation: Vec::new(),
             also: None,
             end: End::Keep,
+            made: false,
         }
     }
 

@@ -31,7 +31,8 @@ fn generated(definition: &Value) -> Result<Own> {
     let version = resource.rsplit('/').next().unwrap_or_default();
     let (object, scope) = churn::generate(definition, version)
         .map_err(|error| anyhow::anyhow!("--crd: {error}, and name it with --object"))?;
-    Ok(Own { resource, object, scope: Some(scope), expect: Expect::Allowed, called: None, hooks: Vec::new() })
+    let (scope, hooks) = (Some(scope), Vec::new());
+    Ok(Own { resource, object, scope, expect: Expect::Allowed, made: true, called: None, hooks })
 }
 
 fn of_file(file: &str, definitions: &[&Manifest]) -> Result<Own> {
@@ -62,6 +63,7 @@ fn of_file(file: &str, definitions: &[&Manifest]) -> Result<Own> {
         object,
         scope: is_cluster.then_some(Scope::Cluster),
         expect,
+        made: false,
         called: Some(path.to_owned()),
         hooks: Vec::new(),
     })

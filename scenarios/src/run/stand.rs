@@ -180,7 +180,7 @@ impl<'a> Stand<'a> {
 
     /// Whether the right answers to its reviews are known.
     pub(crate) fn is_judged(&self, config: &Config) -> bool {
-        !config.objects.is_empty() || !self.scenario.subject.has_own_policy()
+        config.objects.iter().any(|own| !own.made) || !self.scenario.subject.has_own_policy()
     }
 
     /// The fingerprint of these reviews. Where the registry listens is another place for each subject, and is left out of it.

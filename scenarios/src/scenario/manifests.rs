@@ -134,7 +134,8 @@ fn path_is_folder(ground: &Ground, path: &Path) -> bool {
 
 /// Gives churn, and its dependents, what the definitions of their resources tell: the scope, and a template where the scenario has none.
 pub(crate) fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(), String> {
-    let churn::Config { resource, template, templates, scope, tree, .. } = churn;
+    let churn::Config { resource, template, templates, scope, tree, made, .. } = churn;
+    let has_template = template.is_some();
     // What must be refused says nothing of what lives.
     let is_told = templates.iter().any(|sample| sample.expect == churn::Expect::Allowed);
     if is_told && template.is_none() {
@@ -142,6 +143,7 @@ pub(crate) fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Res
         complete_one(resource, &mut none, scope, manifests).map_err(|error| format!("churn.templates: {error}"))?;
     } else {
         complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.template: {error}"))?;
+        *made = template.is_some() && !has_template;
     }
     let Some(churn::Tree { resource, template, scope, .. }) = tree else { return Ok(()) };
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))

@@ -1,5 +1,5 @@
-//! Which objects direct load sends where a project has webhooks of its own: those that are churned, and of kinds that its rules name and a
-//! definition tells of, one made from the schema. Pure.
+//! Which objects direct load sends where a project has webhooks of its own: those that are churned. Where none of them is, one made from the
+//! schema of each kind that the rules name and a definition tells of. Pure.
 
 use loadgen::admission::{Hook as Asked, Operation, Own};
 use loadgen::churn::{self, Expect};
@@ -31,6 +31,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
                 object,
                 scope: config.scope,
                 expect,
+                made: config.made,
                 called: called.cloned(),
                 hooks: hooks.clone(),
             });
@@ -44,18 +45,20 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
             }
         }
     }
+    if !all.is_empty() {
+        return all;
+    }
     for definition in manifests.iter().filter(|one| one.is_definition()) {
         let Some(resource) = resource(&definition.object) else { continue };
         let hooks = asked(configurations, &resource);
-        let is_churned = scenario.churn.iter().any(|config| parts(&config.resource) == parts(&resource));
-        if hooks.is_empty() || is_churned {
+        if hooks.is_empty() {
             continue;
         }
         let version = resource.rsplit('/').next().unwrap_or_default();
         // What cannot be guessed is sent when somebody writes it down.
         let Ok((object, scope)) = churn::generate(&definition.object, version) else { continue };
         let scope = Some(scope);
-        all.push(Own { resource, object, scope, expect: Expect::Allowed, called: None, hooks });
+        all.push(Own { resource, object, scope, expect: Expect::Allowed, made: true, called: None, hooks });
     }
     all
 }
@@ -163,6 +166,34 @@ webhooks:
         assert_eq!(objects[0].hooks[1].operations, [Operation::Create]);
     }
 
+    /// A definition says less than a webhook knows. Beside objects that somebody wrote down, what is made of other definitions proves nothing.
+    #[test]
+    fn what_is_only_defined_is_not_sent_beside_what_is_churned() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("others.yaml"), CRD.replace("caches", "others").replace("Cache", "Other"))
+            .unwrap();
+        std::fs::write(folder.path().join("all.yaml"), WEBHOOKS.replace("resources: [caches]", "resources: ['*/*']"))
+            .unwrap();
+        let churn = |section: &str| {
+            let text = format!(
+                "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 2s, drain: 1s}}\ncontrolPlane: {{kind: mock, \
+                 manifests: [crd.yaml, others.yaml]}}\nsubject: {{kind: command, command: [x], witness: {{kind: http}}, install: {{webhooks: \
+                 all.yaml}}}}\nadmission: {{rate: 100/s}}\n{section}"
+            );
+            std::fs::write(folder.path().join("crd.yaml"), CRD).unwrap();
+            let scenario = Source::parse(&text, "test", folder.path()).unwrap().scenario;
+            let objects = scenario.admission.unwrap().objects;
+            objects.into_iter().map(|own| (own.resource, own.made)).collect::<Vec<_>>()
+        };
+        let caches = ("caches.cache.example.com/v1".to_owned(), false);
+        let given = "churn: {resource: caches.cache.example.com/v1, population: 5, rate: 1/s, template: {kind: Cache, spec: {size: 2}}}\n";
+        assert_eq!(churn(given), [caches.clone()]);
+        // Without a template, what is churned is made from the definition too.
+        let left = "churn: {resource: caches.cache.example.com/v1, population: 5, rate: 1/s}\n";
+        assert_eq!(churn(left), [(caches.0.clone(), true)]);
+        assert_eq!(churn("").len(), 2);
+    }
+
     /// Without churn of it, or a template, the definition is enough; and without one nothing is sent that nobody asked for.
     #[test]
     fn what_is_defined_is_sent_as_well() {
@@ -170,6 +201,7 @@ webhooks:
         let scenario = read(folder.path(), "").unwrap();
         let objects = &scenario.admission.as_ref().unwrap().objects;
         assert_eq!((objects.len(), &*objects[0].resource), (1, "caches.cache.example.com/v1"));
+        assert!(objects[0].made, "whether it has to be let in nobody knows");
         std::fs::write(folder.path().join("other.yaml"), WEBHOOKS.replace("caches", "others")).unwrap();
         let text = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {kind: command, \
             command: [x], witness: {kind: http}, install: {webhooks: other.yaml}}\nadmission: {rate: 100/s}\n";

@@ -403,6 +403,7 @@ async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Resu
         object: object(number, case),
         scope: None,
         expect: Expect::Allowed,
+        made: false,
         called: None,
         hooks: vec![hook],
     };

@@ -127,6 +127,32 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
+/// What is made from a definition is no proof against a webhook that knows more than the definition.
+#[test]
+fn what_was_made_from_the_definition_may_be_refused() {
+    let other = "\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: others.cache.example.com}\nspec:\n  \
+                 group: cache.example.com\n  scope: Namespaced\n  names: {kind: Other, plural: others}\n  versions:\n    - {name: v1, served: \
+                 true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}\n";
+    let all = ("webhooks.yaml", "resources: [caches] => resources: ['*/*']");
+    let load = ("own.yaml", "admission: {rate: 100/s}\n");
+    // Beside what is churned it is not sent.
+    let Some(beside) = run(&[("crd.yaml", other), all, load], &[]) else { return };
+    is_right(&beside);
+    assert!(sums(&beside.record(), "sent") > 500, "{}", beside.story());
+    // Churned without a template, it ends the run before it begins, and is no wrong answer.
+    let churned = ("own.yaml", "  resource: caches.cache.example.com/v1 =>   resource: others.cache.example.com/v1");
+    let made = ("own.yaml", "  templates: [good.yaml, {file: bad.yaml, expect: denied}] => ");
+    let Some(made) = run(&[("crd.yaml", other), all, churned, made], &[]) else { return };
+    assert!(made.broken().is_empty(), "{}", made.story());
+    assert_ne!(made.code(), Some(0), "{}", made.story());
+    let said = made.stdout() + &made.stderr();
+    assert!(
+        said.contains("It was made from the definition") && said.contains("write a `template`"),
+        "{}",
+        made.story()
+    );
+}
+
 /// A gate of denials compares nothing: it is refused, in words.
 #[test]
 fn a_gate_of_denials_is_refused() {

@@ -21,6 +21,7 @@ fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
         propagation: Vec::new(),
         also: None,
         end: super::super::End::Keep,
+        made: false,
     };
     Plan::build(&config, seed, Duration::from_secs(20)).unwrap()
 }

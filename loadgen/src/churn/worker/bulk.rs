@@ -28,6 +28,13 @@ impl Worker {
             let (namespace, name) = self.operator.plan.place(object);
             return Err(Error::Fill { problem: format!("{namespace}/{name}: {}", failure.text) });
         }
+        if self.operator.plan.config().made
+            && let Some(text) = self.shared.heard.lock().refused()
+        {
+            let problem =
+                format!("{text}. It was made from the definition, which says less than a webhook knows: write a `template`");
+            return Err(Error::Fill { problem });
+        }
         self.operator.rehearse_denials().await?;
         // What webhooks refuse to make cannot be changed either; it is judged as a wrong answer.
         if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse().await }
