@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Soak, longhaul, soak};
+use crate::support::{Soak, has_current_apiserver, longhaul, soak};
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own");
 
@@ -151,6 +151,35 @@ fn what_was_made_from_the_definition_may_be_refused() {
         "{}",
         made.story()
     );
+}
+
+/// The operator as kubebuilder lays it out, whose defaults its validation and its reconciler rely on.
+const OPERATOR: &str = include_str!("../files/kubebuilder-webhooks.yaml");
+
+fn operators_webhooks_are_right(more: &[&str]) {
+    let Some(project) = crate::operator::project() else { return };
+    let file = project.path().join("kubebuilder-webhooks.yaml");
+    std::fs::write(&file, OPERATOR).unwrap();
+    // Its program is a link into the cache.
+    let soak = soak(&[&[file.to_str().unwrap(), "--allow-outside"], more].concat());
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let record = soak.record();
+    let asked = asked(&record);
+    assert_eq!(asked.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["mcache-v1.kb.io", "vcache-v1.kb.io"]);
+    assert!(asked.iter().all(|(_, calls)| *calls > 100), "{asked:?}");
+    assert!(sums(&record, "sent") > 10_000 && sums(&record, "denied") > 1000, "{}", soak.story());
+}
+
+#[test]
+fn those_of_an_operator_are_right_directly_and_through_the_mock() {
+    operators_webhooks_are_right(&[]);
+}
+
+#[test]
+fn those_of_an_operator_are_right_directly_and_through_a_real_server() {
+    if has_current_apiserver() {
+        operators_webhooks_are_right(&["--control-plane", "local"]);
+    }
 }
 
 /// A gate of denials compares nothing: it is refused, in words.

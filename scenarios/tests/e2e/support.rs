@@ -30,6 +30,25 @@ pub fn longhaul(arguments: &[&str]) -> Command {
     command
 }
 
+/// The oldest kube-apiserver that software of today is played on: clients of today ask for what older ones have not.
+const CURRENT: u32 = 34;
+
+/// Whether `$KUBEBUILDER_ASSETS` has a kube-apiserver of today. False (and a message) when it has not.
+pub fn has_current_apiserver() -> bool {
+    let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
+        println!("skipped: needs KUBEBUILDER_ASSETS");
+        return false;
+    };
+    let said = Command::new(Path::new(&assets).join("kube-apiserver")).arg("--version").output();
+    let version = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let minor = version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+    let is_current = minor.is_some_and(|minor| minor >= CURRENT);
+    if !is_current {
+        println!("skipped: needs kube-apiserver 1.{CURRENT} (this is {version:?})");
+    }
+    is_current
+}
+
 /// Runs `longhaul soak` to its end.
 pub fn soak(arguments: &[&str]) -> Soak {
     let runs = tempfile::tempdir().unwrap();
