@@ -122,6 +122,23 @@ get_prometheus-operator() {
   needs prometheus-operator "$(go_module "$module@$version")"/example/prometheus-operator-crd/*.yaml
 }
 
+# Its program is a module of its own in a folder of another name, which no proxy of Go modules serves: from its git tag, with what it requires from
+# the proxy. Its webhook configurations are templates of its Helm chart, filled here with the chart's default values.
+get_cert-manager-webhook() {
+  local version=v1.21.1 folder chart
+  folder="$(mktemp -d)"
+  git -c advice.detachedHead=false clone --quiet --depth 1 --branch "$version" https://github.com/cert-manager/cert-manager "$folder"
+  (cd "$folder/cmd/webhook" && go build -o "$programs/cert-manager-webhook" .)
+  needs cert-manager "$folder"/deploy/crds/*.yaml
+  needs cert-manager-webhooks "$folder"/deploy/charts/cert-manager/templates/webhook-{mutating,validating}-webhook.yaml
+  chart="$here/needs/cert-manager-webhooks"
+  # The chart gives a selector to what validates only.
+  sed -i '/namespaceSelector/d' "$chart/webhook-mutating-webhook.yaml"
+  sed -i 's|namespaceSelector:|& {matchExpressions: [{key: cert-manager.io/disable-validation, operator: NotIn, values: ["true"]}]}|' "$chart/webhook-validating-webhook.yaml"
+  sed -i -e '/{{-/d' -e '/ url: /d' -e 's/{{[^}]*timeoutSeconds }}/30/' -e 's/{{[^}]*}}/cert-manager-webhook/' "$chart"/*.yaml
+  rm -rf "$folder"
+}
+
 [ $# -gt 0 ] || { sed -n 's/^get_\([a-z-]*\)().*/\1/p' "$0"; exit 64; }
 for name in "$@"; do
   declare -F "get_$name" >/dev/null || { echo "install.sh: no such program: $name" >&2; exit 64; }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::longhaul;
+use crate::support::{has_current_apiserver, longhaul};
 
 /// A file, its program, and how its run ends.
 struct Other {
@@ -14,8 +14,22 @@ struct Other {
     program: String,
     /// The folder of manifests that `install.sh` fills, if it names one.
     needs: Option<String>,
+    /// The folder of its registrations, where it brings them.
+    registers: Option<String>,
     passes: bool,
 }
+
+/// Instead of registrations that are not installed.
+const STANDS_IN: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: stands-in}
+webhooks:
+- name: stands-in.example.com
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  clientConfig: {service: {name: stands-in, namespace: default, path: /}}
+  rules: [{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*']}]
+";
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("library/others")
@@ -43,12 +57,13 @@ fn other(file: &Path, readme: &str) -> Other {
     let mut manifests =
         scenario["controlPlane"]["manifests"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let needs = manifests.find(|path| path.starts_with("needs/")).map(str::to_owned);
+    let registers = scenario["subject"]["install"]["webhooks"].as_str().map(str::to_owned);
     let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
     let row = row.unwrap_or_else(|| panic!("README.md of the folder has no row `{name}`"));
     let passes = row.contains("| pass |");
     assert!(passes || row.contains("| **fail** |"), "the row of `{name}` says not how a run of it ends: {row}");
     assert_eq!(scenario["name"], name.as_str(), "it is named like its file");
-    Other { name, text, program, needs, passes }
+    Other { name, text, program, needs, registers, passes }
 }
 
 /// Where a program is: in `$LONGHAUL_OTHERS`, or in `$PATH`.
@@ -67,6 +82,10 @@ fn every_file_is_valid() {
         // What is installed from elsewhere need not be here for that.
         if let Some(needs) = &other.needs {
             std::fs::create_dir_all(copy.path().join(needs)).unwrap();
+        }
+        if let Some(registers) = &other.registers {
+            std::fs::create_dir_all(copy.path().join(registers)).unwrap();
+            std::fs::write(copy.path().join(registers).join("webhooks.yaml"), STANDS_IN).unwrap();
         }
         let file = copy.path().join(format!("{}.yaml", other.name));
         std::fs::write(&file, &other.text).unwrap();
@@ -92,6 +111,7 @@ macro_rules! each {
 }
 
 each! {
+    cert_manager_webhook,
     dask_kubernetes,
     devservers,
     k8swatcher,
@@ -110,8 +130,20 @@ fn every_file_has_its_test() {
     assert_eq!(files, EACH);
 }
 
-/// A machine has hardly ever all of them; `install.sh` brings each.
+/// The same registrations, definitions and objects where the server is none of ours.
+#[test]
+fn cert_manager_webhook_on_a_real_server() {
+    if has_current_apiserver() {
+        plays("cert_manager_webhook", &["--control-plane", "local"]);
+    }
+}
+
 fn ends_as_the_table_says(test: &str) {
+    plays(test, &[]);
+}
+
+/// A machine has hardly ever all of them; `install.sh` brings each.
+fn plays(test: &str, more: &[&str]) {
     let name = test.replace('_', "-");
     let other = others().into_iter().find(|other| other.name == name).unwrap();
     let Some(programs) = installed(&other.program) else {
@@ -126,6 +158,7 @@ fn ends_as_the_table_says(test: &str) {
     let file = folder().join(format!("{name}.yaml"));
     let path = std::env::var("PATH").unwrap_or_default();
     let output = longhaul(&["soak", "--quiet", "--runs", runs.path().to_str().unwrap(), file.to_str().unwrap()])
+        .args(more)
         .env("PATH", format!("{}:{path}", programs.display()))
         .output()
         .unwrap();
