@@ -31,8 +31,9 @@ impl Worker {
         if self.operator.plan.config().made
             && let Some(text) = self.shared.heard.lock().refused()
         {
-            let problem =
-                format!("{text}. It was made from the definition, which says less than a webhook knows: write a `template`");
+            let problem = format!(
+                "{text}. It was made from the definition, which says less than a webhook knows: write a `template`"
+            );
             return Err(Error::Fill { problem });
         }
         self.operator.rehearse_denials().await?;
