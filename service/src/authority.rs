@@ -62,6 +62,20 @@ impl fmt::Display for Authority {
     }
 }
 
+/// Docker Hub's names. Requests go to the last one, Go tools write the second one.
+const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+
+/// One spelling for all that mean the same registry: in lower case, without the port that HTTPS has anyway, addresses in their shortest form, and
+/// Docker Hub as the Go tools write it. What is no host is only lower case.
+pub fn one_name(host: &str) -> String {
+    let Ok(mut authority) = Authority::parse(host) else { return host.to_ascii_lowercase() };
+    authority.port = authority.port.filter(|&port| port != 443);
+    if authority.port.is_none() && HUB.contains(&authority.host.as_str()) {
+        HUB[1].clone_into(&mut authority.host);
+    }
+    authority.to_string()
+}
+
 /// A port as text.
 pub fn port(text: &str) -> Result<u16, AuthorityError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

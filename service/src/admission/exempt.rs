@@ -3,7 +3,6 @@
 //! Pure. The reasons appear in the audit log as `exempt`.
 
 use super::review::Ask;
-use super::unchanged::Stored;
 
 /// The controller of Deployments, with an account of its own and without.
 const DEPLOYMENT_CONTROLLER: [&str; 2] =
@@ -34,12 +33,4 @@ fn is_copy_of_a_deployment(ask: &Ask<'_>) -> bool {
     let replica_set = ask.kind.as_ref().is_some_and(|kind| kind.group == "apps" && kind.kind == "ReplicaSet");
     let user = ask.user_info.as_ref().map(|user| &*user.username);
     replica_set && ask.operation == "CREATE" && user.is_some_and(|user| DEPLOYMENT_CONTROLLER.contains(&user))
-}
-
-/// The reason why a review of an object that is stored as `stored` is exempt.
-///
-/// The *stored* object counts: an object that is going away must be able to lose its finalizers, while a new one could
-/// carry any timestamp its writer likes.
-pub fn by_stored(stored: &Stored) -> Option<&'static str> {
-    stored.deleting.then_some("object is being deleted")
 }

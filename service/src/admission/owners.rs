@@ -159,7 +159,8 @@ fn images_of(object: &[u8], uid: &str) -> Vec<String> {
         }
         Ok(())
     });
-    if walked.is_err() {
+    // What goes away approves nothing: whoever may hold it by a finalizer could keep its approval for ever.
+    if walked.is_err() || walked.is_ok_and(|outline| outline.deleting) {
         images.clear();
     }
     images
@@ -204,5 +205,8 @@ mod tests {
         let object = json!({"metadata": {"uid": "u"}, "spec": {"template": {"spec": {"containers": [{"image": "a:1"}, {"image": "a:1"}]}}}});
         assert_eq!(images_of(object.to_string().as_bytes(), "u"), ["a:1"]);
         assert_eq!(images_of(object.to_string().as_bytes(), "v"), <[String; 0]>::default());
+        let mut going = object;
+        going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(images_of(going.to_string().as_bytes(), "u"), <[String; 0]>::default(), "it is being deleted");
     }
 }

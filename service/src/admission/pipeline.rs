@@ -202,9 +202,6 @@ impl Pipeline {
             return self.exempt(key);
         }
         let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(Stored::read);
-        if let Some(reason) = stored.as_ref().and_then(exempt::by_stored) {
-            return self.exempt(reason);
-        }
         let (sites, pullers) = match self.sites(ask, stored.as_ref()) {
             Ok(found) => found,
             Err(error) => {
@@ -267,7 +264,10 @@ impl Pipeline {
         let mut sites = Vec::new();
         let Some(object) = ask.object else { return Ok((sites.into(), Cow::Borrowed(&ask.pullers))) };
         let outline = walk::walk(object, &mut |seen| {
-            if stored.is_some_and(|stored| stored.has(seen)) && !self.policy().rechecks(seen.image) {
+            // What goes away is let go with what it has; what is new in it is judged, because controllers still make its children.
+            let is_left_alone =
+                |stored: &Stored| stored.has(seen) && (stored.deleting || !self.policy().rechecks(seen.image));
+            if stored.is_some_and(is_left_alone) {
                 return Ok(());
             }
             if sites.len() == Site::MAX {
@@ -293,7 +293,7 @@ impl Pipeline {
         let mut asked = Vec::new();
         let reports = self.policy().judges_pods_only() && ask.kind.as_ref().is_none_or(|kind| kind.kind != "Pod");
         let outcome = |result: Result<Found, Failure>, rule, signed| {
-            let action = |failure: &Failure| self.policy().action(rule, failure.class, ask.operation == "UPDATE");
+            let action = |failure: &Failure| self.policy().action(rule, failure.class);
             let course = match &result {
                 _ if reports || self.policy().detects(rule) => Course::Detect,
                 Err(failure) => Course::Enforce(action(failure)),

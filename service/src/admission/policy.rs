@@ -222,14 +222,14 @@ impl Policy {
         self.settings(rule).map_or_else(|| rule.to_string(), |settings| settings.name.clone())
     }
 
-    /// What a failure of `class` does to an image under `rule`, in an object that is `stored` already or is new.
-    pub fn action(&self, rule: RuleName, class: Class, stored: bool) -> Action {
-        self.action_and_origin(rule, class, stored).0
+    /// What a failure of `class` does to an image under `rule`.
+    pub fn action(&self, rule: RuleName, class: Class) -> Action {
+        self.action_and_origin(rule, class).0
     }
 
     /// What a defect does to a review that did not come as far as its images.
     pub fn action_of_defect(&self) -> Action {
-        self.action(RuleName::BuiltIn, Class::Internal, false)
+        self.action(RuleName::BuiltIn, Class::Internal)
     }
 
     /// Explains what would be done with `image` in `namespace`: reference, rule and why, mode, and actions by class. Asks nobody,
@@ -256,9 +256,16 @@ impl Policy {
 
     /// The most specific rule that matches; of equals the later one, as in Connaisseur.
     fn rule(&self, full_name: &str) -> RuleName {
-        let matching = self.settings.rules.iter().enumerate().filter(|(_, rule)| rule.pattern.matches(full_name));
+        let matching =
+            self.settings.rules.iter().enumerate().filter(|(index, rule)| self.matches(*index, rule, full_name));
         let best = matching.max_by(|(_, left), (_, right)| left.pattern.compare(&right.pattern, full_name));
         best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
+    }
+
+    /// Whether the rule with this index is about an image. One that lets in without a look has to mean its host.
+    fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
+        let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
+        if lets_in { rule.pattern.matches_at_its_host(full_name) } else { rule.pattern.matches(full_name) }
     }
 
     fn rule_at(&self, index: usize) -> RuleName {
@@ -302,7 +309,7 @@ impl Policy {
     }
 
     /// The action and the configuration key that says so, `built in` when none does.
-    fn action_and_origin(&self, rule: RuleName, class: Class, stored: bool) -> (Action, String) {
+    fn action_and_origin(&self, rule: RuleName, class: Class) -> (Action, String) {
         if rule == RuleName::NoMatch && class == Class::Denied {
             let warns = self.settings.no_match == NoMatch::Warn;
             return (if warns { Action::Allow } else { Action::Deny }, rule.to_string());
@@ -313,7 +320,7 @@ impl Policy {
         }
         match named(self.settings.on_failure, class) {
             Some(action) => (action, "policy.onFailure".to_owned()),
-            None => (built_in(class, stored), "built in".to_owned()),
+            None => (built_in(class), "built in".to_owned()),
         }
     }
 }
@@ -333,11 +340,10 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
     }
 }
 
-/// What is definite is refused. Whether a registry's outage or a defect of ours may stop a change of what runs already is for the
-/// webhook's `failurePolicy` to say.
-fn built_in(class: Class, stored: bool) -> Action {
+/// What cannot be told is refused as what is definite is, in new objects and for new images of old ones alike: what did not change is not asked about.
+/// Whether a defect of ours may stop a change is for the webhook's `failurePolicy` to say.
+fn built_in(class: Class) -> Action {
     match class {
-        Class::Unavailable if stored => Action::Error,
         Class::Internal => Action::Error,
         Class::NotFound
         | Class::Auth

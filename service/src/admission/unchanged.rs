@@ -16,7 +16,7 @@ const REMEMBERED_MAX: usize = 16_384;
 pub struct Stored {
     keys: RandomState,
     images: HashSet<u64>,
-    /// Whether the object is going away.
+    /// Whether the object is going away, and must be able to lose its finalizers.
     pub deleting: bool,
 }
 

@@ -140,6 +140,10 @@ impl Checker<'_> {
         if raw.skip_prefixes.iter().any(String::is_empty) {
             return Err(self.value("resolve.skipPrefixes", "an empty prefix would skip every image: remove it"));
         }
+        if let Some(open) = raw.skip_prefixes.iter().find(|prefix| !prefix.contains('/')) {
+            let what = format!("`{open}` would skip `{open}.evil.example/x` as well: write `{open}/`");
+            return Err(self.value("resolve.skipPrefixes", what));
+        }
         let cache_bytes = raw.cache.max_bytes.map_or(CACHE_BYTES, |size| size.0);
         let mut registries = Vec::<Registry>::with_capacity(raw.registries.len());
         for (index, registry) in raw.registries.into_iter().enumerate() {

@@ -270,6 +270,7 @@ fn the_policys_own_keys_reach_their_values() {
     assert_eq!(actions.mismatch, Some(Action::Error));
     for (text, what) in [
         ("policy: {namespaces: {ignore: [Kube]}}", "policy.namespaces.ignore: `Kube` is no name of a namespace"),
+        ("resolve: {skipPrefixes: [registry.corp]}", "write `registry.corp/`"),
         ("policy: {resources: podsOnly, automaticChildApproval: true}", "policy.automaticChildApproval: has no effect"),
         ("policy: {matcher: regex}", "use one of connaisseur, segments"),
         ("policy: {noMatch: refuse}", "use one of resolve, allow, warn, deny"),

@@ -3,6 +3,8 @@
 //! Pure. The grammar is the one of the distribution project, which container runtimes use as well; what has no host belongs to
 //! Docker Hub. Only what this grammar takes has a digest: an `@` alone pins nothing.
 
+use crate::authority::one_name;
+
 /// Longest name, host included (distribution project).
 const NAME_BYTES_MAX: usize = 255;
 /// Longest tag (OCI distribution specification).
@@ -13,6 +15,9 @@ const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
 const DEFAULT_HOST: &str = "docker.io";
 /// The name under which the same host was known, and which tools of the Go world still write.
 const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
+/// How names of that host begin for policies, and those of one part there.
+const HUB: &str = "index.docker.io/";
+const OFFICIAL: &str = "library/";
 /// Bytes of a part that a message repeats.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Algorithms that the OCI image specification registers and runtimes pull by, with the number of their hex digits.
@@ -107,14 +112,18 @@ impl Image {
         Ok(Self { host: host.to_owned(), repository, tag: tag.map(str::to_owned), digest })
     }
 
-    /// One text for all spellings of the same image, the host in lower case as names of hosts are compared, and Docker Hub's under
-    /// `index.docker.io` as the Go tools write it: what patterns of policies are matched against.
+    /// One text for all spellings of the same image, the host by its one name, Docker Hub's as the Go tools write it: what patterns of policies are
+    /// matched against.
     pub fn full_name(&self) -> String {
-        let host = if self.host == DEFAULT_HOST { LEGACY_DEFAULT_HOST } else { &self.host };
+        let host = &self.host;
         // A name without dot and port is told from a path at Docker Hub by its upper case alone.
         let is_plain = !host.contains(['.', ':']) && !host.eq_ignore_ascii_case("localhost");
-        let mut name = if is_plain { host.to_owned() } else { host.to_ascii_lowercase() };
+        let mut name = if is_plain { host.to_owned() } else { one_name(host) };
         name.push('/');
+        // Under another of its names as well: an image of one part is Docker Hub's own.
+        if name == HUB && !self.repository.contains('/') {
+            name.push_str(OFFICIAL);
+        }
         name.push_str(&self.repository);
         let tag = self.tag.as_deref().or(if self.digest.is_none() { Some("latest") } else { None });
         for (mark, part) in [(':', tag), ('@', self.digest.as_deref())] {

@@ -210,6 +210,7 @@ async fn exemptions_cost_nothing() {
         ("DELETE", None, Value::Null),
         ("UPDATE", Some("status"), object.clone()),
         ("UPDATE", Some("scale"), object.clone()),
+        // It has to be able to lose its finalizers.
         ("UPDATE", None, deleting.clone()),
     ] {
         let mut review = review("v1", &object);
@@ -221,6 +222,10 @@ async fn exemptions_cost_nothing() {
     assert_eq!(registry.requests.load(Ordering::Relaxed), 0);
     let created_as_deleting = ask(&client, &review("v1", &deleting)).await;
     assert_eq!(created_as_deleting["allowed"], false, "a timestamp in a new object exempts nothing");
+    // Held by a finalizer it lives on, and its controller makes what its template says.
+    let mut changed = review("v1", &pod(&[&format!("{}/absent:2", registry.host())]));
+    (changed["request"]["operation"], changed["request"]["oldObject"]) = ("UPDATE".into(), deleting);
+    assert_eq!(ask(&client, &changed).await["allowed"], false, "a new image of what is being deleted is judged");
     service.app.stop().await;
 }
 

@@ -22,6 +22,30 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
+/// The y of every point of Ed25519 whose order divides eight, and y of the same points that are written too large (RFC 8032, 5.1.3 refuses these; not every
+/// library does). As a key such a point accepts a signature over anything. The last bit is the sign of x.
+const SMALL_ORDER: [[u8; 32]; 7] = [
+    small(0x00, 0x00, 0x00),
+    small(0x01, 0x00, 0x00),
+    [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
+        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+    ],
+    [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
+        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+    ],
+    small(0xec, 0xff, 0x7f),
+    small(0xed, 0xff, 0x7f),
+    small(0xee, 0xff, 0x7f),
+];
+
+const fn small(first: u8, middle: u8, last: u8) -> [u8; 32] {
+    let mut bytes = [middle; 32];
+    (bytes[0], bytes[31]) = (first, last);
+    bytes
+}
+
 /// First byte of a point that is written with both of its coordinates, as all tools write it (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 /// Longest encoding of a key that is read: one of RSA with 8192 bits has 1,062 bytes.
@@ -98,6 +122,15 @@ impl PublicKey {
             return Err(KeyError::Encoding);
         }
         let curve = info.algorithm.parameters_oid().ok();
+        // RSA has NULL as its parameters (RFC 3279, 2.3.1) and Ed25519 has none (RFC 8410, 3): otherwise one key would have two encodings, and count twice.
+        let is_one_encoding = match info.algorithm.oid {
+            RSA => info.algorithm.parameters.is_some_and(|parameters| parameters.is_null()),
+            EDWARDS => info.algorithm.parameters.is_none(),
+            _ => true,
+        };
+        if !is_one_encoding {
+            return Err(KeyError::Encoding);
+        }
         let (algorithm, ways): (_, &[&'static dyn VerificationAlgorithm]) = match (info.algorithm.oid, curve) {
             (EC, Some(P256)) => (KeyAlgorithm::P256, &[&ECDSA_P256_SHA256_ASN1]),
             // cosign 2 signs with SHA-256 whatever the curve, cosign 3 with the hash of the curve's strength.
@@ -110,6 +143,9 @@ impl PublicKey {
         let bits = info.subject_public_key.as_bytes().ok_or(KeyError::Encoding)?;
         if info.algorithm.oid == EC && bits.first() != Some(&UNCOMPRESSED) {
             return Err(KeyError::Encoding);
+        }
+        if info.algorithm.oid == EDWARDS && is_of_small_order(bits) {
+            return Err(KeyError::Value(algorithm.name()));
         }
         let ways = ways.iter().map(|way| ParsedPublicKey::new(*way, bits)).collect::<Result<Vec<_>, _>>();
         let ways = ways.map_err(|_| KeyError::Value(algorithm.name()))?;
@@ -146,6 +182,12 @@ impl fmt::Debug for PublicKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} key {}", self.algorithm().name(), self.fingerprint())
     }
+}
+
+fn is_of_small_order(point: &[u8]) -> bool {
+    let Ok(mut y) = <[u8; 32]>::try_from(point) else { return false };
+    y[31] &= 0x7f;
+    SMALL_ORDER.contains(&y)
 }
 
 /// `pem`, if it is not bigger than anybody's.
@@ -186,5 +228,37 @@ mod tests {
         (compressed[1], compressed[24]) = (0x39, 0x22);
         assert_eq!(PublicKey::from_spki(good.spki()), Ok(good.clone()));
         assert_eq!(PublicKey::from_spki(&compressed), Err(KeyError::Encoding));
+    }
+
+    fn ed25519(parameters: &[u8], point: [u8; 32]) -> Vec<u8> {
+        let length = |bytes: usize| u8::try_from(bytes).unwrap();
+        let algorithm = [&[0x06, 0x03, 0x2b, 0x65, 0x70], parameters].concat();
+        let bits = [&[0x03, 0x21, 0x00], &point[..]].concat();
+        let head = [0x30, length(2 + algorithm.len() + bits.len()), 0x30, length(algorithm.len())];
+        [&head, &algorithm[..], &bits].concat()
+    }
+
+    /// Of RFC 8032, 7.1, test 1.
+    const POINT: [u8; 32] = [
+        0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1,
+        0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
+    ];
+
+    /// The same key with other parameters would have another fingerprint, and count as another signer.
+    #[test]
+    fn a_key_has_one_encoding_of_its_parameters() {
+        assert!(PublicKey::from_spki(&ed25519(&[], POINT)).is_ok());
+        assert_eq!(PublicKey::from_spki(&ed25519(&[0x05, 0x00], POINT)), Err(KeyError::Encoding));
+    }
+
+    /// With the identity as its key, a signature of zeros is one over anything.
+    #[test]
+    fn a_point_of_small_order_is_no_key() {
+        for mut point in SMALL_ORDER {
+            for sign in [0x00, 0x80] {
+                point[31] = (point[31] & 0x7f) | sign;
+                assert_eq!(PublicKey::from_spki(&ed25519(&[], point)), Err(KeyError::Value("Ed25519")), "{point:x?}");
+            }
+        }
     }
 }

@@ -50,10 +50,8 @@ pub struct Explanation {
 pub struct OnClass {
     /// The class.
     pub class: Class,
-    /// What it does to an object that is created.
-    pub created: Action,
-    /// What it does to an object that is updated.
-    pub updated: Action,
+    /// What it does.
+    pub action: Action,
     /// The configuration key that says so, or `built in`.
     pub origin: String,
 }
@@ -61,7 +59,8 @@ pub struct OnClass {
 pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -> Explanation {
     let image = Image::parse(written);
     let full_name = image.as_ref().map_or_else(|_| written.to_owned(), Image::full_name);
-    let matching = policy.settings.rules.iter().enumerate().filter(|(_, rule)| rule.pattern.matches(&full_name));
+    let matching =
+        policy.settings.rules.iter().enumerate().filter(|(index, rule)| policy.matches(*index, rule, &full_name));
     let mut others: Vec<_> =
         matching.map(|(index, rule)| (policy.rule_at(index), rule.pattern.as_str().to_owned())).collect();
     let (rule, pattern, why) = match policy.skip_prefix(written) {
@@ -94,8 +93,8 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
         (None, _) => Class::OF_DIGESTS,
     };
     let on_failure = classes.iter().map(|&class| {
-        let (created, origin) = policy.action_and_origin(rule, class, false);
-        OnClass { class, created, updated: policy.action(rule, class, true), origin }
+        let (action, origin) = policy.action_and_origin(rule, class);
+        OnClass { class, action, origin }
     });
     let on_failure = on_failure.collect();
     let recheck = policy.recheck(rule);
@@ -215,11 +214,10 @@ impl fmt::Display for Explanation {
             };
             writeln!(out, "recheck:  {recheck}")?;
         }
-        for OnClass { class, created, updated, origin } in &self.on_failure {
-            let (created, updated) = (name(*created), name(*updated));
-            let on_update = if created == updated { String::new() } else { format!(", {updated} on update") };
+        for OnClass { class, action, origin } in &self.on_failure {
+            let action = name(*action);
             let detect = if self.mode == Mode::Detect { "; only a warning in mode detect" } else { "" };
-            writeln!(out, "failure:  {class}: {created}{on_update} ({origin}){detect}")?;
+            writeln!(out, "failure:  {class}: {action} ({origin}){detect}")?;
         }
         Ok(())
     }

@@ -11,6 +11,8 @@ use std::cmp::Ordering;
 
 use serde::Deserialize;
 
+use crate::authority::one_name;
+
 /// Longest pattern: the longest reference there is.
 const PATTERN_BYTES_MAX: usize = 520;
 
@@ -34,7 +36,13 @@ pub struct Pattern {
     folded: String,
     /// As it is matched: to Connaisseur with a star at both ends.
     glob: String,
+    /// As it is matched where it lets in what nobody looks at: host and path apart. None: as `glob`.
+    anchored: Option<(String, String)>,
 }
+
+/// The host of names without one, and its folder of names without a path.
+const HUB: &str = "index.docker.io";
+const OFFICIAL: &str = "library/";
 
 /// Why a text is no pattern, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +81,7 @@ impl Pattern {
         }
         if matcher == Matcher::Segments {
             let folded = fold_host(&segments::full(written));
-            return Ok(Self { written: written.to_owned(), matcher, glob: folded.clone(), folded });
+            return Ok(Self { written: written.to_owned(), matcher, glob: folded.clone(), folded, anchored: None });
         }
         let folded = fold_host(written);
         let mut glob = folded.clone();
@@ -83,7 +91,8 @@ impl Pattern {
         if !glob.ends_with('*') {
             glob.push('*');
         }
-        Ok(Self { written: written.to_owned(), matcher, folded, glob })
+        let anchored = anchored(&folded);
+        Ok(Self { written: written.to_owned(), matcher, folded, glob, anchored })
     }
 
     /// As the configuration has it.
@@ -97,6 +106,15 @@ impl Pattern {
             Matcher::Connaisseur => matches(self.glob.as_bytes(), image.as_bytes()),
             Matcher::Segments => segments::matches(&self.glob, image),
         }
+    }
+
+    /// The same for a rule that lets in what it matches without a look. A host that is written is then the host and no part of a path, and no star of it
+    /// goes beyond: `trusted.corp/*` is not `evil.example/trusted.corp/x`.
+    pub fn matches_at_its_host(&self, image: &str) -> bool {
+        let (Some((host, path)), Some((at, rest))) = (&self.anchored, image.split_once('/')) else {
+            return self.matches(image);
+        };
+        matches(host.as_bytes(), at.as_bytes()) && matches(path.as_bytes(), rest.as_bytes())
     }
 
     /// How specific the two are for `image`, which both match; `Greater` when this one is more specific.
@@ -143,14 +161,33 @@ impl Pattern {
     }
 }
 
-/// The host in lower case, as names of hosts are compared; the first part is one if it has `.` or `:` or is `localhost`.
+/// The host by its one name, as hosts are compared. `docker.io` stays: a star is thought before it, and its length counts as written.
 fn fold_host(text: &str) -> String {
     match text.split_once('/') {
-        Some((host, rest)) if host.contains(['.', ':']) || host.eq_ignore_ascii_case("localhost") => {
-            format!("{}/{rest}", host.to_ascii_lowercase())
+        Some((host, rest)) if is_host(host) => {
+            let lower = host.to_ascii_lowercase();
+            let host = if lower.contains(['*', '?']) || lower == "docker.io" { lower } else { one_name(host) };
+            format!("{host}/{rest}")
         }
         _ => text.to_owned(),
     }
+}
+
+/// Whether the first part is a host: it has `.` or `:` or is `localhost`.
+fn is_host(first: &str) -> bool {
+    first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
+}
+
+/// Host and path of a folded pattern of Connaisseur's. None: it begins with a star that somebody wrote and has no path, so any host is meant.
+fn anchored(folded: &str) -> Option<(String, String)> {
+    let (host, path) = match folded.split_once('/') {
+        None if folded.starts_with('*') => return None,
+        None => (HUB, format!("{OFFICIAL}{folded}")),
+        Some(("docker.io", path)) => (HUB, path.to_owned()),
+        Some((host, path)) if is_host(host) || host.contains(['*', '?']) => (host, path.to_owned()),
+        Some(_) => (HUB, folded.to_owned()),
+    };
+    Some((host.to_owned(), if path.ends_with('*') { path } else { path + "*" }))
 }
 
 fn common_bytes(left: &str, right: &str) -> usize {

@@ -115,3 +115,20 @@ proptest! {
         prop_assert_eq!((again.host, again.repository, again.digest), (image.host, image.repository, image.digest));
     }
 }
+
+/// A rule for a registry is a rule for all its names.
+#[test]
+fn every_name_of_a_registry_is_one_name() {
+    for (text, name) in [
+        ("registry.corp:443/app", "registry.corp/app:latest"),
+        ("registry.corp:0443/app", "registry.corp/app:latest"),
+        ("Registry.CORP/app", "registry.corp/app:latest"),
+        ("registry.corp:8443/app", "registry.corp:8443/app:latest"),
+        ("registry-1.docker.io/team/app:1", "index.docker.io/team/app:1"),
+        ("Docker.io/team/app:1", "index.docker.io/team/app:1"),
+        ("Index.Docker.io:443/nginx", "index.docker.io/library/nginx:latest"),
+        ("[0:0::1]:443/app", "[::1]/app:latest"),
+    ] {
+        assert_eq!(Image::parse(text).unwrap().full_name(), name, "{text}");
+    }
+}

@@ -77,6 +77,37 @@ fn what_is_no_pattern_is_refused_with_what_to_write() {
     assert!(Pattern::new(&"a".repeat(600)).is_err());
 }
 
+#[test]
+fn hosts_are_compared_by_their_one_name() {
+    for (text, image) in [
+        ("registry.corp:443/*", "registry.corp/app:1"),
+        ("registry-1.docker.io/team/*", "index.docker.io/team/app:1"),
+        ("Docker.io/team/*", "index.docker.io/team/app:1"),
+    ] {
+        assert!(pattern(text).matches(image) && pattern(text).matches_at_its_host(image), "{text}");
+    }
+}
+
+/// Who lets in without a look has to mean the host that it writes.
+#[test]
+fn a_host_that_is_written_is_no_part_of_a_path() {
+    for (text, at_its_host, elsewhere) in [
+        ("trusted.corp/*", "trusted.corp/x:1", "evil.example/trusted.corp/x:1"),
+        ("trusted.corp", "index.docker.io/library/trusted.corp:1", "trusted.corp.evil.example/x:1"),
+        ("docker.io/library/*", "index.docker.io/library/nginx:1", "evil.example/docker.io/library/x:1"),
+        ("library/nginx", "index.docker.io/library/nginx:1", "evil.example/library/nginx:1"),
+        ("team/app", "index.docker.io/team/app:1", "evil.example/team/app:1"),
+        ("*.trusted.corp/*", "a.trusted.corp/x:1", "evil.example/a.trusted.corp/x:1"),
+        ("nginx", "index.docker.io/library/nginx:1", "evil.example/nginx:1"),
+    ] {
+        assert!(pattern(text).matches_at_its_host(at_its_host), "{text}");
+        assert!(!pattern(text).matches_at_its_host(elsewhere), "{text}");
+    }
+    for any in ["*", "*:*", "*/*"] {
+        assert!(pattern(any).matches_at_its_host("ghcr.io/team/app:1"), "{any}: whoever writes that means every host");
+    }
+}
+
 /// The obvious matcher, exponential in the number of stars.
 fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
     match (glob.first(), text.first()) {
