@@ -9,7 +9,7 @@ use aws_lc_rs::signature::{
 };
 use rustls_pki_types::pem::{PemObject as _, SectionKind};
 use x509_cert::der::asn1::ObjectIdentifier;
-use x509_cert::der::{Decode as _, Encode as _};
+use x509_cert::der::{AnyRef, Decode as _, Encode as _};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
 use crate::digest::Digest;
@@ -124,7 +124,7 @@ impl PublicKey {
         let curve = info.algorithm.parameters_oid().ok();
         // RSA has NULL as its parameters (RFC 3279, 2.3.1) and Ed25519 has none (RFC 8410, 3): otherwise one key would have two encodings, and count twice.
         let is_one_encoding = match info.algorithm.oid {
-            RSA => info.algorithm.parameters.is_some_and(|parameters| parameters.is_null()),
+            RSA => info.algorithm.parameters.is_some_and(AnyRef::is_null),
             EDWARDS => info.algorithm.parameters.is_none(),
             _ => true,
         };
