@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     pub other_content_type: Option<String>,
     /// The head waits for the first bytes of the body.
     pub holds_head: bool,
+    /// It accepts a watch, however short that is: who asked for a WebSocket gets one.
+    pub streams: bool,
     /// What the audit is told of it.
     pub about: About,
 }
@@ -35,6 +37,7 @@ impl Answer {
             retry_after_s: None,
             other_content_type: None,
             holds_head: false,
+            streams: false,
             about: About::default(),
         }
     }

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use mock_faults::connection::Handle;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::OwnConnection;
 use super::users::Who;
+use super::websocket::Opened;
 
 /// One connection, as requests and streams on it see it.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct Connection {
     pub reset: Arc<AtomicBool>,
     /// By which faults reach it.
     pub handle: Arc<Handle>,
+    /// What the connection goes on as after the answer that is being sent.
+    pub websocket: Mutex<Option<Opened>>,
 }
 
 impl Connection {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use mock_faults::Injection;
+use mock_faults::{Injection, On};
 use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::openapi;
 use mock_objects::status::Failure;
@@ -20,13 +20,14 @@ use super::connection::Connection;
 use super::inject::{self, Unanswered};
 use super::path::{Query, Target};
 use super::users::Who;
+use super::websocket::Wish;
 use super::{admin, authentication, discovery, pretty, verbs};
 
 /// Answers one request.
 pub(crate) async fn handle(
     app: Arc<App>,
     connection: Arc<Connection>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Unanswered> {
     let at_us = app.cluster.now_us();
     let program = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
@@ -50,6 +51,7 @@ pub(crate) async fn handle(
     };
     let is_pretty = pretty::is_wanted(request.uri().query().unwrap_or_default(), &user_agent)
         && !request.uri().path().starts_with("/openapi/");
+    let websocket = Wish::of(&mut request);
     let audit = app.cluster.audit.of(&name);
     audit.request_began();
     connection.owner.get_or_init(|| OwnConnection::first_use(&audit));
@@ -68,13 +70,17 @@ pub(crate) async fn handle(
     let mut open = OpenRequest { audit: audit.clone(), cluster: app.cluster.clone(), following };
     let answer = match who {
         Ok(who) => {
-            let answer = route(&app, connection, who, audit, user_agent, request).await;
+            let answer = route(&app, connection.clone(), who, audit, user_agent, request).await;
             answer.inspect_err(|_| open.ends(EndedBy::Reset))?
         }
         Err(_) => Err(Failure::unauthorized()),
     };
     let mut answer = answer.unwrap_or_else(Answer::from);
-    if is_pretty && answer.content_type.starts_with("application/json") {
+    let websocket = websocket.filter(|_| answer.streams);
+    if let Some(status) = websocket.as_ref().and_then(|wish| wish.refused()) {
+        answer = Answer { about: answer.about, ..Answer::text(status, "") };
+    }
+    if is_pretty && websocket.is_none() && answer.content_type.starts_with("application/json") {
         answer.body.indent();
     }
     open.answered(answer.status.as_u16(), answer.about, matches!(answer.body, Body::Watch(_)));
@@ -86,7 +92,11 @@ pub(crate) async fn handle(
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;
     }
-    Ok(respond(answer))
+    // In the audit a WebSocket is a watch like others, with their status: whoever reads it asks whether it was accepted.
+    Ok(match websocket {
+        Some(wish) => wish.respond(answer, &connection),
+        None => respond(answer),
+    })
 }
 
 fn respond(answer: Answer) -> Response<Body> {
@@ -166,12 +176,14 @@ async fn route(
         injection: Injection::default(),
     });
     let deprecated = call.served().deprecation.clone();
+    let watches = call.asked().on == On::Watch;
     let answer = if app.cluster.faults.never_any() {
         verbs::dispatch(call, request.into_body()).await
     } else {
         call.injection = app.cluster.faults.asked(&call.asked());
         inject::answer(call, request.into_body()).await?
     };
+    let answer = answer.map(|answer| Answer { streams: watches && answer.status == StatusCode::OK, ..answer });
     Ok(match deprecated {
         Some(warning) => Ok(warned(answer, &warning)),
         None => answer,

@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use mock_faults::How;
 use mock_faults::connection::{Handle, Welcome};
 use mock_store::wakers;
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -34,6 +35,7 @@ use super::connection::Connection;
 use super::handler;
 use super::janitor;
 use super::users::Who;
+use super::websocket;
 pub(crate) use certificates::Certificates;
 use frames::Frames;
 use socket::{Grave, Metered, Socket};
@@ -245,6 +247,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
         flushes: handle.flushes.clone(),
         reset,
         handle,
+        websocket: Mutex::new(None),
     });
     if http_version == 2 {
         let streams_max = welcome.streams_max.map_or(shared.limits.streams_max, |(by, streams)| {
@@ -304,7 +307,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_timeout).half_close(false);
-    let mut serving = std::pin::pin!(builder.serve_connection(io, service));
+    let mut serving = std::pin::pin!(builder.serve_connection(io, service).with_upgrades());
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shared.drain.cancelled() => {
@@ -314,6 +317,11 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     };
     if let Err(error) = ended {
         tracing::debug!(connection = connection.id, %error, "connection ended");
+    }
+    let opened = connection.websocket.lock().take();
+    if let Some(opened) = opened {
+        // Boxed, because most connections never become one.
+        Box::pin(websocket::serve(opened)).await;
     }
 }
 

@@ -20,6 +20,7 @@ mod generator;
 mod normalise;
 mod sequence;
 mod servers;
+mod websockets;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -15,6 +15,7 @@ use rustls_pki_types::ServerName;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Longer than any step needs, short enough that a hang is noticed.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -84,13 +85,18 @@ impl World {
         self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }
 
-    async fn connect(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> Client {
+    /// A connection on which nothing was said yet.
+    pub async fn dial(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> TlsStream<TcpStream> {
         let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
         let tls = client_config(self.authority.ca_pem(), pair, &[alpn]).unwrap();
         let tcp = TcpStream::connect(address).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        let tls = TlsConnector::from(tls).connect(name, tcp).await.unwrap();
+        TlsConnector::from(tls).connect(name, tcp).await.unwrap()
+    }
+
+    async fn connect(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> Client {
+        let tls = self.dial(address, protocol, pair).await;
         let sender = match protocol {
             Protocol::Http1 => {
                 let (sender, connection) = http1::handshake(TokioIo::new(tls)).await.unwrap();

@@ -26,6 +26,7 @@ mod rules;
 mod services;
 mod tokens;
 mod watches;
+mod websockets;
 
 use serde_json::{Value, json};
 

@@ -1,0 +1,92 @@
+//! Watches over WebSockets, for clients that ask for them first: fabric8's, and with it the Java Operator SDK.
+//!
+//! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. It must not know
+//! what a watch sends: the same stream that others get as a body comes here as one text frame an event. HTTP/1.1 only.
+
+mod handshake;
+mod pump;
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use hyper::upgrade::OnUpgrade;
+
+use super::answer::Answer;
+use super::body::Body;
+use super::connection::Connection;
+
+use handshake::{Accepted, Refused, shake};
+pub(crate) use pump::serve;
+
+/// A request that asks to go on as a WebSocket. It is heard only when it is answered with a stream of events.
+pub(crate) struct Wish {
+    upgrade: OnUpgrade,
+    handshake: Result<Accepted, Refused>,
+}
+
+/// A WebSocket whose connection is still the HTTP library's: see [`serve`].
+pub(crate) struct Opened {
+    upgrade: OnUpgrade,
+    /// What it sends; none when the handshake failed and the connection is only to be closed.
+    body: Option<Body>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
+}
+
+impl Wish {
+    /// What makes a request a WebSocket's for kube-apiserver; whether the handshake is a good one comes later.
+    pub fn of<B>(request: &mut Request<B>) -> Option<Box<Self>> {
+        let headers = request.headers();
+        let asks = request.method() == Method::GET
+            && request.version() == Version::HTTP_11
+            && text(headers.get(header::UPGRADE)).eq_ignore_ascii_case("websocket")
+            && headers.get_all(header::CONNECTION).iter().any(|value| says_upgrade(text(Some(value))));
+        if !asks {
+            return None;
+        }
+        let handshake = shake(headers);
+        Some(Box::new(Self { upgrade: hyper::upgrade::on(request), handshake }))
+    }
+
+    /// The status of a handshake that is none.
+    pub fn refused(&self) -> Option<StatusCode> {
+        self.handshake.as_ref().err().map(|refused| refused.status)
+    }
+
+    /// Leaves the answer's stream and the connection to [`serve`], and answers that it changes its language, or why not.
+    pub fn respond(self, answer: Answer, connection: &Connection) -> Response<Body> {
+        let mut response = Response::new(Body::Full(None));
+        let body = match self.handshake {
+            Ok(accepted) => {
+                accepted.put(&mut response);
+                // Only a fault names one.
+                if let Some(Ok(media)) = answer.other_content_type.map(|media| HeaderValue::from_str(&media)) {
+                    response.headers_mut().insert(header::CONTENT_TYPE, media);
+                }
+                Some(answer.body)
+            }
+            Err(refused) => {
+                refused.put(&mut response);
+                None
+            }
+        };
+        *connection.websocket.lock() = Some(Opened { upgrade: self.upgrade, body });
+        response
+    }
+}
+
+fn says_upgrade(value: &str) -> bool {
+    value.to_ascii_lowercase().contains("upgrade")
+}
+
+fn text(value: Option<&HeaderValue>) -> &str {
+    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn first(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    text(headers.get(name))
+}

@@ -1,0 +1,121 @@
+//! The handshake, with the rules, their order and the words of `golang.org/x/net/websocket`.
+//!
+//! Stricter than RFC 6455 in one thing and laxer in another: an `Origin` must be there, any key will do.
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+use super::{first, says_upgrade};
+use crate::body::Body;
+
+/// RFC 6455, section 1.3.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const VERSION: &str = "13";
+
+/// What an accepted client is answered.
+pub(super) struct Accepted {
+    accept: HeaderValue,
+    protocol: Option<HeaderValue>,
+}
+
+/// Why a client is not: the connection is closed after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub status: StatusCode,
+    words: &'static str,
+}
+
+const fn bad(words: &'static str) -> Refused {
+    Refused { status: StatusCode::BAD_REQUEST, words }
+}
+
+const NOT_WEBSOCKET: Refused = bad("not websocket protocol");
+const NO_KEY: Refused = bad("mismatch challenge/response");
+const OTHER_VERSION: Refused = bad("missing or bad WebSocket Version");
+/// A server that speaks one language only cannot choose among several.
+const MANY_PROTOCOLS: Refused = bad("");
+const NO_ORIGIN: Refused = Refused { status: StatusCode::FORBIDDEN, words: "" };
+
+impl Accepted {
+    pub fn put(self, response: &mut Response<Body>) {
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.accept);
+        if let Some(protocol) = self.protocol {
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+        }
+    }
+}
+
+impl Refused {
+    pub fn put(self, response: &mut Response<Body>) {
+        *response.body_mut() = Body::from(Bytes::from_static(self.words.as_bytes()));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        if self == OTHER_VERSION {
+            response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
+        }
+    }
+}
+
+pub(super) fn shake(headers: &HeaderMap) -> Result<Accepted, Refused> {
+    // Any `Connection` header makes it a WebSocket's request; the handshake looks at the first one.
+    if !says_upgrade(first(headers, header::CONNECTION)) {
+        return Err(NOT_WEBSOCKET);
+    }
+    let key = first(headers, header::SEC_WEBSOCKET_KEY);
+    if key.is_empty() {
+        return Err(NO_KEY);
+    }
+    if first(headers, header::SEC_WEBSOCKET_VERSION) != VERSION {
+        return Err(OTHER_VERSION);
+    }
+    if !is_uri(first(headers, header::ORIGIN)) {
+        return Err(NO_ORIGIN);
+    }
+    let protocol = first(headers, header::SEC_WEBSOCKET_PROTOCOL).trim();
+    if protocol.contains(',') {
+        return Err(MANY_PROTOCOLS);
+    }
+    let protocol = Some(protocol).filter(|protocol| !protocol.is_empty());
+    Ok(Accepted {
+        accept: HeaderValue::from_str(&accept(key)).map_err(|_| NO_KEY)?,
+        protocol: protocol.map(HeaderValue::from_str).transpose().map_err(|_| MANY_PROTOCOLS)?,
+    })
+}
+
+/// What proves that the server has read the key.
+fn accept(key: &str) -> String {
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID].concat()))
+}
+
+/// Go's `url.ParseRequestURI`, as far as an origin goes: a scheme and something behind it, or an absolute path.
+fn is_uri(text: &str) -> bool {
+    let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| {
+        let other = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(other)
+    });
+    has_scheme || text.starts_with('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_the_standard_is_answered_with_its_proof() {
+        assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn an_origin_is_a_uri() {
+        let good = ["https://127.0.0.1:6443", "http://localhost", "a:", "/"];
+        let bad = ["", "null", "localhost", "1a://x", "://x"];
+        assert!(good.iter().all(|text| is_uri(text)) && !bad.iter().any(|text| is_uri(text)));
+    }
+}

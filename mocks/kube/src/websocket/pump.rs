@@ -1,0 +1,145 @@
+//! From the stream of a watch to frames, and what the client says meanwhile.
+//!
+//! Owns the order: nothing is taken from the stream before what was taken has left. The client's frames are read all
+//! the time, so that its pings are answered and its leaving is noticed; what it says in them is thrown away.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http_body::Body as _;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame, Utf8Bytes};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::Opened;
+use crate::body::Body;
+
+/// A client has nothing to say on a watch; the buffer lives as long as the watch does.
+const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// Longest message of a client, which is thrown away; one with more is cut off. kube-apiserver reads up to 32 MiB.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// One block of a watch: its last object comes on top of 256 KiB, and an object is as large as a request may be.
+const WRITE_BUFFER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long a client gets to close its side too, as long as one that HTTP turned away.
+const LINGER: Duration = Duration::from_secs(1);
+/// What is read at a time of a connection that is over.
+const DISCARD_BYTES: usize = 1024;
+
+type Frames = WebSocketStream<TokioIo<Upgraded>>;
+
+/// How a WebSocket ends.
+enum End {
+    /// The stream is over.
+    Clean,
+    /// A fault breaks it off.
+    Cut,
+    /// The client has left or does not keep to the rules.
+    Left,
+}
+
+struct Pump {
+    frames: Frames,
+    body: Body,
+    /// Frames wait to leave.
+    flushing: bool,
+    /// The last frame was only the beginning of an event: faults send lines in pieces.
+    within: bool,
+}
+
+/// Serves a WebSocket to its end. The handshake's answer must have been handed to the HTTP library.
+pub(crate) async fn serve(opened: Opened) {
+    let Ok(upgraded) = opened.upgrade.await else { return };
+    let io = TokioIo::new(upgraded);
+    let Some(body) = opened.body else { return close(io).await };
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    let frames = Frames::from_raw_socket(io, Role::Server, Some(config)).await;
+    let mut pump = Pump { frames, body, flushing: false, within: false };
+    let end = std::future::poll_fn(|cx| pump.poll(cx)).await;
+    let Pump { frames, body, .. } = pump;
+    // The watch is over for the audit, whatever the client does with the rest.
+    drop(body);
+    if !matches!(end, End::Cut) {
+        hang_up(frames).await;
+    }
+}
+
+/// Says goodbye, as kube-apiserver does it also to a client that said so first, and closes.
+async fn hang_up(mut frames: Frames) {
+    let normal = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
+    // After a goodbye of the client the library has its own answer, which only waits to leave.
+    let _ = frames.close(Some(normal)).await;
+    let _ = frames.flush().await;
+    close(frames.into_inner()).await;
+}
+
+async fn close(mut io: TokioIo<Upgraded>) {
+    if io.shutdown().await.is_err() {
+        return;
+    }
+    // Closing over what the client has still to say would be a reset, and take the goodbye with it.
+    let mut buffer = [0; DISCARD_BYTES];
+    let rest = async { while io.read(&mut buffer).await.is_ok_and(|count| count > 0) {} };
+    let _ = tokio::time::timeout(LINGER, rest).await;
+}
+
+impl Pump {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.poll_client(cx).is_ready() {
+            return Poll::Ready(End::Left);
+        }
+        loop {
+            if self.flushing {
+                if ready!(self.frames.poll_flush_unpin(cx)).is_err() {
+                    return Poll::Ready(End::Left);
+                }
+                self.flushing = false;
+            }
+            let Some(next) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else { return Poll::Ready(End::Clean) };
+            let Ok(frame) = next else { return Poll::Ready(End::Cut) };
+            if let Ok(data) = frame.into_data()
+                && self.put(data).is_err()
+            {
+                return Poll::Ready(End::Left);
+            }
+        }
+    }
+
+    /// Ready when nothing more comes.
+    fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match ready!(self.frames.poll_next_unpin(cx)) {
+                // Its answer must have left before events come into the same buffer: a flush counts as theirs.
+                Some(Ok(Message::Ping(_))) => self.flushing = true,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return Poll::Ready(()),
+                Some(Ok(_)) => {}
+            }
+        }
+    }
+
+    /// One message an event, its newline included.
+    fn put(&mut self, mut bytes: Bytes) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            let end = memchr::memchr(b'\n', &bytes);
+            let piece = bytes.split_to(end.map_or(bytes.len(), |end| end + 1));
+            let data = if self.within { Data::Continue } else { Data::Text };
+            self.within = end.is_none();
+            // Not as a text of the library's: that would look through it, and faults send what is none.
+            let frame = Frame::message(piece, OpCode::Data(data), end.is_some());
+            self.frames.start_send_unpin(Message::Frame(frame))?;
+            self.flushing = true;
+        }
+        Ok(())
+    }
+}
