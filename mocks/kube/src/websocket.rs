@@ -1,4 +1,4 @@
-//! Watches over WebSockets, for clients that ask for them first: fabric8's, and with it the Java Operator SDK.
+//! Watches over a WebSocket, for clients that ask for one first: fabric8's, and with it the Java Operator SDK.
 //!
 //! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. It must not know
 //! what a watch sends: the same stream that others get as a body comes here as one text frame an event. HTTP/1.1 only.

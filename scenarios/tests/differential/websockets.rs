@@ -1,4 +1,4 @@
-//! Watches over WebSockets: the same handshakes and frames against both servers, byte by byte.
+//! Watches over a WebSocket: the same handshakes and frames against both servers, byte by byte.
 //!
 //! Owns a client that is as raw as it gets: it writes heads and frames itself, reads until the server hangs up, and
 //! takes the answer apart. It must not judge: the two servers are compared with each other.

@@ -1,4 +1,4 @@
-//! Watches over WebSockets, as fabric8's Java client opens them.
+//! Watches over a WebSocket, as fabric8's Java client opens them.
 
 mod faults;
 mod handshakes;
