@@ -171,7 +171,7 @@ fn frames(mut bytes: &[u8]) -> Value {
 
 fn told(payload: &[u8]) -> Value {
     let Ok(event) = serde_json::from_slice::<Value>(payload) else { return json!(payload) };
-    let (object, lines) = (&event["object"], payload.iter().filter(|byte| **byte == b'\n').count());
+    let (object, lines) = (&event["object"], payload.split(|byte| *byte == b'\n').count() - 1);
     json!({
         "type": event["type"], "name": object["metadata"]["name"], "code": object["code"], "reason": object["reason"],
         "lines": lines, "ends": payload.last(),
