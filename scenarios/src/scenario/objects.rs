@@ -187,7 +187,7 @@ webhooks:
         };
         let caches = ("caches.cache.example.com/v1".to_owned(), false);
         let given = "churn: {resource: caches.cache.example.com/v1, population: 5, rate: 1/s, template: {kind: Cache, spec: {size: 2}}}\n";
-        assert_eq!(churn(given), [caches.clone()]);
+        assert_eq!(churn(given), std::slice::from_ref(&caches));
         // Without a template, what is churned is made from the definition too.
         let left = "churn: {resource: caches.cache.example.com/v1, population: 5, rate: 1/s}\n";
         assert_eq!(churn(left), [(caches.0.clone(), true)]);

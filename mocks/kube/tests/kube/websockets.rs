@@ -42,7 +42,7 @@ async fn ask(world: &World, path: &str, headers: &[(&str, &str)]) -> Answered {
     let mut io = world.dial(world.server.address(), Protocol::Http1, None).await;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in headers {
-        request += &format!("{name}: {value}\r\n");
+        request.extend([name, ": ", value, "\r\n"]);
     }
     io.write_all((request + "\r\n").as_bytes()).await.unwrap();
     let mut rest = Vec::new();
