@@ -167,7 +167,7 @@ fn operators_webhooks_are_right(more: &[&str]) {
     let asked = asked(&record);
     assert_eq!(asked.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["mcache-v1.kb.io", "vcache-v1.kb.io"]);
     assert!(asked.iter().all(|(_, calls)| *calls > 100), "{asked:?}");
-    assert!(sums(&record, "sent") > 10_000 && sums(&record, "denied") > 1000, "{}", soak.story());
+    assert!(sums(&record, "sent") > 10_000 && sums(&record, "denied") > 500, "{}", soak.story());
 }
 
 #[test]
