@@ -273,9 +273,9 @@ fn callgrind_counts_what_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let churn = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 100/s}\n";
     let scenario = format!("{SHORT}{churn}");
-    let more = ["--quick", "--blocks", FEWEST_BLOCKS];
+    // Without `--quick`: an unoptimized service takes longer for its events under callgrind than that allows.
+    let more = ["--blocks", FEWEST_BLOCKS];
     let (output, judgement) = gate_in(folder.path(), &planted, None, &scenario, &more);
-    assert!(said(&output).contains("never more than 5 min"), "{}", said(&output));
     if !is_valid(&output, &judgement) {
         return;
     }

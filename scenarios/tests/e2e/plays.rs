@@ -1,7 +1,7 @@
 //! Many short runs at a time, each played once.
 //!
 //! A correct client that fails is a defect of ours, and no second try hides it. Only a run that says of itself that the machine
-//! stood still is played again, alone, and is counted and printed.
+//! stood still, or that lacks a word and says what it could not decide, is played again, alone, and is counted and printed.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -113,6 +113,15 @@ pub fn stalled(answer: &Value) -> Option<String> {
     }
     let verdict = support::verdict(Path::new(answer["record"].as_str()?));
     is_held_up(&verdict).then(|| format!("{}: {}", answer["id"], answer["reason"]))
+}
+
+/// What a run of twenty at a time could not decide, if anything: a word that it lacks may be among that.
+pub fn left_open(answer: &Value) -> Option<String> {
+    let verdict = support::verdict(Path::new(answer["record"].as_str()?));
+    let findings = verdict["findings"].as_array()?.iter();
+    let open = findings.filter(|finding| finding["verdict"] != "pass" && finding["verdict"] != "fail");
+    let open: Vec<String> = open.map(|finding| format!("{}: {}", finding["budget"], finding["text"])).collect();
+    (!open.is_empty()).then(|| format!("{}: {}", answer["id"], open.join("; ")))
 }
 
 /// Whether the harness stood still for so long that the run leaves something undecided.
