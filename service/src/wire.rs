@@ -27,7 +27,7 @@ pub use reach::{Reach, is_inside, is_inside_name};
 pub use tls::{
     Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider, revocation_lists_from_pem,
 };
-pub use x509::{Facts, expiry, facts, lists_end};
+pub use x509::{Alternative, Facts, expiry, facts, lists_end};
 
 /// An idle connection older than this is not used again: servers and load balancers drop them from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use mock_faults::{Fault, FaultId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use api::ask;
 use kubelet::{Files, Tamper};
@@ -277,6 +277,41 @@ async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
     assert!(code == 0 && said.contains("objects of an earlier run"), "{code}: {said}");
     assert_eq!(world.served().await, Vec::<String>::new());
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
+}
+
+/// What has our names or our labels, and is not ours, is neither taken over nor deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_others_stays() {
+    let Some(programs) = Programs::find() else { return };
+    let world = World::new(Setup::new(programs)).await;
+    let of = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": {"a": "b"}});
+    let path = "/api/v1/namespaces/default/configmaps";
+    let ours =
+        json!({"app.kubernetes.io/managed-by": "longhaul-inject", "app.kubernetes.io/instance": "longhaul-seed"});
+    for name in ["longhaul-seed-index", "longhaul-seed-binary", "longhaul-seed-payload-00002"] {
+        // The index is known by its labels alone: it is what the others belong to.
+        let labels = if name.ends_with("index") { json!({}) } else { ours.clone() };
+        world.api.create(path, &of(name, labels)).await;
+        let (code, said) = world.run(world.apply(&["--replace"])).await;
+        assert!(code == 1 && said.contains(name) && said.contains("under another --name"), "{code}: {said}");
+        assert_eq!(world.api.get(&format!("{path}/{name}")).await.1["data"], json!({"a": "b"}));
+        world.api.call(Method::DELETE, &format!("{path}/{name}"), None).await;
+    }
+    world
+        .api
+        .create(
+            path,
+            &of("theirs", {
+                let mut labels = ours.clone();
+                labels["longhaul.dev/part"] = "payload".into();
+                labels
+            }),
+        )
+        .await;
+    world.applied().await;
+    let (code, said) = world.clean().await;
+    assert!(code == 0 && said.contains("configmaps/theirs has the labels of this injection"), "{code}: {said}");
+    assert_eq!(world.left().await, ["configmaps/theirs"]);
 }
 
 /// Refusals, silence, conflicts and slowness of the API server: all of it arrives, and the server's times are kept.

@@ -16,6 +16,11 @@ use crate::tar::{self, Entry};
 
 /// Bytes that are carried from the decompressor to a file at one time.
 const CARRIED_BYTES: usize = 64 << 10;
+/// Most zeros behind the end of the archive: some hundred times what a `tar` of its largest usual record writes. A few kilobytes of a compressed
+/// archive are gigabytes of them.
+const ZEROS_BYTES_MAX: u64 = 4 << 20;
+/// Most times that folders are named: a payload has four, and some archivers name them once more.
+const FOLDERS_MAX: u32 = 64;
 /// The catalog's name.
 pub const CATALOG: &str = "catalog";
 /// Where blobs are.
@@ -48,7 +53,8 @@ pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalo
     let decoder = StreamingDecoder::new_with_max_window_size(source, window).map_err(|error| {
         Failure::Payload(format!("not a zstd frame with a window of at most {window} bytes: {error}"))
     })?;
-    let mut archive = Archive { source: decoder, folder, left: bounds, buffer: vec![0; CARRIED_BYTES] };
+    let mut archive =
+        Archive { source: decoder, folder, left: bounds, folders: FOLDERS_MAX, buffer: vec![0; CARRIED_BYTES] };
     while archive.entry()? {}
     archive.end()?;
     archive.catalog()
@@ -59,6 +65,8 @@ struct Archive<'f, R: Read> {
     folder: &'f Path,
     /// What may still come.
     left: Bounds,
+    /// How often a folder may still be named.
+    folders: u32,
     buffer: Vec<u8>,
 }
 
@@ -69,7 +77,9 @@ impl<R: Read> Archive<'_, R> {
         self.source.read_exact(&mut block).map_err(|error| cut(&error))?;
         match tar::entry(&block).map_err(|error| Failure::Payload(error.to_string()))? {
             Entry::End => return Ok(false),
-            Entry::Folder(name) if FOLDERS.contains(&name.trim_end_matches('/')) => {}
+            Entry::Folder(name) if FOLDERS.contains(&name.trim_end_matches('/')) => {
+                self.folders = self.folders.checked_sub(1).ok_or_else(|| refused(&name, "is named too often"))?;
+            }
             Entry::File(name, bytes) => self.file(&name, bytes)?,
             #[cfg(feature = "planted-bugs")]
             Entry::Link(name, target) if crate::planted::Bug::FollowsALink.is_on() => {
@@ -112,11 +122,15 @@ impl<R: Read> Archive<'_, R> {
 
     /// After the end only zeros may come, in the archive, and nothing at all behind it: what is not looked at is not in the payload.
     fn end(&mut self) -> Result<(), Failure> {
+        let mut left = ZEROS_BYTES_MAX;
         loop {
             let read = self.source.read(&mut self.buffer).map_err(|error| cut(&error))?;
             if read == 0 {
                 break;
             }
+            left = left.checked_sub(read as u64).ok_or_else(|| {
+                Failure::Payload(format!("there are more than {ZEROS_BYTES_MAX} zeros behind the end of the archive"))
+            })?;
             if self.buffer[..read].iter().any(|byte| *byte != 0) {
                 return Err(Failure::Payload("there is something behind the end of the archive".to_owned()));
             }

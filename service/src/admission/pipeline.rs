@@ -293,7 +293,7 @@ impl Pipeline {
         let mut asked = Vec::new();
         let reports = self.policy().judges_pods_only() && ask.kind.as_ref().is_none_or(|kind| kind.kind != "Pod");
         let outcome = |result: Result<Found, Failure>, rule, signed| {
-            let action = |failure: &Failure| self.policy().action(rule, failure.class);
+            let action = |failure: &Failure| self.policy().action_on(rule, failure);
             let course = match &result {
                 _ if reports || self.policy().detects(rule) => Course::Detect,
                 Err(failure) => Course::Enforce(action(failure)),

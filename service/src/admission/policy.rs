@@ -227,6 +227,15 @@ impl Policy {
         self.action_and_origin(rule, class).0
     }
 
+    /// What `failure` does to an image under `rule`. Where signatures are wanted, a registry that is not asked lets nothing in, whatever is said of one
+    /// that does not answer: else whoever can make it fail chooses what runs.
+    pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
+        if failure.unasked && self.with(rule).is_some() {
+            return Action::Deny;
+        }
+        self.action(rule, failure.class)
+    }
+
     /// What a defect does to a review that did not come as far as its images.
     pub fn action_of_defect(&self) -> Action {
         self.action(RuleName::BuiltIn, Class::Internal)

@@ -98,6 +98,7 @@ pub struct Files {
 
 /// What a strict listener demands.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {
     /// TLS 1.3 only.
     pub tls13_only: bool,
@@ -107,6 +108,8 @@ pub struct Rules {
     pub private_key: bool,
     /// A certificate of an authority that has no revocation list is refused.
     pub revocation_required: bool,
+    /// A client certificate that does not say that it is for clients is refused; without this, only one that says it is for something else.
+    pub purpose_required: bool,
     /// A client certificate that is valid for longer is refused.
     pub lifetime_max: Option<Duration>,
 }

@@ -90,6 +90,15 @@ pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options)
         return Err(Error::Refused(what));
     }
     let mut census = send::census(cluster, index).await?;
+    if let Some(stranger) = census.strangers.first() {
+        let more = census.strangers.len() - 1;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let what = format!(
+            "{stranger}{more} of this namespace has the name of an object of this injection and belongs to somebody else: inject under another --name, \
+             or into another namespace"
+        );
+        return Err(Error::Refused(what));
+    }
     if !census.others.is_empty() && options.replace {
         let removed = super::clean::clean(cluster).await?;
         eprintln!("removed {removed} objects of an earlier run");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::cluster::{Cluster, Error};
+use super::cluster::{Cluster, Error, Metadata};
 
 /// How long the objects may take to go: the Pod has its grace period, and a weak control plane needs some time for a thousand chunks.
 const GONE: Duration = Duration::from_mins(3);
@@ -17,12 +17,17 @@ const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
 /// Deletes everything and waits until it is gone; answers how many objects there were.
 pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
     let names = &cluster.names;
-    let mut found = 0;
+    let (mut found, mut strangers) = (0, false);
     for resource in RESOURCES {
-        for metadata in listed(cluster, resource).await? {
+        for metadata in labelled(cluster, resource).await? {
+            if !names.owns(&metadata) {
+                eprintln!("{resource}/{} has the labels of this injection and is not of it: it stays", metadata.name);
+                strangers |= resource == "configmaps";
+                continue;
+            }
             found += 1;
-            if resource != "configmaps" || metadata == names.binary() {
-                cluster.delete(&names.path(resource, &metadata)).await?;
+            if resource != "configmaps" || metadata.name == names.binary() {
+                cluster.delete(&names.path(resource, &metadata.name)).await?;
             }
         }
     }
@@ -33,14 +38,23 @@ pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
         return Ok(found);
     }
     loop {
-        cluster.delete(&format!("{}?{}", names.path("configmaps", ""), names.payload_selector())).await?;
-        if chunks(cluster).await? == 0 {
+        let chunks = chunks(cluster).await?;
+        if chunks.is_empty() {
             break;
+        }
+        if strangers {
+            for name in &chunks {
+                cluster.delete(&names.path("configmaps", name)).await?;
+            }
+        } else {
+            cluster.delete(&format!("{}?{}", names.path("configmaps", ""), names.payload_selector())).await?;
         }
         late(cluster, until).await?;
     }
     loop {
-        cluster.delete(&names.path("configmaps", &names.index())).await?;
+        if listed(cluster, "configmaps").await?.contains(&names.index()) {
+            cluster.delete(&names.path("configmaps", &names.index())).await?;
+        }
         let mut left = 0;
         for resource in RESOURCES {
             left += listed(cluster, resource).await?.len();
@@ -54,13 +68,20 @@ pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
 
 /// The names of what there is.
 async fn listed(cluster: &Cluster, resource: &str) -> Result<Vec<String>, Error> {
-    let path = format!("{}?{}", cluster.names.path(resource, ""), cluster.names.selector());
-    Ok(cluster.metadata(&path).await?.into_iter().map(|metadata| metadata.name).collect())
+    let labelled = labelled(cluster, resource).await?.into_iter();
+    Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
-async fn chunks(cluster: &Cluster) -> Result<usize, Error> {
+/// All that has our labels, also what somebody else wrote them on.
+async fn labelled(cluster: &Cluster, resource: &str) -> Result<Vec<Metadata>, Error> {
+    cluster.metadata(&format!("{}?{}", cluster.names.path(resource, ""), cluster.names.selector())).await
+}
+
+/// The names of its chunks.
+async fn chunks(cluster: &Cluster) -> Result<Vec<String>, Error> {
     let path = format!("{}?{}", cluster.names.path("configmaps", ""), cluster.names.payload_selector());
-    Ok(cluster.metadata(&path).await?.len())
+    let labelled = cluster.metadata(&path).await?.into_iter();
+    Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
 /// Waits for the next look, or gives up and names what is left.

@@ -77,6 +77,19 @@ pub struct Metadata {
     pub labels: std::collections::BTreeMap<String, String>,
     /// Its annotations.
     pub annotations: std::collections::BTreeMap<String, String>,
+    /// What it belongs to.
+    #[serde(rename = "ownerReferences")]
+    pub owners: Vec<OwnerReference>,
+}
+
+/// What an object belongs to.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct OwnerReference {
+    /// The owner's kind.
+    pub kind: String,
+    /// The owner's name.
+    pub name: String,
 }
 
 /// An object of which only the metadata matters.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use service_seed::digest::Digest;
 use service_seed::index::{Index, name as chunk_name};
 
+use super::cluster::Metadata;
 use super::place::Taint;
 
 /// Who writes the objects, for server-side apply.
@@ -106,6 +107,27 @@ impl Names {
     /// A query for everything of this injection.
     pub fn selector(&self) -> String {
         format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
+    }
+
+    /// Whether this is an object of this injection: by manager, instance and owner. Anybody can write labels, or has the name that we want.
+    pub fn owns(&self, metadata: &Metadata) -> bool {
+        let has = |label: &str, value: &str| metadata.labels.get(label).is_some_and(|found| found == value);
+        let is_index = metadata.name == self.index();
+        let is_owned = || metadata.owners.iter().any(|owner| owner.kind == "ConfigMap" && owner.name == self.index());
+        has(MANAGED_LABEL, FIELD_MANAGER) && has(INSTANCE_LABEL, &self.name) && (is_index || is_owned())
+    }
+
+    /// Whether an object of this name stands where one of this injection goes.
+    pub fn wants(&self, resource: &str, name: &str) -> bool {
+        match resource {
+            "configmaps" => {
+                let chunk = name.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix("-payload-"));
+                name == self.index()
+                    || name == self.binary()
+                    || chunk.is_some_and(|chunk| chunk.len() >= 5 && chunk.bytes().all(|byte| byte.is_ascii_digit()))
+            }
+            _ => name == self.name,
+        }
     }
 
     /// A query for its chunks.
@@ -299,6 +321,36 @@ mod tests {
 
     fn owner() -> Owner {
         Owner { name: "seed-index".to_owned(), uid: "u".to_owned() }
+    }
+
+    #[test]
+    fn only_what_has_manager_instance_and_owner_is_ours() {
+        let of = |object: &Value| serde_json::from_value::<Metadata>(object["metadata"].clone()).unwrap();
+        let names = names();
+        let chunk = serde_json::from_slice::<Value>(&names.chunk_object(&index(3), 2, b"aaaa", &owner())).unwrap();
+        let right = [&names.index_object(&index(1)), &chunk, &names.service_object("r", Reach::NodePort, &owner())];
+        assert!(right.iter().all(|object| names.owns(&of(object))));
+        for (pointer, value) in [
+            ("/metadata/labels/app.kubernetes.io~1managed-by", json!("Helm")),
+            ("/metadata/labels/app.kubernetes.io~1instance", json!("another")),
+            ("/metadata/ownerReferences/0/name", json!("another-index")),
+            ("/metadata/ownerReferences", json!([])),
+        ] {
+            let mut theirs = chunk.clone();
+            *theirs.pointer_mut(pointer).unwrap() = value;
+            assert!(!names.owns(&of(&theirs)), "{pointer}");
+        }
+        for (resource, name, wanted) in [
+            ("configmaps", "seed-index", true),
+            ("configmaps", "seed-binary", true),
+            ("configmaps", "seed-payload-00002", true),
+            ("configmaps", "seed-payload-list", false),
+            ("configmaps", "seed", false),
+            ("pods", "seed", true),
+            ("services", "seed-index", false),
+        ] {
+            assert_eq!(names.wants(resource, name), wanted, "{resource}/{name}");
+        }
     }
 
     #[test]

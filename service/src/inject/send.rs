@@ -34,6 +34,8 @@ pub struct Census {
     pub claimed: BTreeSet<usize>,
     /// Objects of other runs, by run.
     pub others: BTreeMap<String, usize>,
+    /// Objects of others that have names of ours.
+    pub strangers: Vec<String>,
 }
 
 /// What became of a transfer.
@@ -58,8 +60,14 @@ pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
         index.chunks.iter().enumerate().map(|(place, chunk)| (names.chunk(chunk.number), place)).collect();
     let mut census = Census::default();
     for resource in ["configmaps", "pods", "services"] {
-        let listed = cluster.metadata(&format!("{}?{}", names.path(resource, ""), names.selector())).await?;
-        for metadata in listed {
+        // All that is there, whoever labelled it: what has one of our names and is not ours would be adopted by an apply.
+        for metadata in cluster.metadata(&format!("{}?", names.path(resource, ""))).await? {
+            if !names.owns(&metadata) {
+                if names.wants(resource, &metadata.name) {
+                    census.strangers.push(format!("{resource}/{}", metadata.name));
+                }
+                continue;
+            }
             let run = metadata.labels.get(RUN_LABEL).map_or("unknown", String::as_str);
             if run != index.run {
                 *census.others.entry(run.to_owned()).or_default() += 1;

@@ -18,14 +18,12 @@ const TOKEN_LIFE_MAX_S: u64 = 3600;
 /// What a registry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
-    /// A token from `realm`.
+    /// A token from `realm`. The scope that it names is not read: what we ask for is ours to say.
     Bearer {
         /// URL of the token service.
         realm: String,
         /// Value of the `service` parameter.
         service: Option<String>,
-        /// Value of the `scope` parameter.
-        scope: Option<String>,
     },
     /// User name and password.
     Basic,
@@ -41,7 +39,7 @@ impl Challenge {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        let (mut realm, mut service, mut scope) = (None, None, None);
+        let (mut realm, mut service) = (None, None);
         let mut rest = rest;
         while let Some((name, value, after)) = parameter(rest) {
             if value.len() > PARAMETER_BYTES_MAX {
@@ -50,12 +48,11 @@ impl Challenge {
             match name.to_ascii_lowercase().as_str() {
                 "realm" => realm = Some(value),
                 "service" => service = Some(value),
-                "scope" => scope = Some(value),
                 _ => {}
             }
             rest = after;
         }
-        realm.map(|realm| Self::Bearer { realm, service, scope })
+        realm.map(|realm| Self::Bearer { realm, service })
     }
 }
 
@@ -131,11 +128,7 @@ mod tests {
         let header = r#"Bearer realm="https://auth.io/token",service="reg \"x\"",scope="repository:a/b:pull,push""#;
         assert_eq!(
             Challenge::parse(header),
-            Some(Challenge::Bearer {
-                realm: "https://auth.io/token".into(),
-                service: Some("reg \"x\"".into()),
-                scope: Some("repository:a/b:pull,push".into()),
-            })
+            Some(Challenge::Bearer { realm: "https://auth.io/token".into(), service: Some("reg \"x\"".into()) })
         );
         assert_eq!(Challenge::parse("Basic realm=\"x\""), Some(Challenge::Basic));
         assert_eq!(

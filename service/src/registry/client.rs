@@ -23,9 +23,11 @@ use tokio::time::Instant;
 
 use super::hosts::{Hosts, Station};
 use super::keychain::Keyring;
+use super::limiter::Shut;
 use super::manifest::{self, ManifestError};
 use super::reference::Reference;
 use crate::verdicts::{Cache, Class, Failure};
+use crate::wire;
 
 /// Size of the token cache: some hundred scopes.
 const TOKEN_CACHE_BYTES: usize = 1 << 20;
@@ -35,6 +37,10 @@ const ATTEMPTS: u32 = 3;
 const RETRY_BASE: Duration = Duration::from_millis(100);
 /// How often the files of registries are looked at: a rotated authority is trusted long before the old one ends.
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a registry has to say how it is; one that takes longer is no use to anybody.
+const VERSION_TIME: Duration = Duration::from_secs(1);
+/// Largest answer to that: two letters in nearly all.
+const VERSION_BYTES_MAX: usize = 64 << 10;
 /// Longest cause of a failure: enough for a host, a status and a key of the configuration.
 const CAUSE_CHARS_MAX: usize = 400;
 
@@ -119,7 +125,10 @@ impl Registry {
         deadline: Instant,
     ) -> Result<String, Failure> {
         let outcome = self.digest(reference, keyring, deadline).await;
-        outcome.map_err(|failure| Failure::new(failure.class, shown(&failure.cause)))
+        outcome.map_err(|failure| {
+            let said = shown(&failure.cause);
+            failure.in_words(said)
+        })
     }
 
     /// Asks one place after the other. What the last one says counts: the others are there to answer before it.
@@ -204,8 +213,16 @@ impl Registry {
         method: &Method,
     ) -> Result<Result<Response<Bytes>, Failure>, Failure> {
         let station = question.station;
-        let pass = station.limiter.enter(question.deadline).await;
-        let pass = pass.map_err(|shut| Failure::new(Class::Unavailable, format!("{} {shut}", station.host())))?;
+        let shut = |shut: Shut| {
+            let unasked = matches!(shut, Shut::Broken { .. });
+            Failure { unasked, ..Failure::new(Class::Unavailable, format!("{} {shut}", station.host())) }
+        };
+        let mut pass = station.limiter.enter(question.deadline).await.map_err(shut)?;
+        if pass.is_in_doubt() {
+            // What one image answers says nothing of the others: the registry speaks for itself.
+            let sick = sickness(station, question.deadline).await;
+            pass = pass.told(sick).map_err(shut)?;
+        }
         let answer = self.authenticated(question, method).await;
         match &answer {
             Ok(response) if is_temporary(response.status()) => pass.sick(&format!("it answered {}", response.status())),
@@ -213,6 +230,21 @@ impl Registry {
             _ => pass.well(),
         }
         Ok(answer)
+    }
+}
+
+/// What is wrong with the registry as a whole, if anything: it is asked for its API's version, which every registry answers, if only with 401
+/// (OCI distribution specification, end-1). Nobody's credentials are shown.
+async fn sickness(station: &Station<'_>, deadline: Instant) -> Option<String> {
+    let now = Instant::now();
+    // Whoever asks for it has a question of its own, which wants its part of the time.
+    let until = now + (deadline.saturating_duration_since(now) / 2).min(VERSION_TIME);
+    let request = exchange::request(&Method::GET, "/v2/").body(Bytes::new()).ok()?;
+    match station.client.fetch(request, VERSION_BYTES_MAX, until).await {
+        Ok(response) if is_temporary(response.status()) => Some(format!("it answered {}", response.status())),
+        // An answer of any size is one, and what is full here says nothing of it.
+        Ok(_) | Err(wire::Error::TooLarge { .. } | wire::Error::Crowded) => None,
+        Err(error) => Some(shown(&error.to_string())),
     }
 }
 

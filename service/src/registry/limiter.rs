@@ -1,7 +1,7 @@
 //! The limiter in front of one registry: how many questions at one time and in a second, and none while it is known to be sick.
 //!
-//! Owns the breaker. It opens after failures in a row; then every question fails at once, until one probe is let through after a
-//! while and decides. What counts as sick is the caller's knowledge.
+//! Owns the breaker. After failures in a row it is in doubt, and one caller asks the registry how it is: only what that says opens it. Then every
+//! question fails at once, until after a while somebody asks again. What counts as sick is the caller's knowledge.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::metrics::Breaker;
 
-/// Failures in a row that open the breaker: three questions with all their attempts, so that one bad image does not.
+/// Failures in a row after which the registry itself is asked: three questions with all their attempts.
 pub const BREAK_AFTER: u32 = 10;
 /// How long it stays open: about as long as one question may take, and short beside a registry's restart.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
@@ -41,8 +41,9 @@ struct State {
     failures: u32,
     /// What went wrong last.
     cause: String,
-    /// Set while the breaker is open; after this time one question may try.
+    /// Set while the breaker is open; after this time it is in doubt.
     open_until: Option<Instant>,
+    /// Somebody is asking the registry how it is.
     probing: bool,
     /// When the next question fits the rate.
     next: Option<Instant>,
@@ -97,7 +98,8 @@ impl Limiter {
     fn admit(&self, now: Instant, deadline: Instant) -> Result<(Pass<'_>, Instant), Shut> {
         let mut state = self.state.lock();
         let probe = match state.open_until {
-            None => false,
+            // Others may ask meanwhile: nothing is known yet.
+            None => state.failures >= BREAK_AFTER && !state.probing,
             Some(until) if now >= until && !state.probing => true,
             Some(_) => return Err(Shut::Broken { cause: state.cause.clone() }),
         };
@@ -119,36 +121,62 @@ impl Limiter {
 }
 
 impl Pass<'_> {
+    /// Whether the registry itself has to be asked before the question, and [`Self::told`].
+    pub fn is_in_doubt(&self) -> bool {
+        self.probe
+    }
+
+    /// What the registry is said to suffer from; nothing closes the breaker, and the question may be asked.
+    pub fn told(mut self, sick: Option<String>) -> Result<Self, Shut> {
+        self.probe = false;
+        self.begun = Instant::now();
+        let mut state = self.limiter.state.lock();
+        state.probing = false;
+        match sick {
+            None => {
+                if state.open_until.take().is_some() {
+                    self.limiter.breaker.closed();
+                }
+                state.failures = 0;
+            }
+            Some(cause) => {
+                if state.open_until.replace(Instant::now() + BREAK_FOR).is_none() {
+                    self.limiter.breaker.opened();
+                }
+                state.cause.clone_from(&cause);
+                drop(state);
+                self.said = true;
+                return Err(Shut::Broken { cause });
+            }
+        }
+        drop(state);
+        Ok(self)
+    }
+
     /// The registry answered, whatever it said.
     pub fn well(mut self) {
         self.said = true;
         let mut state = self.limiter.state.lock();
-        if state.open_until.take().is_some() {
-            self.limiter.breaker.closed();
+        state.probing &= !self.probe;
+        if state.open_until.is_none() {
+            state.failures = 0;
         }
-        (state.failures, state.probing) = (0, false);
     }
 
     /// It did not answer, or with a failure of its own.
     pub fn sick(mut self, cause: &str) {
         self.said = true;
-        self.failed(cause, Instant::now());
+        self.failed(cause);
     }
 
-    fn failed(&self, cause: &str, now: Instant) {
+    fn failed(&self, cause: &str) {
         let mut state = self.limiter.state.lock();
-        state.failures = state.failures.saturating_add(1);
-        if self.probe {
-            state.probing = false;
+        state.probing &= !self.probe;
+        // Questions that were under way when it opened say nothing new.
+        if state.open_until.is_none() {
+            state.failures = state.failures.saturating_add(1);
+            cause.clone_into(&mut state.cause);
         }
-        if state.open_until.is_none() && state.failures >= BREAK_AFTER {
-            self.limiter.breaker.opened();
-            state.open_until = Some(now + BREAK_FOR);
-        } else if self.probe {
-            // Questions that were under way when it opened do not prolong it.
-            state.open_until = Some(now + BREAK_FOR);
-        }
-        cause.clone_into(&mut state.cause);
     }
 }
 
@@ -157,11 +185,10 @@ impl Drop for Pass<'_> {
         if self.said {
             return;
         }
-        let now = Instant::now();
-        if self.place.is_some() && now.saturating_duration_since(self.begun) >= GIVEN_UP_AFTER {
-            self.failed("no answer before the deadline of whoever asked", now);
-        } else if self.probe {
+        if self.probe {
             self.limiter.state.lock().probing = false;
+        } else if self.place.is_some() && self.begun.elapsed() >= GIVEN_UP_AFTER {
+            self.failed("no answer before the deadline of whoever asked");
         }
     }
 }
@@ -199,6 +226,13 @@ mod tests {
         matches!(limiter.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
     }
 
+    /// The registry itself says so, or that nothing is wrong with it.
+    async fn told(limiter: &Limiter, sick: Option<&str>) -> bool {
+        let pass = limiter.enter(later()).await.unwrap();
+        assert!(pass.is_in_doubt());
+        pass.told(sick.map(str::to_owned)).map(Pass::well).is_err()
+    }
+
     /// Also within a millisecond: a verification has four questions, one after the other.
     #[tokio::test]
     async fn what_may_be_asked_at_once_does_not_wait() {
@@ -219,24 +253,39 @@ mod tests {
         fail(&limiter, BREAK_AFTER - 1).await;
         let under_way = [limiter.enter(later()).await.unwrap(), limiter.enter(later()).await.unwrap()];
         fail(&limiter, 1).await;
+        assert!(told(&limiter, Some("503")).await);
         assert!(is_broken(&limiter).await);
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (1, (1, 0)));
         advance(BREAK_FOR).await;
         let probe = limiter.enter(later()).await.unwrap();
         assert!(is_broken(&limiter).await, "one probe at a time");
         drop(probe);
-        let probe = limiter.enter(later()).await.expect("a probe that was given up leaves its place");
         for pass in under_way {
-            pass.sick("503");
+            pass.sick("502");
         }
-        probe.sick("503");
+        assert!(told(&limiter, Some("503")).await, "a probe that was given up leaves its place");
         advance(BREAK_FOR / 2).await;
         assert!(is_broken(&limiter).await, "the probe failed");
         advance(BREAK_FOR / 2).await;
-        limiter.enter(later()).await.unwrap().well();
+        assert!(!told(&limiter, None).await);
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (1, 1)));
         fail(&limiter, BREAK_AFTER - 1).await;
-        assert!(limiter.enter(later()).await.is_ok(), "it counts from the beginning");
+        assert!(!limiter.enter(later()).await.unwrap().is_in_doubt(), "it counts from the beginning");
+    }
+
+    /// A Pod with a dozen images that answer 500 is no outage.
+    #[tokio::test(start_paused = true)]
+    async fn images_that_fail_do_not_open_it_while_the_registry_is_well() {
+        let limiter = limiter(64, None);
+        for _ in 0..3 {
+            fail(&limiter, BREAK_AFTER).await;
+            let asking = limiter.enter(later()).await.unwrap();
+            let beside = limiter.enter(later()).await.unwrap();
+            assert!(asking.is_in_doubt() && !beside.is_in_doubt(), "others are asked meanwhile");
+            asking.told(None).unwrap().sick("503");
+            beside.sick("503");
+        }
+        assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (0, 0)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -246,7 +295,7 @@ mod tests {
             fail(&limiter, BREAK_AFTER - 1).await;
             limiter.enter(later()).await.unwrap().well();
         }
-        assert!(!is_broken(&limiter).await);
+        assert!(!limiter.enter(later()).await.unwrap().is_in_doubt());
     }
 
     /// A registry that never answers opens it although nobody waits for it long enough to say so.
@@ -259,8 +308,9 @@ mod tests {
                 sleep(patience).await;
                 drop(pass);
             }
-            assert_eq!(limiter.enter(later()).await.is_err(), opens, "{patience:?}");
+            assert_eq!(limiter.enter(later()).await.unwrap().is_in_doubt(), opens, "{patience:?}");
         }
+        assert!(told(&limiter, Some("503")).await);
         let open = limiter.breaker.clone();
         assert_eq!(open.open(), 1);
         drop(limiter);

@@ -1,10 +1,12 @@
 //! Who may do what, by the alternative names of certificates.
 //!
-//! Pure. Common names do not count: an authority need not have checked them.
+//! Pure. Common names do not count: an authority need not have checked them. A name counts for what it is: one of a host is not fitted by a URI or a
+//! mail address with the same text, because an authority may give those to others.
 
 use crate::config;
 
 use super::route::Verb;
+use crate::wire::Alternative;
 
 /// The names that each verb is allowed to.
 #[derive(Debug, Clone)]
@@ -36,7 +38,7 @@ impl Access {
     }
 
     /// Whether whoever has `names` may do `verb`.
-    pub fn may(&self, verb: Verb, names: &[String]) -> bool {
+    pub fn may(&self, verb: Verb, names: &[Alternative]) -> bool {
         let allowed = match verb {
             Verb::Read => &self.read,
             Verb::Scale => &self.scale,
@@ -61,18 +63,49 @@ impl Pattern {
         }
     }
 
-    fn fits(&self, name: &str) -> bool {
+    fn fits(&self, name: &Alternative) -> bool {
+        let text = name.text();
         match self {
-            Self::Whole(whole) => name == whole,
+            Self::Whole(whole) => is_of_kind(whole, name) && text == whole,
+            Self::Beginning(beginning) if beginning.is_empty() => true,
             // The beginning alone is not a name of whom it stands for.
-            Self::Beginning(beginning) => name.len() > beginning.len() && name.starts_with(beginning),
+            Self::Beginning(beginning) => {
+                is_of_kind(beginning, name)
+                    && is_plain(name)
+                    && text.len() > beginning.len()
+                    && text.starts_with(beginning)
+            }
         }
     }
+}
+
+/// Whether `pattern` is about names of this kind: what has a colon is of URIs, else what has an `@` of mail addresses, and all else of hosts.
+fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
+    match name {
+        Alternative::Uri(_) => pattern.contains(':'),
+        Alternative::Mail(_) => pattern.contains('@') && !pattern.contains(':'),
+        Alternative::Dns(_) => !pattern.contains(['@', ':']),
+    }
+}
+
+/// Whether a name is what it begins with: a URI whose path goes up again, or has parts in another spelling, is not (SPIFFE ID, section 2.2).
+fn is_plain(name: &Alternative) -> bool {
+    let Alternative::Uri(uri) = name else { return true };
+    let path = uri.split_once("://").map_or(uri.as_str(), |(_, rest)| rest);
+    !uri.contains(['%', '?', '#', '\\']) && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn dns(text: &str) -> Alternative {
+        Alternative::Dns(text.to_owned())
+    }
+
+    fn uri(text: &str) -> Alternative {
+        Alternative::Uri(text.to_owned())
+    }
 
     #[test]
     fn r29_names_are_allowed_by_verb() {
@@ -84,18 +117,26 @@ mod tests {
         };
         let access = Access::new(&allow);
         for (who, read, scale, image) in [
-            ("scaler.corp", true, true, false),
-            ("spiffe://corp/ns/ops/sa/x", true, true, false),
-            ("spiffe://corp/ns/ops/", true, false, false),
-            ("spiffe://corp/ns/opsy/sa/x", true, false, false),
-            ("xscaler.corp", true, false, false),
-            ("scaler.corp.evil", true, false, false),
+            (dns("scaler.corp"), true, true, false),
+            (uri("spiffe://corp/ns/ops/sa/x"), true, true, false),
+            (uri("spiffe://corp/ns/ops/"), true, false, false),
+            (uri("spiffe://corp/ns/opsy/sa/x"), true, false, false),
+            (uri("spiffe://corp/ns/ops/../mon/sa/x"), true, false, false),
+            (uri("spiffe://corp/ns/ops/./x"), true, false, false),
+            (uri("spiffe://corp/ns/ops//x"), true, false, false),
+            (uri("spiffe://corp/ns/ops/%2e%2e/x"), true, false, false),
+            (uri("spiffe://corp/ns/ops/x?a"), true, false, false),
+            (dns("spiffe://corp/ns/ops/sa/x"), true, false, false),
+            (uri("scaler.corp"), true, false, false),
+            (Alternative::Mail("scaler.corp".into()), true, false, false),
+            (dns("xscaler.corp"), true, false, false),
+            (dns("scaler.corp.evil"), true, false, false),
         ] {
-            let who = names(&[who]);
+            let who = [who];
             let may = [Verb::Read, Verb::Scale, Verb::Image].map(|verb| access.may(verb, &who));
             assert_eq!(may, [read, scale, image], "{who:?}");
         }
-        assert!(access.may(Verb::Scale, &names(&["other", "scaler.corp"])), "any of its names");
+        assert!(access.may(Verb::Scale, &[dns("other"), dns("scaler.corp")]), "any of its names");
         assert!(!access.may(Verb::Scale, &[]), "a certificate without names");
     }
 }

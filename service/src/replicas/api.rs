@@ -207,9 +207,12 @@ impl Api {
             self.refused(&call, "in-flight");
             return Err(too_many("too many calls at one time").after(BUSY_RETRY));
         };
+        if !names_one_host(head) {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request names its host, and once"));
+        }
         let asked = route(&head.method, head.uri.path(), head.uri.query())?;
         *verb = asked.verb().name();
-        if !gate.access.may(asked.verb(), client.facts().alternative_names()) {
+        if !gate.access.may(asked.verb(), &client.facts().alternatives) {
             self.refused(&call, "not-allowed");
             let text = format!("{} may not {}", client.identity(), verb);
             let refusal = Refusal::new(StatusCode::FORBIDDEN, text);
@@ -430,6 +433,12 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         self.0.in_flight.dec();
     }
+}
+
+/// Whether a request says whom it is for, once (RFC 9112, section 3.2; RFC 9113, section 8.3.1): of two names each proxy takes another.
+fn names_one_host(head: &Head) -> bool {
+    let hosts = head.headers.get_all(header::HOST).iter().count();
+    hosts == 1 || hosts == 0 && head.version == Version::HTTP_2 && head.uri.authority().is_some()
 }
 
 fn key(target: Target<'_>) -> Key {

@@ -170,6 +170,7 @@ fn files(settings: &config::Replicas) -> Files {
             suites: settings.cipher_suites.clone(),
             private_key: true,
             revocation_required: settings.crl_required,
+            purpose_required: true,
             lifetime_max: settings.max_certificate_lifetime,
         },
     }

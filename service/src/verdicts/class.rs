@@ -97,11 +97,19 @@ pub struct Failure {
     pub class: Class,
     /// What happened, for a person.
     pub cause: String,
+    /// Nobody was asked, because the registry's breaker is open.
+    pub unasked: bool,
 }
 
 impl Failure {
     /// A failure of `class`.
     pub fn new(class: Class, cause: impl Into<String>) -> Self {
-        Self { class, cause: cause.into() }
+        Self { class, cause: cause.into(), unasked: false }
+    }
+
+    /// The same failure in other words.
+    #[must_use]
+    pub fn in_words(self, cause: impl Into<String>) -> Self {
+        Self { cause: cause.into(), ..self }
     }
 }

@@ -9,12 +9,24 @@ use x509_cert::Certificate;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, Utf8StringRef};
 use x509_cert::der::oid::db::rfc4519::CN;
+use x509_cert::der::oid::db::rfc5280::ID_KP_CLIENT_AUTH;
 use x509_cert::der::{Any, Decode as _, Tag, Tagged as _};
-use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 
 /// Names of one certificate that are looked at; more are of no use to anybody honest.
 const NAMES_MAX: usize = 64;
+
+/// An alternative name, of its kind: `a.corp` as a URI is not the DNS name `a.corp`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Alternative {
+    /// A DNS name.
+    Dns(String),
+    /// A mail address.
+    Mail(String),
+    /// A URI.
+    Uri(String),
+}
 
 /// What a certificate says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +35,23 @@ pub struct Facts {
     pub names: Vec<String>,
     /// How many of `names`, from the first, are common names: those are text that an authority need not have checked.
     pub common_names: usize,
+    /// Its alternative names, of their kinds; at most 64.
+    pub alternatives: Vec<Alternative>,
+    /// Whether it says that it is for clients (RFC 5280, section 4.2.1.12).
+    pub is_for_clients: bool,
     /// First moment of its validity.
     pub not_before: SystemTime,
     /// Last moment of its validity.
     pub not_after: SystemTime,
+}
+
+impl Alternative {
+    /// As written.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Dns(text) | Self::Mail(text) | Self::Uri(text) => text,
+        }
+    }
 }
 
 impl Facts {
@@ -35,14 +60,9 @@ impl Facts {
         now > self.not_after
     }
 
-    /// DNS names, URIs and mail addresses, as written.
-    pub fn alternative_names(&self) -> &[String] {
-        &self.names[self.common_names..]
-    }
-
     /// Who it is for logs and accounts: the first alternative name, without one `CN=` and the common name.
     pub fn identity(&self) -> String {
-        match (self.alternative_names().first(), self.names.first()) {
+        match (self.names.get(self.common_names), self.names.first()) {
             (Some(name), _) => name.clone(),
             (None, Some(common)) => format!("CN={common}"),
             (None, None) => "(no name)".into(),
@@ -63,15 +83,23 @@ pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     let common_names = common.len().min(NAMES_MAX);
     let alternative = certificate.get::<SubjectAltName>().ok().flatten().map(|(_, names)| names.0).unwrap_or_default();
     let alternative = alternative.into_iter().filter_map(|name| match name {
-        GeneralName::DnsName(name) | GeneralName::Rfc822Name(name) | GeneralName::UniformResourceIdentifier(name) => {
-            Some(name.to_string())
-        }
+        GeneralName::DnsName(name) => Some(Alternative::Dns(name.to_string())),
+        GeneralName::Rfc822Name(name) => Some(Alternative::Mail(name.to_string())),
+        GeneralName::UniformResourceIdentifier(name) => Some(Alternative::Uri(name.to_string())),
         _ => None,
     });
+    let alternatives: Vec<_> = alternative.take(NAMES_MAX).collect();
+    let purposes = certificate.get::<ExtendedKeyUsage>().ok().flatten();
     let at = |time: x509_cert::time::Time| UNIX_EPOCH + time.to_unix_duration();
     Some(Facts {
-        names: common.into_iter().chain(alternative).take(NAMES_MAX).collect(),
+        names: common
+            .into_iter()
+            .chain(alternatives.iter().map(|name| name.text().to_owned()))
+            .take(NAMES_MAX)
+            .collect(),
         common_names,
+        alternatives,
+        is_for_clients: purposes.is_some_and(|(_, purposes)| purposes.0.contains(&ID_KP_CLIENT_AUTH)),
         not_before: at(certificate.validity.not_before),
         not_after: at(certificate.validity.not_after),
     })
@@ -112,7 +140,11 @@ mod tests {
         let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
         let facts = facts(certificate.der()).unwrap();
         assert_eq!(facts.names, ["kube-apiserver", "api.local"]);
-        assert_eq!((facts.alternative_names(), &*facts.identity()), (&["api.local".to_owned()][..], "api.local"));
+        assert_eq!(
+            (&*facts.alternatives, &*facts.identity()),
+            (&[Alternative::Dns("api.local".into())][..], "api.local")
+        );
+        assert!(!facts.is_for_clients, "it does not say so");
         assert_eq!(facts.lifetime(), Duration::from_hours(366 * 24));
         assert_eq!(expiry(&[certificate.der().clone()]), Some(1_609_459_200));
         assert!(facts.is_expired(SystemTime::now()));

@@ -65,3 +65,41 @@ async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
     }
     service.app.stop().await;
 }
+
+/// Whoever can push images that the registry fails at makes no outage: the registry itself is asked, and is well.
+#[tokio::test]
+async fn images_that_fail_are_no_outage_for_others() {
+    let registry = Raw::start(|head| {
+        let index = "content-type: application/vnd.oci.image.index.v1+json";
+        Answer::Bytes(if head.contains("/evil") {
+            b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
+        } else if head.contains(" /v2/ ") {
+            b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
+        } else {
+            let digest = digest();
+            format!("HTTP/1.1 200 OK\r\n{index}\r\ndocker-content-digest: {digest}\r\nconnection: close\r\n\r\n").into()
+        })
+    })
+    .await;
+    let host = registry.host();
+    let config = format!(
+        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
+         health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
+    );
+    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let client = service.webhook(Protocol::Http1);
+    let about = async |names: &[String]| {
+        let images: Vec<_> = names.iter().map(|name| format!("{host}/{name}")).collect();
+        ask(&client, &review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()))).await
+    };
+    for round in 0..3 {
+        // Twelve images in twelve repositories, each asked three times.
+        let evil: Vec<String> = (0..12).map(|number| format!("evil{round}{number}:1")).collect();
+        assert_eq!(about(&evil).await["allowed"], false);
+        let good = about(&[format!("good{round}:1")]).await;
+        assert_eq!(good["allowed"], true, "{good}");
+    }
+    let gauge = format!("longhaul_registry_breakers_open{{registry=\"{host}\"}} 0\n");
+    assert!(service.health("/metrics").await.1.contains(&gauge));
+    service.app.stop().await;
+}

@@ -111,6 +111,13 @@ fn what_is_cut_off_or_appended_is_noticed() {
     let appended = [&frame[..], b"x"].concat();
     assert_eq!(refusal(&appended), "payload: there is something behind the compressed archive");
     assert_eq!(outcome(&whole[..whole.len() - 1024], bounds()).unwrap_err(), "payload: it ends too early");
+    // Some zeros are padding; gigabytes of them cost nobody who writes them anything.
+    let mut more = whole.clone();
+    more.resize(whole.len() + (1 << 20), 0);
+    assert!(outcome(&more, bounds()).is_ok());
+    more.resize(whole.len() + (5 << 20), 0);
+    let refusal = outcome(&more, bounds()).unwrap_err();
+    assert_eq!(refusal, "payload: there are more than 4194304 zeros behind the end of the archive");
     let mut more = whole.clone();
     more.extend_from_slice(b"more");
     assert_eq!(outcome(&more, bounds()).unwrap_err(), "payload: there is something behind the end of the archive");

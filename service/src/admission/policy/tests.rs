@@ -165,6 +165,25 @@ fn the_explanation_tells_validators_and_namespaces() {
     );
 }
 
+/// Whoever can make a registry fail must not choose what runs unsigned; a registry that was asked and did not answer is as the rule says.
+#[cfg(feature = "verify")]
+#[test]
+fn an_open_breaker_lets_nothing_in_where_signatures_are_wanted() {
+    let text = "{validators: [{name: default, type: cosign, trustRoots: [{name: default, keyFile: k}]}], policy: {onFailure: {unavailable: allow}, \
+                rules: [{pattern: a.io/*, with: {verifyInTransparencyLog: false}}, {pattern: b.io/*}]}}";
+    let policy = policy(text);
+    let asked = Failure::new(Class::Unavailable, "503");
+    let unasked = Failure { unasked: true, ..asked.clone() };
+    for (rule, failure, expected) in [
+        (RuleName::Rule(0), &unasked, Action::Deny),
+        (RuleName::Rule(0), &asked, Action::Allow),
+        (RuleName::Rule(1), &unasked, Action::Allow),
+        (RuleName::Rule(1), &asked, Action::Allow),
+    ] {
+        assert_eq!(policy.action_on(rule, failure), expected, "{rule} {failure:?}");
+    }
+}
+
 #[cfg(feature = "verify")]
 #[test]
 fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_not() {

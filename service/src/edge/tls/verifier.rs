@@ -32,11 +32,11 @@ pub(super) fn build(files: &Files, loaded: &Loaded) -> Result<Arc<dyn ClientCert
         builder = builder.allow_unknown_revocation_status();
     }
     let inner = builder.build().map_err(|source| CertificateError::ClientAuthorities { path: path.into(), source })?;
-    let (names, lifetime_max) = (files.client_names.clone(), files.rules.lifetime_max);
-    if names.is_empty() && lifetime_max.is_none() {
+    let (names, rules) = (files.client_names.clone(), &files.rules);
+    if names.is_empty() && rules.lifetime_max.is_none() && !rules.purpose_required {
         return Ok(inner);
     }
-    Ok(Arc::new(Ruled { inner, names, lifetime_max }))
+    Ok(Arc::new(Ruled { inner, names, purpose_required: rules.purpose_required, lifetime_max: rules.lifetime_max }))
 }
 
 /// The library's verifier, and then the list of names and the longest life.
@@ -44,6 +44,7 @@ pub(super) fn build(files: &Files, loaded: &Loaded) -> Result<Arc<dyn ClientCert
 struct Ruled {
     inner: Arc<dyn ClientCertVerifier>,
     names: Vec<String>,
+    purpose_required: bool,
     lifetime_max: Option<Duration>,
 }
 
@@ -61,6 +62,9 @@ impl ClientCertVerifier for Ruled {
         let verified = self.inner.verify_client_cert(end_entity, intermediates, now)?;
         let refused = rustls::Error::InvalidCertificate;
         let facts = facts(end_entity).ok_or(refused(Refused::BadEncoding))?;
+        if self.purpose_required && !facts.is_for_clients {
+            return Err(refused(Refused::InvalidPurpose));
+        }
         if !self.names.is_empty() && !facts.names.iter().any(|name| self.names.contains(name)) {
             return Err(refused(Refused::ApplicationVerificationFailure));
         }

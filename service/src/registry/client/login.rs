@@ -62,7 +62,7 @@ impl Registry {
         };
         let realm = match challenge {
             Challenge::Basic => None,
-            Challenge::Bearer { realm, service, scope } => Some(question.realm(&realm, service, scope)?),
+            Challenge::Bearer { realm, service } => Some(question.realm(&realm, service)?),
         };
         let mut refused = question.refusal(response.status());
         let mut tried = Vec::new();
@@ -133,13 +133,14 @@ impl Question<'_> {
     }
 
     /// The token service of a challenge, when it may be asked at all.
-    fn realm(&self, realm: &str, service: Option<String>, scope: Option<String>) -> Result<Realm, Failure> {
+    fn realm(&self, realm: &str, service: Option<String>) -> Result<Realm, Failure> {
         let url = Url::parse(realm).ok_or_else(|| {
             let what = format!("{} names a token service whose address is no HTTP URL", self.station.host());
             Failure::new(Class::Misconfigured, what)
         })?;
         let leg = self.station.realm(&url)?;
-        let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", self.repository));
+        // A registry that names another would have our password give it a token for somebody else's images, or for more than to read.
+        let scope = format!("repository:{}:pull", self.repository);
         Ok(Realm { authority: url.authority, path: url.path, service, scope, leg })
     }
 }

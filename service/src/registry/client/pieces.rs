@@ -48,7 +48,10 @@ impl Registry {
             match self.piece_at(&question).await {
                 Ok(Piece::Here(bytes)) => return Ok(Piece::Here(bytes)),
                 outcome if last => {
-                    return outcome.map_err(|failure| Failure::new(failure.class, shown(&failure.cause)));
+                    return outcome.map_err(|failure| {
+                        let said = shown(&failure.cause);
+                        failure.in_words(said)
+                    });
                 }
                 _ => {}
             }

@@ -52,8 +52,9 @@ fn wanted(search: &Search<'_>) -> String {
 /// Why the image may not run: what nobody could tell outweighs what was not found.
 pub(super) fn refusal(search: &Search<'_>, verdict: &Verdict, doubt: Option<Failure>) -> Failure {
     let looked = if search.looked.is_empty() { "nothing".to_owned() } else { search.looked.join(", ") };
-    if let Some(Failure { class, cause }) = doubt {
-        return Failure::new(class, format!("its signatures cannot be told: {cause}; looked at {looked}"));
+    if let Some(doubt) = doubt {
+        let said = format!("its signatures cannot be told: {}; looked at {looked}", doubt.cause);
+        return doubt.in_words(said);
     }
     let Outcome::Refused { class, cause } = &verdict.outcome else {
         return Failure::new(Class::Internal, "a verdict that is good was taken for a refusal");

@@ -114,6 +114,22 @@ async fn who_sends_too_much_is_told_so() {
     world.app.stop().await;
 }
 
+/// Of two hosts each proxy takes another, and none is what HTTP/1.1 does not allow (RFC 9112, section 3.2).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_names_one_host() {
+    let world = World::start_over(Deployments::start().await, "").await.listed().await;
+    for (hosts, status) in
+        [("host: h\r\n", 200), ("", 400), ("host: h\r\nhost: h\r\n", 400), ("host: h\r\nHost: i\r\n", 400)]
+    {
+        let mut stream = raw(&world).await;
+        let head = format!("GET /api/v1/health HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let said = said(&mut stream).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {said}");
+    }
+    world.app.stop().await;
+}
+
 /// A body that is announced as too large is refused unread, one that grows is cut, one that does not come is ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_heads_have_limits_and_deadlines() {

@@ -202,6 +202,16 @@ async fn r40_a_matrix_of_certificates() {
     }
     assert!(!world.lets_in(world.tls_of(Some(pair(&|_| {})))).await, "valid for two years");
     world.refused_in_all("long-lived", 1).await;
+    // As a certificate of anything: what says nothing of its purpose is not for clients.
+    let purpose = world.refused("purpose").await;
+    let silent = pair(&|params| {
+        params.extended_key_usages.clear();
+        let (year, ..) = today();
+        (params.not_before, params.not_after) =
+            (rcgen::date_time_ymd(year, 1, 1), rcgen::date_time_ymd(year + 1, 1, 1));
+    });
+    assert!(!world.lets_in(world.tls_of(Some(silent))).await, "without a purpose");
+    world.refused_in_all("purpose", purpose + 1).await;
     // A certificate of a client that signs itself, and one that is an authority's own.
     let own = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(["x.corp".to_owned()]).unwrap();
