@@ -172,8 +172,8 @@ pub fn config(bytes: &[u8]) {
 /// Challenges and answers of token services: what is taken of them is bounded, and a token can stand in a header.
 pub fn challenge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Some(Challenge::Bearer { realm, service, scope }) = Challenge::parse(&text) {
-        let parts = [Some(realm), service, scope];
+    if let Some(Challenge::Bearer { realm, service }) = Challenge::parse(&text) {
+        let parts = [Some(realm), service];
         assert!(parts.into_iter().flatten().all(|part| part.len() <= 4 << 10), "{text}");
     }
     if let Some((token, life)) = token(bytes) {

@@ -54,6 +54,8 @@ events! {
     CONFIG_REPLACED = "config.replaced" ["generation", "policy", "validators", "resolve", "replicas"],
     /// The file cannot be used.
     CONFIG_REFUSED = "config.refused" ["error"],
+    /// A `trusted_root.json` has keys that are not known here.
+    TRUST_LEFT_OUT = "trust.left-out" ["validator", "what"],
     /// The file has changes that wait for a restart.
     CONFIG_WAITS = "config.waits" ["sections"],
     /// The files of the connection to the API server have changed.

@@ -28,6 +28,8 @@ pub(crate) struct Authority {
     pub(crate) logs: Vec<Log>,
     pub(crate) ct_logs: Vec<Log>,
     pub(crate) timestampers: Vec<Certifier>,
+    /// What its file has that is not known here, with its place.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// A certificate authority: of signers, or of a timestamp authority.

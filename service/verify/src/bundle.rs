@@ -19,14 +19,23 @@ const ENTRIES_MAX: usize = 1;
 const TIMESTAMPS_MAX: usize = 4;
 /// Certificates of a chain inside a bundle.
 const CHAIN_MAX: usize = 10;
-/// The forms of a bundle that are read, and whether a form's log entry must have a proof.
-const FORMS: [(&str, bool); 5] = [
-    ("application/vnd.dev.sigstore.bundle+json;version=0.1", false),
-    ("application/vnd.dev.sigstore.bundle+json;version=0.2", true),
-    ("application/vnd.dev.sigstore.bundle+json;version=0.3", true),
-    ("application/vnd.dev.sigstore.bundle.v0.3+json", true),
-    ("application/vnd.dev.sigstore.bundle.v0.3.1+json", true),
+/// The forms of a bundle that are read.
+const FORMS: [Form; 5] = [
+    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.1", needs_proof: false, has_chain: true },
+    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.2", needs_proof: true, has_chain: true },
+    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.3", needs_proof: true, has_chain: false },
+    Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3+json", needs_proof: true, has_chain: false },
+    Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3.1+json", needs_proof: true, has_chain: false },
 ];
+
+/// What a form of a bundle must and may have (sigstore's protobuf `Bundle`).
+struct Form {
+    media_type: &'static str,
+    /// Its log entry has a proof.
+    needs_proof: bool,
+    /// It may have a chain of certificates; since 0.3 it is one certificate.
+    has_chain: bool,
+}
 
 /// A bundle, taken apart. Nothing in it is believed.
 #[derive(Debug)]
@@ -168,13 +177,16 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error
 /// Reads `json`.
 pub(crate) fn open(json: &[u8]) -> Result<Opened, String> {
     let raw: Raw = json::read(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
-    let form = FORMS.iter().find(|(name, _)| *name == raw.media_type);
-    let (_, needs_proof) = form.ok_or("it is a bundle of a form that is not read here")?;
+    let form = FORMS.iter().find(|form| form.media_type == raw.media_type);
+    let form = form.ok_or("it is a bundle of a form that is not read here")?;
     let envelope = raw.dsse_envelope.ok_or("it is a bundle without an envelope: images are signed by statements")?;
     let material = raw.verification_material;
     let (certificate, further) = match (material.certificate, material.x509_certificate_chain, material.public_key) {
         (None, None, Some(_)) => (None, Vec::new()),
         (Some(one), None, None) => (Some(certificate(&one)?), Vec::new()),
+        (None, Some(_), None) if !form.has_chain => {
+            return Err("it has a certificate chain, which this form of a bundle has not".to_owned());
+        }
         (None, Some(chain), None) => {
             let (first, rest) = chain.certificates.split_first().ok_or("its certificate chain is empty")?;
             let rest = rest.iter().take(CHAIN_MAX).map(|one| CertificateDer::from(one.raw_bytes.clone()));
@@ -185,7 +197,8 @@ pub(crate) fn open(json: &[u8]) -> Result<Opened, String> {
     if material.tlog_entries.len() > ENTRIES_MAX {
         return Err(format!("it has {} log entries, at most {ENTRIES_MAX} is read", material.tlog_entries.len()));
     }
-    let entries = material.tlog_entries.into_iter().map(|raw| entry(raw, *needs_proof)).collect::<Result<_, _>>()?;
+    let entries =
+        material.tlog_entries.into_iter().map(|raw| entry(raw, form.needs_proof)).collect::<Result<_, _>>()?;
     let timestamps = material.timestamp_verification_data.map(|data| data.rfc3161_timestamps).unwrap_or_default();
     if timestamps.len() > TIMESTAMPS_MAX {
         return Err(format!("it has {} timestamps, at most {TIMESTAMPS_MAX} are read", timestamps.len()));

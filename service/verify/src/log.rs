@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use crate::authority::Log;
+use crate::authority::{Log, Period};
 use crate::entry::{self, KindVersion, Logged};
 use crate::merkle::Proof;
 use crate::time::UnixTime;
@@ -31,6 +31,8 @@ pub(crate) struct Found {
     pub(crate) index: u64,
     /// Only a promise says when; Rekor v2 makes none.
     pub(crate) time: Option<UnixTime>,
+    /// When the log is to be believed: whoever knows by other means when it was signed has to hold it against this.
+    pub(crate) period: Period,
 }
 
 #[derive(Deserialize)]
@@ -90,11 +92,11 @@ impl Entry {
     /// them is bound by a promise alone.
     fn is_in(&self, log: &Log) -> Result<Found, String> {
         if let Some(proof) = &self.proof {
-            proof.check(&self.body, &log.key)?;
+            proof.check(&self.body, log)?;
         }
         let promise = match (&self.promise, &self.proof) {
             (Some(promise), _) => promise,
-            (None, Some(proof)) => return Ok(Found { index: proof.index, time: None }),
+            (None, Some(proof)) => return Ok(Found { index: proof.index, time: None, period: log.period }),
             (None, None) => return Err("its log entry comes with neither promise nor proof".to_owned()),
         };
         let time = self.integrated.ok_or("its log entry says not when it was made")?;
@@ -104,7 +106,7 @@ impl Entry {
         if !log.period.holds(time) {
             return Err(format!("its log is not to be believed at {time}"));
         }
-        Ok(Found { index: self.index, time: Some(time) })
+        Ok(Found { index: self.index, time: Some(time), period: log.period })
     }
 
     /// What a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an escape.

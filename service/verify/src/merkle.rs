@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::key::PublicKey;
+use crate::authority::Log;
 
 /// Hashes of the longest path: a tree has fewer than 2^63 leaves.
 pub(crate) const PATH_MAX: usize = 63;
@@ -36,14 +36,14 @@ struct Checkpoint {
 }
 
 impl Proof {
-    /// Whether `leaf` is in the log of `key`.
-    pub(crate) fn check(&self, leaf: &[u8], key: &PublicKey) -> Result<(), String> {
+    /// Whether `leaf` is in `log`.
+    pub(crate) fn check(&self, leaf: &[u8], log: &Log) -> Result<(), String> {
         let root = root_of(leaf, self.index, self.size, &self.path)
             .ok_or("the path of its inclusion proof does not fit the size of the log")?;
         if root != self.root {
             return Err("its inclusion proof does not lead to the root that it states".to_owned());
         }
-        let stated = checkpoint(&self.checkpoint, key)?;
+        let stated = checkpoint(&self.checkpoint, log)?;
         if stated != (Checkpoint { size: self.size, root: self.root }) {
             return Err("the log's signed checkpoint states another root than the inclusion proof".to_owned());
         }
@@ -87,8 +87,9 @@ fn hash_of(parts: &[&[u8]]) -> [u8; 32] {
     hash
 }
 
-/// Reads a signed note (C2SP signed-note and tlog-checkpoint) that carries a signature of `key`.
-fn checkpoint(note: &str, key: &PublicKey) -> Result<Checkpoint, String> {
+/// Reads a signed note (C2SP signed-note and tlog-checkpoint) that carries a signature of `log`. Its hint is the beginning of the log's id: of SHA-256 over
+/// the key for Rekor 1, over name and key for Rekor 2.
+fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     let malformed = || "the log's checkpoint is not a signed note".to_owned();
     if note.len() > NOTE_BYTES_MAX {
         return Err(malformed());
@@ -104,7 +105,10 @@ fn checkpoint(note: &str, key: &PublicKey) -> Result<Checkpoint, String> {
     let is_signed = signatures.lines().take(NOTE_SIGNATURES_MAX).any(|line| {
         let encoded = line.strip_prefix(SIGNATURE_MARK).and_then(|rest| rest.rsplit_once(' '));
         let bytes = encoded.and_then(|(_, text)| STANDARD.decode(text).ok());
-        bytes.is_some_and(|bytes| bytes.get(HINT_BYTES..).is_some_and(|bytes| key.verifies(text.as_bytes(), bytes)))
+        bytes
+            .as_deref()
+            .and_then(|bytes| bytes.split_at_checked(HINT_BYTES))
+            .is_some_and(|(hint, bytes)| log.id.starts_with(hint) && log.key.verifies(text.as_bytes(), bytes))
     });
     if is_signed {
         Ok(Checkpoint { size, root })

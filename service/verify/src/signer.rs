@@ -77,10 +77,11 @@ impl Context<'_> {
             return Err(Step::Signer.fails("it was not made by the key"));
         }
         let logged = self.logged(root, piece, Verifier::Key(key))?;
-        let stamped = match self.requirement.timestamps {
-            Timestamps::Required => Some(self.stamped(root, piece)?),
-            Timestamps::IfPresent => None,
-        };
+        let needs_stamp = self.requirement.timestamps == Timestamps::Required;
+        let stamps = self.stamps(root, piece, needs_stamp)?;
+        self.believed_then(logged, &stamps)?;
+        // One that nobody asks for is checked and not told: whoever passes the piece on could leave it out.
+        let stamped = stamps.first().copied().filter(|_| needs_stamp);
         let time = logged.and_then(|found| found.time).or(stamped);
         let identity = Identity::Key(key.fingerprint().hex());
         Ok(Accepted { identity, log_index: logged.map(|found| found.index), time })
@@ -103,10 +104,11 @@ impl Context<'_> {
         let logged_time = logged.and_then(|found| found.time);
         // A promise of the log dates the signature; without one a timestamp must.
         let needs_stamp = logged_time.is_none() || self.requirement.timestamps == Timestamps::Required;
-        let stamped = if needs_stamp { Some(self.stamped(root, piece)?) } else { None };
+        let stamps = self.stamps(root, piece, needs_stamp)?;
+        self.believed_then(logged, &stamps)?;
         // Everything that dates the signature must fall into the few minutes of the certificate's life.
         let mut time = None;
-        for moment in [logged_time, stamped].into_iter().flatten() {
+        for moment in logged_time.into_iter().chain(stamps) {
             self.certified(root, piece, certificate, moment)?;
             time = time.or(Some(moment));
         }
@@ -140,21 +142,37 @@ impl Context<'_> {
         Err(Step::Log.fails(failure))
     }
 
-    /// When a timestamp authority of `root` saw the signature.
-    fn stamped(self, root: &TrustRoot, piece: &Piece) -> Result<UnixTime, Unaccepted> {
+    /// When timestamp authorities of `root` saw the signature. What came along and can be checked, is: without `needed` there may be none, and one that is
+    /// there must be good where the root has authorities for it.
+    fn stamps(self, root: &TrustRoot, piece: &Piece, needed: bool) -> Result<Vec<UnixTime>, Unaccepted> {
+        let authorities = || self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
+        if !needed && (piece.timestamps.is_empty() || authorities().next().is_none()) {
+            return Ok(Vec::new());
+        }
         let mut failure =
             "no timestamp came with it, and nothing else that is trusted says when it was made".to_owned();
+        let mut stamps = Vec::new();
         for response in &piece.timestamps {
-            let authorities = self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
-            match timestamp::check(response, piece.timestamped(), authorities) {
+            match timestamp::check(response, piece.timestamped(), authorities()) {
                 Ok(time) => {
                     self.not_of_the_future(Some(time))?;
-                    return Ok(time);
+                    stamps.push(time);
                 }
                 Err(cause) => failure = cause,
             }
         }
-        Err(Step::Time.fails(failure))
+        if stamps.is_empty() { Err(Step::Time.fails(failure)) } else { Ok(stamps) }
+    }
+
+    /// Whether a log that says not when is to be believed at the times that are known otherwise, or now where none is.
+    fn believed_then(self, logged: Option<Found>, stamps: &[UnixTime]) -> Result<(), Unaccepted> {
+        let Some(Found { time: None, period, .. }) = logged else { return Ok(()) };
+        let now = [self.now];
+        let moments = if stamps.is_empty() { &now } else { stamps };
+        match moments.iter().find(|moment| !period.holds(**moment)) {
+            Some(moment) => Err(Step::Log.fails(format!("its log is not to be believed at {moment}"))),
+            None => Ok(()),
+        }
     }
 
     /// Whether an authority of `root` certified the signer at `time`, in public if that is demanded.

@@ -146,6 +146,11 @@ impl Trust {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
+    /// What files of authorities have that is not known here, each with its place and cause: it is left out, and what it alone would prove is not proved.
+    pub fn left_out(&self) -> impl Iterator<Item = &str> {
+        self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))
+    }
+
     /// What the root `name` accepts, for messages: `P-256 key sha256:…` or `keyless exact "a@example.com" by …`.
     pub fn describe(&self, name: &str) -> Option<String> {
         let root = self.roots.iter().find(|root| root.name == name)?;

@@ -10,6 +10,7 @@ use service_verify::{
 };
 
 use crate::config::{self, Constraint, Cosign, Root, Text};
+use crate::logs::names;
 use crate::validator::ValidatorError;
 
 /// Largest file of keys; the public instance's `trusted_root.json` has 7 KiB.
@@ -58,8 +59,12 @@ pub fn compile(name: &str, index: usize, cosign: &Cosign) -> Result<Trust, Valid
         let authorities = authorities.iter().map(|authority| authority.name.clone()).collect();
         roots.push(RootSpec { name: root.name.clone(), kind, authorities });
     }
-    Trust::compile(&TrustSpec { roots, authorities })
-        .map_err(|error| ValidatorError { key: key(&error.place), what: error.cause })
+    let trust = Trust::compile(&TrustSpec { roots, authorities })
+        .map_err(|error| ValidatorError { key: key(&error.place), what: error.cause })?;
+    for what in trust.left_out() {
+        tracing::warn!(name: names::TRUST_LEFT_OUT, validator = name, what, "a key is left out");
+    }
+    Ok(trust)
 }
 
 /// What the rule called `name` demands.

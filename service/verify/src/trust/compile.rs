@@ -118,6 +118,7 @@ fn listed_authority(name: &str, listed: &Listed, place: &str) -> Result<Authorit
         logs: logs(&listed.log_keys, "log_keys")?,
         ct_logs: logs(&listed.ct_log_keys, "ct_log_keys")?,
         timestampers: certificates(&listed.timestamp_authorities, "timestamp_authorities")?,
+        left_out: Vec::new(),
     })
 }
 

@@ -103,28 +103,46 @@ pub(super) fn authority(name: &str, json: &str, place: &str) -> Result<Authority
             return Err(TrustError::new(format!("{place}.{what}"), format!("{count} entries, at most {max} are read")));
         }
     }
+    let mut left_out = Vec::new();
     Ok(Authority {
         name: name.to_owned(),
         certifiers: certifiers(&file.certificate_authorities, &format!("{place}.certificateAuthorities"))?,
-        logs: logs(&file.tlogs, &format!("{place}.tlogs"))?,
-        ct_logs: logs(&file.ctlogs, &format!("{place}.ctlogs"))?,
+        logs: logs(&file.tlogs, &format!("{place}.tlogs"), &mut left_out)?,
+        ct_logs: logs(&file.ctlogs, &format!("{place}.ctlogs"), &mut left_out)?,
         timestampers: certifiers(&file.timestamp_authorities, &format!("{place}.timestampAuthorities"))?,
+        left_out,
     })
 }
 
-fn logs(raw: &[RawLog], place: &str) -> Result<Vec<Log>, TrustError> {
-    let each = |(number, raw): (usize, &RawLog)| {
+/// The logs whose keys are known here. Another's is left out with a word (staging's root has a certificate log with a PKCS#1 key): nothing is believed that
+/// it says, and the others are as good as without it.
+fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<Log>, TrustError> {
+    let mut logs: Vec<Log> = Vec::new();
+    let mut last = None;
+    for (number, raw) in raw.iter().enumerate() {
         let place = format!("{place}[{number}]");
         let der = bytes(&raw.public_key.raw_bytes, &format!("{place}.publicKey.rawBytes"))?;
-        let key = PublicKey::from_spki(&der)
-            .map_err(|error| TrustError::new(format!("{place}.publicKey"), error.to_string()))?;
         let id = bytes(&raw.log_id.key_id, &format!("{place}.logId.keyId"))?;
         if id.is_empty() {
             return Err(TrustError::new(format!("{place}.logId.keyId"), "an empty id"));
         }
-        Ok(Log { id, key, period: period(&raw.public_key.valid_for, &format!("{place}.publicKey.validFor"))? })
-    };
-    raw.iter().enumerate().map(each).collect()
+        if logs.iter().any(|log| log.id == id) {
+            return Err(TrustError::new(format!("{place}.logId.keyId"), "there are two logs of this id"));
+        }
+        let period = period(&raw.public_key.valid_for, &format!("{place}.publicKey.validFor"))?;
+        match PublicKey::from_spki(&der) {
+            Ok(key) => logs.push(Log { id, key, period }),
+            Err(error) => {
+                left_out.push(format!("{place}.publicKey: {error}"));
+                last = Some(TrustError::new(format!("{place}.publicKey"), error.to_string()));
+            }
+        }
+    }
+    // Where nothing is left, nothing could be proved, and the cause is better told now.
+    match last {
+        Some(error) if logs.is_empty() => Err(error),
+        _ => Ok(logs),
+    }
 }
 
 fn certifiers(raw: &[RawAuthority], place: &str) -> Result<Vec<Certifier>, TrustError> {
@@ -149,7 +167,12 @@ fn period(raw: &RawPeriod, place: &str) -> Result<Period, TrustError> {
             Err(_) => Err(TrustError::new(format!("{place}.{name}"), format!("`{text}` is not a time (RFC 3339)"))),
         },
     };
-    Ok(Period { start: time(&raw.start, "start")?, end: time(&raw.end, "end")? })
+    let period = Period { start: time(&raw.start, "start")?, end: time(&raw.end, "end")? };
+    match (period.start, period.end) {
+        (None, _) => Err(TrustError::new(place, "it has no start: say since when it is to be believed")),
+        (Some(start), Some(end)) if end < start => Err(TrustError::new(place, "it ends before it starts")),
+        _ => Ok(period),
+    }
 }
 
 fn bytes(text: &str, place: &str) -> Result<Vec<u8>, TrustError> {

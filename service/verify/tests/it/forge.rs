@@ -8,7 +8,7 @@ use rcgen::{PublicKeyData as _, SigningKey as _};
 use serde_json::{Value, json};
 use service_verify::{
     Attestation, AuthoritySpec, AuthorityText, Bundle, Companions, Digest, Evidence, Listed, Pattern, RootKind,
-    RootSpec, Signature, Subject, Trust, TrustSpec, UnixTime,
+    RootSpec, Signature, Subject, Trust, TrustError, TrustSpec, UnixTime,
 };
 
 pub use mock_sigstore::{CertificateRecipe, LogRecipe, Promise, Proof, ScTs, StampRecipe};
@@ -192,11 +192,16 @@ impl Forge {
 
     /// The same by the file `trusted_root.json`, after `edit`.
     pub fn trust_of_file(&self, edit: impl Fn(&mut Value)) -> Trust {
+        self.try_trust_of_file(edit).unwrap()
+    }
+
+    /// The same of a file that may be none.
+    pub fn try_trust_of_file(&self, edit: impl Fn(&mut Value)) -> Result<Trust, TrustError> {
         let mut file = self.sigstore.trusted_root().unwrap();
         edit(&mut file);
         let mut spec = self.trust_spec();
         spec.authorities[0].text = AuthorityText::TrustedRoot { json: file.to_string() };
-        Trust::compile(&spec).unwrap()
+        Trust::compile(&spec)
     }
 
     /// The piece that `recipe` describes.

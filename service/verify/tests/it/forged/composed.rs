@@ -1,12 +1,15 @@
 //! Forgeries that are put together from several good pieces, and the counting of signers.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use service_verify::{
     Bundle, Class, Digest, Evidence, Outcome, ReferenceCheck, Requirement, Roots, Signature, Subject, Timestamps,
     Trust, UnixTime, verify,
 };
 
 use super::{assert_refused, judged, requirement, root_of};
-use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, stamp, subject};
+use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, StampRecipe, stamp, subject};
 
 /// A change of one piece by another, with its name and the class in which it is refused.
 type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
@@ -83,7 +86,7 @@ fn parts_of_two_bundles_do_not_make_one() {
         assert!(judged(&forge, &[Evidence::Bundle(ours.clone())], &requirement).is_verified());
         let verdict = judged(&forge, &[Evidence::Bundle(other.clone())], &requirement);
         assert_refused(&verdict, Class::Mismatch, "statement is about", "all of the other");
-        let parsed = |bundle: &Bundle| serde_json::from_slice::<serde_json::Value>(&bundle.json).unwrap();
+        let parsed = |bundle: &Bundle| serde_json::from_slice::<Value>(&bundle.json).unwrap();
         for part in [
             "/dsseEnvelope",
             "/dsseEnvelope/payload",
@@ -207,6 +210,127 @@ fn an_authority_is_believed_while_its_file_says_so() {
             let trust = forge.trust_of_file(|file| file.pointer_mut(place).unwrap()[end] = time.into());
             assert_refused(&judged(&trust), Class::Invalid, cause, place);
         }
+    }
+}
+
+/// A time that came along is checked although the log's promise is enough: it has to fall into the certificate's life as well.
+#[test]
+fn a_timestamp_beside_a_promise_is_checked() {
+    let forge = Forge::new();
+    let requirement = requirement(Form::Bundle, "keyless");
+    assert_eq!(requirement.timestamps, Timestamps::IfPresent);
+    let mut recipe = Recipe::new(Form::Bundle, true);
+    recipe.stamp = Some(stamp());
+    assert!(judged(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+    for (edit, cause) in [
+        (&(|stamp: &mut StampRecipe| stamp.time = NOW - 61) as &dyn Fn(&mut StampRecipe), "does not lead to a root"),
+        (&|stamp: &mut StampRecipe| stamp.by_stranger = true, "does not lead to a root"),
+        (&|stamp: &mut StampRecipe| stamp.of_other = true, "of another signature"),
+    ] {
+        let mut recipe = recipe.clone();
+        edit(recipe.stamp.as_mut().unwrap());
+        assert_refused(&judged(&forge, &[forge.make(&recipe)], &requirement), Class::Invalid, cause, cause);
+    }
+}
+
+/// Rekor 2 says not when: its key is believed at the time that the timestamp says, and without one now.
+#[test]
+fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
+    let forge = Forge::new();
+    for (is_keyless, is_stamped) in [(true, true), (false, true), (false, false)] {
+        let mut recipe = Recipe::new(Form::Bundle, is_keyless);
+        recipe.log.as_mut().unwrap().promise = Promise::Missing;
+        recipe.stamp = is_stamped.then(stamp);
+        let (piece, requirement) = ([forge.make(&recipe)], requirement(Form::Bundle, root_of(&recipe)));
+        let judged = |trust: &Trust| verify(&subject(), &piece, &requirement, trust, UnixTime(NOW));
+        assert!(judged(&forge.trust_of_file(|_| {})).is_verified(), "{is_keyless} {is_stamped}");
+        for (start, end) in
+            [("2000-01-01T00:00:00Z", "2001-01-01T00:00:00Z"), ("2040-01-01T00:00:00Z", "2041-01-01T00:00:00Z")]
+        {
+            let trust = forge.trust_of_file(|file| {
+                file["tlogs"][0]["publicKey"]["validFor"] = json!({"start": start, "end": end});
+            });
+            assert_refused(&judged(&trust), Class::Invalid, "its log is not to be believed", start);
+        }
+    }
+}
+
+/// Since 0.3 a bundle has one certificate; a form that allows a chain is read with one.
+#[test]
+fn a_chain_is_read_where_its_form_allows_one() {
+    let forge = Forge::new();
+    let requirement = requirement(Form::Bundle, "keyless");
+    let chained = |bundle_edit: fn(&mut Value)| {
+        let mut recipe = Recipe::new(Form::Bundle, true);
+        recipe.bundle_edit = bundle_edit;
+        judged(&forge, &[forge.make(&recipe)], &requirement)
+    };
+    let verdict = chained(|bundle| {
+        chain(bundle);
+        bundle["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.2".into();
+    });
+    assert!(verdict.is_verified(), "{verdict:?}");
+    assert_refused(&chained(chain), Class::Invalid, "a certificate chain, which this form of a bundle has not", "0.3");
+}
+
+/// Has a bundle carry its certificate as a chain of one.
+fn chain(bundle: &mut Value) {
+    let material = bundle["verificationMaterial"].as_object_mut().unwrap();
+    let certificate = material.remove("certificate").unwrap();
+    material.insert("x509CertificateChain".to_owned(), json!({"certificates": [certificate]}));
+}
+
+/// A hint that names another key is no signature of this log, whatever it verifies with (C2SP signed-note).
+#[test]
+fn a_checkpoint_hints_at_its_key() {
+    let forge = Forge::new();
+    let mut recipe = Recipe::new(Form::Bundle, true);
+    recipe.bundle_edit = |bundle| {
+        let place = "/verificationMaterial/tlogEntries/0/inclusionProof/checkpoint/envelope";
+        let note = bundle.pointer_mut(place).unwrap();
+        let (rest, signature) =
+            note.as_str().unwrap().trim_end().rsplit_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        let mut bytes = STANDARD.decode(signature).unwrap();
+        bytes[0] ^= 1;
+        *note = format!("{rest} {}\n", STANDARD.encode(bytes)).into();
+    };
+    let verdict = judged(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "keyless"));
+    assert_refused(&verdict, Class::Invalid, "checkpoint is not signed by the log", "hint");
+}
+
+/// What is unknown in a file is left out with a word; what contradicts itself is refused.
+#[test]
+fn a_root_is_read_as_far_as_it_is_known_and_no_further() {
+    let forge = Forge::new();
+    let strange = json!({
+        "publicKey": {"rawBytes": "MAA=", "keyDetails": "PKCS1_RSA_PKCS1V5", "validFor": {"start": "2021-01-01T00:00:00Z"}},
+        "logId": {"keyId": "AAAA"},
+    });
+    let trust = forge.trust_of_file(|file| file["ctlogs"].as_array_mut().unwrap().insert(0, strange.clone()));
+    let said: Vec<_> = trust.left_out().collect();
+    assert!(said.len() == 1 && said[0].contains("ctlogs[0].publicKey"), "{said:?}");
+    let piece = [forge.make(&Recipe::new(Form::Bundle, true))];
+    assert!(verify(&subject(), &piece, &requirement(Form::Bundle, "keyless"), &trust, UnixTime(NOW)).is_verified());
+    let refused = |edit: &dyn Fn(&mut Value)| forge.try_trust_of_file(edit).unwrap_err().to_string();
+    for (said, edit) in [
+        (
+            "two logs of this id",
+            &(|file: &mut Value| {
+                let logs = file["tlogs"].as_array_mut().unwrap();
+                logs.push(logs[0].clone());
+            }) as &dyn Fn(&mut Value),
+        ),
+        ("it has no start", &|file| file["tlogs"][0]["publicKey"]["validFor"] = json!({})),
+        ("it has no start", &|file| {
+            file["certificateAuthorities"][0].as_object_mut().unwrap().remove("validFor");
+        }),
+        ("it ends before it starts", &|file| {
+            file["ctlogs"][0]["publicKey"]["validFor"] =
+                json!({"start": "2040-01-01T00:00:00Z", "end": "2020-01-01T00:00:00Z"});
+        }),
+        ("publicKey", &|file| file["ctlogs"] = json!([strange])),
+    ] {
+        assert!(refused(edit).contains(said), "{said}: {}", refused(edit));
     }
 }
 
