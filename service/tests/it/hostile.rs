@@ -77,7 +77,9 @@ async fn a_realm_that_the_configuration_names_is_asked_with_the_credentials() {
         if head.contains("Bearer t0k3n") {
             http("200 OK", &format!("{INDEX}docker-content-digest: {}\r\n", digest()), "")
         } else {
-            let challenge = format!("www-authenticate: Bearer realm=\"http://{named}/token?a=b\",service=\"s\"\r\n");
+            let challenge = format!(
+                "www-authenticate: Bearer realm=\"http://{named}/token?a=b\",service=\"s\",scope=\"repository:other/secret:pull,push,delete\"\r\n"
+            );
             http("401 Unauthorized", &challenge, "")
         }
     };
@@ -91,6 +93,7 @@ async fn a_realm_that_the_configuration_names_is_asked_with_the_credentials() {
     assert!(image.ends_with(&digest()), "{image}");
     let heads = realm.heads();
     assert_eq!(heads.len(), 1);
+    // Whatever the registry would have us ask for: our password is for reading this repository.
     assert!(heads[0].starts_with("GET /token?a=b&service=s&scope=repository%3Aapp%3Apull "), "{heads:?}");
     assert!(heads[0].contains("authorization: Basic dTpwYXNz\r\n"), "{heads:?}");
     service.app.stop().await;
