@@ -95,7 +95,7 @@ pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options)
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let what = format!(
             "{stranger}{more} of this namespace has the name of an object of this injection and belongs to somebody else: inject under another --name, \
-             or into another namespace"
+             into another namespace, or delete it if nobody needs it"
         );
         return Err(Error::Refused(what));
     }

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::hosts::{Hosts, Station};
 use super::keychain::Keyring;
-use super::limiter::Shut;
+use super::limiter::{Health, Shut};
 use super::manifest::{self, ManifestError};
 use super::reference::Reference;
 use crate::verdicts::{Cache, Class, Failure};
@@ -220,8 +220,7 @@ impl Registry {
         let mut pass = station.limiter.enter(question.deadline).await.map_err(shut)?;
         if pass.is_in_doubt() {
             // What one image answers says nothing of the others: the registry speaks for itself.
-            let sick = sickness(station, question.deadline).await;
-            pass = pass.told(sick).map_err(shut)?;
+            pass = pass.told(health(station, question.deadline).await).map_err(shut)?;
         }
         let answer = self.authenticated(question, method).await;
         match &answer {
@@ -233,18 +232,19 @@ impl Registry {
     }
 }
 
-/// What is wrong with the registry as a whole, if anything: it is asked for its API's version, which every registry answers, if only with 401
-/// (OCI distribution specification, end-1). Nobody's credentials are shown.
-async fn sickness(station: &Station<'_>, deadline: Instant) -> Option<String> {
-    let now = Instant::now();
-    // Whoever asks for it has a question of its own, which wants its part of the time.
-    let until = now + (deadline.saturating_duration_since(now) / 2).min(VERSION_TIME);
-    let request = exchange::request(&Method::GET, "/v2/").body(Bytes::new()).ok()?;
-    match station.client.fetch(request, VERSION_BYTES_MAX, until).await {
-        Ok(response) if is_temporary(response.status()) => Some(format!("it answered {}", response.status())),
-        // An answer of any size is one, and what is full here says nothing of it.
-        Ok(_) | Err(wire::Error::TooLarge { .. } | wire::Error::Crowded) => None,
-        Err(error) => Some(shown(&error.to_string())),
+/// How the registry as a whole is: it is asked for its API's version, which every registry answers, if only with 401 (OCI distribution
+/// specification, end-1). Nobody's credentials are shown.
+async fn health(station: &Station<'_>, deadline: Instant) -> Health {
+    let long_enough = Instant::now() + VERSION_TIME;
+    let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
+    match station.client.fetch(request, VERSION_BYTES_MAX, deadline.min(long_enough)).await {
+        Ok(response) if is_temporary(response.status()) => Health::Sick(format!("it answered {}", response.status())),
+        // An answer of any size is one.
+        Ok(_) | Err(wire::Error::TooLarge { .. }) => Health::Well,
+        // What is full is ours; and whoever has a few milliseconds left cannot tell a slow registry from a dead one.
+        Err(wire::Error::Crowded) => Health::Unknown,
+        Err(wire::Error::Deadline { .. }) if deadline < long_enough => Health::Unknown,
+        Err(error) => Health::Sick(shown(&error.to_string())),
     }
 }
 

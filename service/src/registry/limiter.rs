@@ -63,6 +63,17 @@ pub enum Shut {
     Full,
 }
 
+/// How a registry is that was asked for nothing but that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// It answers.
+    Well,
+    /// It does not, or with a failure of its own: what went wrong.
+    Sick(String),
+    /// Nobody could tell; somebody else asks.
+    Unknown,
+}
+
 /// The right to ask. Dropped without a word it counts as a failure only when that took long.
 #[derive(Debug)]
 pub struct Pass<'g> {
@@ -126,31 +137,33 @@ impl Pass<'_> {
         self.probe
     }
 
-    /// What the registry is said to suffer from; nothing closes the breaker, and the question may be asked.
-    pub fn told(mut self, sick: Option<String>) -> Result<Self, Shut> {
+    /// How the registry is: that alone opens, keeps open and closes the breaker. `Ok` when the question may be asked.
+    pub fn told(mut self, health: Health) -> Result<Self, Shut> {
         self.probe = false;
         self.begun = Instant::now();
         let mut state = self.limiter.state.lock();
         state.probing = false;
-        match sick {
-            None => {
+        match health {
+            Health::Well => {
                 if state.open_until.take().is_some() {
                     self.limiter.breaker.closed();
                 }
                 state.failures = 0;
             }
-            Some(cause) => {
-                if state.open_until.replace(Instant::now() + BREAK_FOR).is_none() {
+            Health::Sick(cause) => {
+                if state.open_until.replace(self.begun + BREAK_FOR).is_none() {
                     self.limiter.breaker.opened();
                 }
-                state.cause.clone_from(&cause);
-                drop(state);
-                self.said = true;
-                return Err(Shut::Broken { cause });
+                state.cause = cause;
             }
+            Health::Unknown => {}
         }
+        let broken = state.open_until.map(|_| Shut::Broken { cause: state.cause.clone() });
         drop(state);
-        Ok(self)
+        match broken {
+            Some(broken) => Err(broken),
+            None => Ok(self),
+        }
     }
 
     /// The registry answered, whatever it said.
@@ -230,7 +243,8 @@ mod tests {
     async fn told(limiter: &Limiter, sick: Option<&str>) -> bool {
         let pass = limiter.enter(later()).await.unwrap();
         assert!(pass.is_in_doubt());
-        pass.told(sick.map(str::to_owned)).map(Pass::well).is_err()
+        let health = sick.map_or(Health::Well, |cause| Health::Sick(cause.to_owned()));
+        pass.told(health).map(Pass::well).is_err()
     }
 
     /// Also within a millisecond: a verification has four questions, one after the other.
@@ -282,10 +296,25 @@ mod tests {
             let asking = limiter.enter(later()).await.unwrap();
             let beside = limiter.enter(later()).await.unwrap();
             assert!(asking.is_in_doubt() && !beside.is_in_doubt(), "others are asked meanwhile");
-            asking.told(None).unwrap().sick("503");
+            asking.told(Health::Well).unwrap().sick("503");
             beside.sick("503");
         }
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (0, 0)));
+    }
+
+    /// Whoever had too little time to find out changes nothing: it stays as it was, in doubt.
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_could_tell_neither_opens_nor_closes_it() {
+        let limiter = limiter(64, None);
+        fail(&limiter, BREAK_AFTER).await;
+        limiter.enter(later()).await.unwrap().told(Health::Unknown).expect("the question may be asked").sick("503");
+        assert_eq!(limiter.breaker.open(), 0);
+        assert!(told(&limiter, Some("503")).await);
+        advance(BREAK_FOR).await;
+        let asking = limiter.enter(later()).await.unwrap();
+        assert!(matches!(asking.told(Health::Unknown), Err(Shut::Broken { cause }) if cause == "503"));
+        assert_eq!(limiter.breaker.open(), 1);
+        assert!(!told(&limiter, None).await, "the next one asks at once");
     }
 
     #[tokio::test(start_paused = true)]

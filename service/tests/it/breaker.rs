@@ -12,26 +12,36 @@ use crate::support::raw::{Answer, Raw};
 use crate::support::registry::digest;
 use crate::support::{PATIENCE, Service};
 
+/// A service that asks the registry at `host`.
+async fn service(host: &str) -> Service {
+    let config = format!(
+        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
+         health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
+    );
+    Service::start(Role::Manager, &config, Options::default()).await
+}
+
+/// A 200 with the digest of an index.
+fn found() -> Vec<u8> {
+    let (index, digest) = ("content-type: application/vnd.oci.image.index.v1+json", digest());
+    format!("HTTP/1.1 200 OK\r\n{index}\r\ndocker-content-digest: {digest}\r\nconnection: close\r\n\r\n").into()
+}
+
+/// An answer without a body.
+fn empty(status: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").into()
+}
+
 #[tokio::test]
 async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
     let sick = Arc::new(AtomicBool::new(false));
     let state = Arc::clone(&sick);
     let registry = Raw::start(move |_| {
-        let index = "content-type: application/vnd.oci.image.index.v1+json";
-        Answer::Bytes(if state.load(Ordering::Relaxed) {
-            b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
-        } else {
-            let digest = digest();
-            format!("HTTP/1.1 200 OK\r\n{index}\r\ndocker-content-digest: {digest}\r\nconnection: close\r\n\r\n").into()
-        })
+        Answer::Bytes(if state.load(Ordering::Relaxed) { empty("503 Service Unavailable") } else { found() })
     })
     .await;
     let host = registry.host();
-    let config = format!(
-        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
-         health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
-    );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = service(&host).await;
     let client = service.webhook(Protocol::Http1);
     let about = async |names: &[&str]| {
         let images: Vec<_> = names.iter().map(|name| format!("{host}/{name}")).collect();
@@ -70,23 +80,15 @@ async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
 #[tokio::test]
 async fn images_that_fail_are_no_outage_for_others() {
     let registry = Raw::start(|head| {
-        let index = "content-type: application/vnd.oci.image.index.v1+json";
-        Answer::Bytes(if head.contains("/evil") {
-            b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
-        } else if head.contains(" /v2/ ") {
-            b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
-        } else {
-            let digest = digest();
-            format!("HTTP/1.1 200 OK\r\n{index}\r\ndocker-content-digest: {digest}\r\nconnection: close\r\n\r\n").into()
+        Answer::Bytes(match head {
+            head if head.contains("/evil") => empty("500 Internal Server Error"),
+            head if head.contains(" /v2/ ") => empty("401 Unauthorized"),
+            _ => found(),
         })
     })
     .await;
     let host = registry.host();
-    let config = format!(
-        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
-         health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
-    );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = service(&host).await;
     let client = service.webhook(Protocol::Http1);
     let about = async |names: &[String]| {
         let images: Vec<_> = names.iter().map(|name| format!("{host}/{name}")).collect();
