@@ -12,7 +12,6 @@ mod decide;
 pub(crate) mod door;
 mod endpoint;
 mod exempt;
-mod intake;
 mod json;
 mod load;
 mod memo;

@@ -28,6 +28,7 @@ pub mod planted;
 pub mod registry;
 pub mod replicas;
 pub mod run;
+pub mod share;
 pub mod validator;
 pub mod verdicts;
 pub mod watch;

@@ -235,7 +235,8 @@ impl App {
         });
         let address = listener.address().context("failed to read the admission address")?;
         self.probes.extend([Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _]);
-        let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(admission.current())));
+        let endpoint =
+            Arc::new(Endpoint::new(settings, Arc::clone(admission.current()), Arc::clone(admission.share().room())));
         self.probes.push(Arc::clone(endpoint.load()) as Arc<dyn Probe>);
         let handler = move |request, peer| Arc::clone(&endpoint).serve(request, peer);
         self.listeners.spawn(listener.serve(handler, self.drain.clone()));

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::config::{Config, ValidatorKind};
 use crate::registry::{Keyring, Piece, Registry, Wanted};
+use crate::share::Share;
 use crate::verdicts::Failure;
 pub use approvals::{Approvals, Metrics};
 
@@ -105,16 +106,29 @@ pub struct ValidatorError {
     pub what: String,
 }
 
-/// What outlives a configuration: how registries were found to be.
+/// What outlives a configuration: how registries were found to be, and the memory that evidence may hold.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     #[cfg(feature = "verify")]
     knowledge: Arc<cosign::Knowledge>,
+    #[cfg(feature = "verify")]
+    share: Arc<Share>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
 }
 
 impl Memory {
+    /// Evidence may hold what `share` has for it.
+    pub fn of(share: &Arc<Share>) -> Self {
+        #[cfg(feature = "verify")]
+        return Self { share: Arc::clone(share), ..Self::default() };
+        #[cfg(not(feature = "verify"))]
+        {
+            let _ = share;
+            Self::default()
+        }
+    }
+
     /// Switches a planted bug on.
     #[cfg(feature = "planted-bugs")]
     #[must_use]

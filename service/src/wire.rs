@@ -257,12 +257,32 @@ impl Client {
         cap_bytes: usize,
         deadline: Instant,
     ) -> Result<Response<Bytes>, Error> {
+        let held = self.held.as_ref().map(|held| Held { pool: held, permit: None });
+        self.read(request, (cap_bytes, BytesMut::new()), held, deadline).await
+    }
+
+    /// The same for who has memory for `cap_bytes` already: the answer counts nowhere else.
+    pub async fn fetch_reserved(
+        &self,
+        request: Request<Bytes>,
+        cap_bytes: usize,
+        deadline: Instant,
+    ) -> Result<Response<Bytes>, Error> {
+        // At once, so that nothing is there twice while it grows.
+        self.read(request, (cap_bytes, BytesMut::with_capacity(cap_bytes)), None, deadline).await
+    }
+
+    async fn read(
+        &self,
+        request: Request<Bytes>,
+        (cap_bytes, mut bytes): (usize, BytesMut),
+        mut held: Option<Held<'_>>,
+        deadline: Instant,
+    ) -> Result<Response<Bytes>, Error> {
         let work = async {
             let permit = Arc::clone(&self.open).acquire_owned().await.expect("the semaphore is never closed");
             let (response, link) = self.send(request, true).await?;
             let (parts, mut body) = response.into_parts();
-            let mut bytes = BytesMut::new();
-            let mut held = self.held.as_ref().map(|held| Held { pool: held, permit: None });
             while let Some(frame) = body.frame().await {
                 if let Ok(data) = frame?.into_data() {
                     if bytes.len() + data.len() > cap_bytes {

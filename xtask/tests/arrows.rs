@@ -74,6 +74,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("service/src", "registry", &["admission", "watch", "validator", "replicas", "inject"]),
     ("service/src", "validator", &["admission", "watch", "kube", "replicas"]),
     ("service/src", "edge", &["admission", "watch", "replicas", "run"]),
+    ("service/src", "share", &["admission", "watch", "kube", "replicas", "registry", "validator", "inject", "run"]),
     ("service/src", "inject", &["admission", "watch", "edge", "run", "replicas"]),
     ("reports/src", "ledger", &["judge", "diff", "render"]),
     ("reports/src", "record", &["judge", "diff", "render"]),

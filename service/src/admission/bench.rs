@@ -20,6 +20,7 @@ use super::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk
 use crate::config::Config;
 use crate::edge::{Accounts, Peer};
 use crate::registry::{Keyring, Reference};
+use crate::share::Share;
 #[cfg(feature = "verify")]
 use crate::validator::{Answer, Approval, Approvals, Question, Signer, Validator, Validators};
 use crate::verdicts::Failure;
@@ -68,7 +69,14 @@ impl Webhook {
         let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Everything), Arc::clone(&metrics)));
         let settings = config.admission.as_ref().expect("the text has the section");
         let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
-        Self(Arc::new(Endpoint::new(settings, Current::new(Pipeline::new(policy, resolver, metrics)))), peer)
+        Self(
+            Arc::new(Endpoint::new(
+                settings,
+                Current::new(Pipeline::new(policy, resolver, metrics)),
+                Arc::clone(Share::default().room()),
+            )),
+            peer,
+        )
     }
 
     /// The same, with a rule under which every image must be signed, and is.
@@ -91,7 +99,7 @@ impl Webhook {
         });
         let settings = config.admission.as_ref().expect("the text has the section");
         let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
-        Self(Arc::new(Endpoint::new(settings, Current::new(pipeline))), peer)
+        Self(Arc::new(Endpoint::new(settings, Current::new(pipeline), Arc::clone(Share::default().room()))), peer)
     }
 
     /// Answers one review, as from a connection that has read it.

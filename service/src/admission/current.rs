@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use super::decide::Hook;
-use super::pipeline::Pipeline;
+use super::pipeline::{Full, Pipeline};
 use super::review;
 
 /// The pipeline of now.
@@ -38,7 +38,8 @@ impl Current {
         let (api_version, ask) = review::parse(body).map_err(|error| Unanswered::Malformed(error.to_string()))?;
         let pipeline = self.pipeline();
         let decision = AssertUnwindSafe(pipeline.review(hook, &ask, deadline)).catch_unwind();
-        let decision = decision.await.unwrap_or_else(|_panic| pipeline.defect(&ask));
+        let decision =
+            decision.await.unwrap_or_else(|_panic| Ok(pipeline.defect(&ask))).map_err(|Full| Unanswered::Full)?;
         review::answer(&api_version, &ask.uid, decision).map_err(Unanswered::Failed)
     }
 }
@@ -49,6 +50,9 @@ pub enum Unanswered {
     /// It is none.
     #[error("{0}")]
     Malformed(String),
+    /// There is no memory for asking about its images; later there may be.
+    #[error("too many images are asked about at one time")]
+    Full,
     /// The failurePolicy has to decide.
     #[error("{0}")]
     Failed(String),

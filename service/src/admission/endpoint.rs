@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
-use super::intake::{Room, Stop};
 use super::load::Load;
 use super::pipeline::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
 use crate::edge::{Peer, discard};
+use crate::share::{Room, Stop};
 use crate::verdicts::Class;
 
 /// Seconds after which a shed caller may come again.
@@ -33,21 +33,28 @@ pub struct Endpoint {
     metrics: Arc<Metrics>,
     load: Arc<Load>,
     slots_per_peer: usize,
-    room: Room,
+    room: Arc<Room>,
+    body_max: usize,
+    /// The key that the limit of a body's size is of.
+    body_key: &'static str,
 }
 
 /// A request that gets no review: status and text.
 struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook over `current` with the limits of `settings`.
-    pub fn new(settings: &config::Admission, current: Arc<Current>) -> Self {
+    /// A webhook over `current` with the limits of `settings`, whose reviews hold no more than `room`.
+    pub fn new(settings: &config::Admission, current: Arc<Current>, room: Arc<Room>) -> Self {
+        let (asked, fits) = (settings.max_body_bytes, room.body_max());
+        let body_key = if asked <= fits { "admission.maxBodyBytes" } else { "admission.maxHeldBytes" };
         Self {
             metrics: Arc::clone(current.pipeline().metrics()),
             current,
             load: Arc::new(Load::new(settings.max_in_flight)),
             slots_per_peer: settings.max_in_flight_per_peer,
-            room: Room::new(settings.max_body_bytes),
+            room,
+            body_max: asked.min(fits),
+            body_key,
         }
     }
 
@@ -91,7 +98,7 @@ impl Endpoint {
             discard(request.into_body()).await;
             return Err(busy());
         };
-        let mut held = self.room.hold(peer);
+        let mut held = self.room.hold(peer, self.body_max);
         let mut body = request.into_body();
         let body = match held.read(&mut body, deadline).await {
             Ok(body) => body,
@@ -106,6 +113,7 @@ impl Endpoint {
         };
         let mut response = match self.current.review(hook, &body, deadline).await {
             Ok(answer) => Response::new(Full::from(answer)),
+            Err(Unanswered::Full) => return Err(busy()),
             Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),
             // Not a refusal: the review was counted by its outcome.
             Err(Unanswered::Failed(text)) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
@@ -117,8 +125,7 @@ impl Endpoint {
     fn stopped(&self, stop: Stop) -> Refusal {
         match stop {
             Stop::TooLarge => {
-                let most = self.room.body_max();
-                let text = format!("the body is larger than {most} bytes (admission.maxBodyBytes)");
+                let text = format!("the body is larger than {} bytes ({})", self.body_max, self.body_key);
                 Refusal(StatusCode::PAYLOAD_TOO_LARGE, text)
             }
             Stop::Full | Stop::PeerFull => busy(),

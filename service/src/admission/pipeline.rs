@@ -7,7 +7,8 @@ mod signed;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -21,13 +22,15 @@ use super::decide::{Course, Found, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
 use super::memo::Memo;
 use super::patch::{self, Site};
-use super::policy::{Policy, Treatment};
+use super::policy::{Policy, RuleName, Treatment};
 use super::resolver::{DEFECT, Resolver};
 use super::review::{Ask, Decision, Notes};
 use super::text::printable;
 use super::unchanged::Stored;
 use super::walk::{self, Pullers};
 use crate::config::Action;
+use crate::registry::Brought;
+use crate::share::{IMAGES_AT_ONCE, Room, Share};
 use crate::verdicts::{Class, Failure};
 pub use signed::Validation;
 
@@ -121,6 +124,10 @@ impl Metrics {
     }
 }
 
+/// There is no memory for asking about the images of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
 /// Images of an object, and whose credentials they are pulled with.
 type Sites<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
 
@@ -130,6 +137,7 @@ pub struct Pipeline {
     resolver: Arc<Resolver>,
     validation: Option<Validation>,
     metrics: Arc<Metrics>,
+    room: Arc<Room>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
 }
@@ -142,9 +150,17 @@ impl Pipeline {
             resolver,
             validation: None,
             metrics,
+            room: Arc::clone(Share::default().room()),
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
+    }
+
+    /// Lets what is asked about hold no more than `room`.
+    #[must_use]
+    pub fn within(mut self, room: Arc<Room>) -> Self {
+        self.room = room;
+        self
     }
 
     /// Verifies signatures where the policy asks for it.
@@ -172,11 +188,11 @@ impl Pipeline {
     }
 
     /// The decision about `ask`, at the latest at `deadline`.
-    pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
-        let decision = self.decide(hook, ask, deadline).await;
+    pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
+        let decision = self.decide(hook, ask, deadline).await?;
         #[cfg(feature = "planted-bugs")]
         let decision = self.planted(decision).await;
-        decision
+        Ok(decision)
     }
 
     /// Does what a planted bug does after a review.
@@ -194,12 +210,12 @@ impl Pipeline {
         decision
     }
 
-    async fn decide(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
+    async fn decide(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
-            return self.exempt(reason);
+            return Ok(self.exempt(reason));
         }
         if let Some(key) = self.policy().exempts(ask.namespace.as_deref()) {
-            return self.exempt(key);
+            return Ok(self.exempt(key));
         }
         let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(Stored::read);
         let (sites, pullers) = match self.sites(ask, stored.as_ref()) {
@@ -207,11 +223,11 @@ impl Pipeline {
             Err(error) => {
                 let message =
                     format!("the object cannot be examined: {}", printable(&error.to_string(), LOGGED_BYTES_MAX));
-                return self.told(ask, Decision::Deny { message, notes: Notes::default() });
+                return Ok(self.told(ask, Decision::Deny { message, notes: Notes::default() }));
             }
         };
         let inherited = self.inherited(ask, &sites, deadline).await;
-        let outcomes = self.outcomes(ask, &sites, &inherited, &pullers, deadline).await;
+        let outcomes = self.outcomes(ask, &sites, &inherited, &pullers, deadline).await?;
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
         }
@@ -226,7 +242,7 @@ impl Pipeline {
                 self.metrics.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
             }
         }
-        self.told(ask, decision)
+        Ok(self.told(ask, decision))
     }
 
     /// The decision about a review of which a part panicked outside of its images.
@@ -288,7 +304,7 @@ impl Pipeline {
         inherited: &[&str],
         pullers: &Pullers,
         deadline: Instant,
-    ) -> Outcomes<'s> {
+    ) -> Result<Outcomes<'s>, Full> {
         let mut outcomes = Outcomes::new();
         let mut asked = Vec::new();
         let reports = self.policy().judges_pods_only() && ask.kind.as_ref().is_none_or(|kind| kind.kind != "Pod");
@@ -328,25 +344,41 @@ impl Pipeline {
             }
         }
         if asked.is_empty() {
-            return outcomes;
+            return Ok(outcomes);
         }
+        let _held = self.room.images(asked.len()).ok_or(Full)?;
         let brought = self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await;
-        let answered = asked.iter().map(async |(image, treatment)| {
-            let brought = brought.as_ref();
-            match &**treatment {
-                Treatment::Resolve { reference, name, rule } => {
-                    let result = self.resolver.resolve(reference, name, brought, deadline).await;
-                    Some((*image, outcome(result.map(Found::pinned), *rule, false)))
-                }
-                Treatment::Verify { target, name, rule, pin } => {
-                    let result = self.verified(target, name, *rule, *pin, brought, deadline).await;
-                    Some((*image, outcome(result, *rule, true)))
-                }
-                Treatment::LeaveAlone | Treatment::Refuse { .. } => None,
+        let brought = brought.as_ref();
+        let mut waiting = asked.into_iter();
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            for (image, treatment) in waiting.by_ref().take(IMAGES_AT_ONCE - under_way.len()) {
+                under_way.push(async move { (image, self.answered(&treatment, brought, deadline).await) });
             }
-        });
-        outcomes.extend(join_all(answered).await.into_iter().flatten());
-        outcomes
+            let Some((image, answer)) = under_way.next().await else { break };
+            outcomes.extend(answer.map(|(result, rule, signed)| (image, outcome(result, rule, signed))));
+        }
+        Ok(outcomes)
+    }
+
+    /// What a registry says of an image, under which rule, and whether that is about signatures; nothing when nobody is asked.
+    async fn answered(
+        &self,
+        treatment: &Treatment,
+        brought: Option<&Brought>,
+        deadline: Instant,
+    ) -> Option<(Result<Found, Failure>, RuleName, bool)> {
+        match treatment {
+            Treatment::Resolve { reference, name, rule } => {
+                let result = self.resolver.resolve(reference, name, brought, deadline).await;
+                Some((result.map(Found::pinned), *rule, false))
+            }
+            Treatment::Verify { target, name, rule, pin } => {
+                let result = self.verified(target, name, *rule, *pin, brought, deadline).await;
+                Some((result, *rule, true))
+            }
+            Treatment::LeaveAlone | Treatment::Refuse { .. } => None,
+        }
     }
 
     /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.

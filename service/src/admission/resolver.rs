@@ -129,15 +129,16 @@ impl Resolver {
         if let Some(known) = self.known(&key, std::time::Instant::now()) {
             return known;
         }
+        if deadline <= Instant::now() {
+            return Err(late());
+        }
         let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference.clone(), keyring));
         if started {
             self.metrics.cache_misses.inc()
         } else {
             self.metrics.joined.inc()
         };
-        timeout_at(deadline, flight).await.unwrap_or_else(|_| {
-            Err(Failure::new(Class::Unavailable, "no answer from the registry before the deadline of this review"))
-        })
+        timeout_at(deadline, flight).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
@@ -167,4 +168,8 @@ impl Resolver {
         }
         .boxed()
     }
+}
+
+fn late() -> Failure {
+    Failure::new(Class::Unavailable, "no answer from the registry before the deadline of this review")
 }

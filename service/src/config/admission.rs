@@ -12,6 +12,8 @@ use super::{Checker, Error};
 const MAX_BODY_BYTES: u64 = 8 << 20;
 /// Above this a single review could hold more memory than the whole service should need.
 const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
+/// More than a webhook should ever hold.
+const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
 /// Forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
 const MAX_CONNECTIONS: usize = 1024;
 /// Left to others by a peer that takes all that it may have: one kube-apiserver's idle connections.
@@ -34,6 +36,8 @@ pub struct Admission {
     pub client_names: Vec<String>,
     /// Largest accepted review, bytes.
     pub max_body_bytes: usize,
+    /// Memory that everything from outside may hold together, bytes; `None`: half of what this process may use.
+    pub max_held_bytes: Option<usize>,
     /// Reviews in work at one time; more are shed with 429.
     pub max_in_flight: usize,
     /// Of these, reviews of one peer: one network address, or one name in a client certificate.
@@ -55,6 +59,7 @@ pub(super) struct RawAdmission {
     #[serde(default)]
     pub client_names: Vec<String>,
     pub max_body_bytes: Option<Size>,
+    pub max_held_bytes: Option<Size>,
     pub max_in_flight: Option<usize>,
     pub max_in_flight_per_peer: Option<usize>,
     pub max_connections: Option<usize>,
@@ -66,6 +71,9 @@ impl Checker<'_> {
         let max_body_bytes = raw.max_body_bytes.map_or(MAX_BODY_BYTES, |size| size.0);
         let most = MAX_BODY_BYTES_MOST;
         let max_body_bytes = self.within("admission.maxBodyBytes", max_body_bytes, 1024, most)?;
+        let held =
+            |size: Size| self.within("admission.maxHeldBytes", size.0, crate::share::LEAST as u64, MAX_HELD_BYTES_MOST);
+        let max_held_bytes = raw.max_held_bytes.map(held).transpose()?;
         let in_flight = raw.max_in_flight.unwrap_or(MAX_IN_FLIGHT);
         let in_flight = self.within("admission.maxInFlight", in_flight as u64, 1, 100_000)?;
         // A quarter is always left to others, so that nobody can shut everybody else out.
@@ -86,6 +94,7 @@ impl Checker<'_> {
             client_ca: raw.client_ca.map(|path| self.folder.join(path)),
             client_names: raw.client_names,
             max_body_bytes,
+            max_held_bytes,
             max_in_flight: in_flight,
             max_in_flight_per_peer: per_peer,
             max_connections: connections,

@@ -22,6 +22,7 @@ use super::metrics::Metrics;
 use super::url::Url;
 use crate::authority::Authority;
 use crate::config;
+use crate::share::Share;
 use crate::verdicts::{Class, Failure};
 use crate::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
 use files::{Authorities, DockerConfig, Look, Password};
@@ -114,6 +115,13 @@ impl Hosts {
         let limiters = Limiters::new(&resolve.registries, Arc::clone(&metrics));
         let (system_tls, pool) = (OnceLock::new(), Pool::new(proxies));
         Ok(Self { entries, docker_config, system_tls, pool, limiters, metrics })
+    }
+
+    /// Lets answers hold no more than `share` has for them.
+    #[must_use]
+    pub fn within(mut self, share: &Share) -> Self {
+        self.pool.holding(Arc::clone(share.answers()));
+        self
     }
 
     /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old

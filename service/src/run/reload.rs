@@ -25,6 +25,7 @@ use crate::edge::Probe;
 use crate::kube::{self, Cluster};
 use crate::registry::{Hosts, Metrics as RegistryMetrics, PullSecrets, Registry};
 use crate::replicas::Api;
+use crate::share::Share;
 use crate::validator::{self, Approvals, Memory, Metrics as ValidationMetrics, Pieces, Validators};
 use crate::wire::Proxies;
 
@@ -79,6 +80,8 @@ pub struct Admission {
     /// What validators have said; it outlives rules and keys, because what it knows is known for these alone.
     approvals: Arc<Approvals>,
     memory: Memory,
+    /// What everything from outside may hold.
+    share: Arc<Share>,
     /// Who is asked about owners; made at first need.
     owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
@@ -102,22 +105,40 @@ impl Admission {
     pub fn new(config: &Config, options: &Options, registry: &mut MetricsRegistry) -> anyhow::Result<Self> {
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
-        let client = client(config, config.kubeconfig.as_deref(), &metrics, &registry_metrics)?;
+        let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
+        let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
         let approvals = approvals(config, &validation_metrics, options);
-        let memory = Memory::default();
+        let memory = Memory::of(&share);
         #[cfg(feature = "planted-bugs")]
         let memory = memory.with_planted(options.planted);
         let owners = owners(config, &client);
-        let parts = Parts { client: &client, approvals: &approvals, memory: &memory, owners: owners.as_ref() };
+        let parts =
+            Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
         let pipeline = pipeline(config, &parts, &metrics, options)?;
         let current = Current::new(pipeline);
         let options = options.clone();
-        Ok(Self { current, client, approvals, memory, owners, metrics, validation_metrics, registry_metrics, options })
+        Ok(Self {
+            current,
+            client,
+            approvals,
+            memory,
+            share,
+            owners,
+            metrics,
+            validation_metrics,
+            registry_metrics,
+            options,
+        })
     }
 
     /// What answers reviews.
     pub fn current(&self) -> &Arc<Current> {
         &self.current
+    }
+
+    /// What everything from outside may hold.
+    pub fn share(&self) -> &Arc<Share> {
+        &self.share
     }
 
     /// Changes to `fresh`; clients stay with all that they know when their settings do.
@@ -129,7 +150,7 @@ impl Admission {
         let made = if same_clients {
             None
         } else {
-            Some(client(fresh, running.kubeconfig.as_deref(), &self.metrics, &self.registry_metrics)?)
+            Some(client(fresh, running.kubeconfig.as_deref(), &self.share, &self.metrics, &self.registry_metrics)?)
         };
         let same_verdicts = same_clients && running.policy.verdicts == fresh.policy.verdicts;
         let approvals = if same_verdicts {
@@ -140,7 +161,8 @@ impl Admission {
         let client = made.as_ref().unwrap_or(&self.client);
         let kept = self.owners.clone().filter(|_| same_clients && fresh.policy.child_approval);
         let owners = kept.or_else(|| owners(fresh, client));
-        let parts = Parts { client, approvals: &approvals, memory: &self.memory, owners: owners.as_ref() };
+        let parts =
+            Parts { client, approvals: &approvals, memory: &self.memory, share: &self.share, owners: owners.as_ref() };
         let pipeline = pipeline(fresh, &parts, &self.metrics, &self.options)?;
         // The followers of a client before end with it; reviews that began with it keep it as it is.
         if let Some(made) = made {
@@ -155,11 +177,12 @@ impl Admission {
 fn client(
     config: &Config,
     kubeconfig: Option<&Path>,
+    share: &Share,
     metrics: &Arc<AdmissionMetrics>,
     registry_metrics: &Arc<RegistryMetrics>,
 ) -> anyhow::Result<Client> {
     let hosts = Hosts::new(&config.resolve, Proxies::from_env()?, Arc::clone(registry_metrics))?;
-    let registry = Arc::new(Registry::new(hosts));
+    let registry = Arc::new(Registry::new(hosts.within(share)));
     let mut followers = JoinSet::new();
     followers.spawn(Arc::clone(&registry).follow_files());
     let pull_secrets = config.resolve.keychain.pull_secrets;
@@ -197,6 +220,7 @@ struct Parts<'p> {
     client: &'p Client,
     approvals: &'p Arc<Approvals>,
     memory: &'p Memory,
+    share: &'p Share,
     owners: Option<&'p Arc<Owners>>,
 }
 
@@ -212,7 +236,9 @@ fn pipeline(
     let approvals = Arc::clone(parts.approvals);
     let validation = Validation { validators, approvals, owners: parts.owners.cloned() };
     let resolver = Arc::clone(&parts.client.resolver);
-    let pipeline = Pipeline::new(policy, resolver, Arc::clone(metrics)).with_validation(validation);
+    let pipeline = Pipeline::new(policy, resolver, Arc::clone(metrics))
+        .with_validation(validation)
+        .within(Arc::clone(parts.share.room()));
     #[cfg(feature = "planted-bugs")]
     let pipeline = pipeline.with_planted(options.planted);
     #[cfg(not(feature = "planted-bugs"))]

@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Answer, Memory, Pieces, Question, Validator, ValidatorError, Validators};
 use crate::config::{Config, Rule, ValidatorKind};
 use crate::registry::{Image, Keyring};
+use crate::share::Share;
 use crate::verdicts::{Class, Failure};
 pub use knowledge::Knowledge;
 use search::Search;
@@ -36,6 +37,7 @@ struct Engine {
     generation: String,
     pieces: Arc<dyn Pieces>,
     knowledge: Arc<Knowledge>,
+    share: Arc<Share>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
 }
@@ -83,6 +85,7 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
             requirement,
             pieces: Arc::clone(pieces),
             knowledge: Arc::clone(&memory.knowledge),
+            share: Arc::clone(&memory.share),
             #[cfg(feature = "planted-bugs")]
             planted: memory.planted,
         })))
@@ -109,7 +112,7 @@ impl Engine {
         let name = image.full_name();
         let repository = Some(name.rsplit_once(':').map_or(name.as_str(), |(name, _)| name).to_owned());
         let subject = Subject { digest, repository };
-        Search::new(self, &question, subject).run(now()).await
+        Search::new(self, &question, &subject, now()).run().await
     }
 }
 

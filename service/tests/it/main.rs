@@ -11,6 +11,8 @@ mod golden;
 mod hostile;
 mod keychain;
 mod lease;
+#[cfg(feature = "verify")]
+mod memory;
 mod operations;
 #[cfg(feature = "planted-bugs")]
 mod planted;

@@ -361,7 +361,14 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
     let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Panicking), Arc::clone(&metrics)));
     let policy = Arc::new(Policy::new(&config));
     let pipeline = Pipeline::new(policy, resolver, Arc::clone(&metrics));
-    (Arc::new(Endpoint::new(&config.admission.unwrap(), Current::new(pipeline))), metrics)
+    (
+        Arc::new(Endpoint::new(
+            &config.admission.unwrap(),
+            Current::new(pipeline),
+            Arc::clone(service::share::Share::default().room()),
+        )),
+        metrics,
+    )
 }
 
 async fn serve(endpoint: &Arc<Endpoint>, images: &[&str]) -> (u16, String) {

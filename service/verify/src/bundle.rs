@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::certificate::Certificate;
 use crate::entry::KindVersion;
 use crate::envelope::RawEnvelope;
-use crate::json;
+use crate::json::{self, Few};
 use crate::log::Entry;
 use crate::merkle::{PATH_MAX, Proof};
 use crate::time::UnixTime;
@@ -19,6 +19,8 @@ const ENTRIES_MAX: usize = 1;
 const TIMESTAMPS_MAX: usize = 4;
 /// Certificates of a chain inside a bundle.
 const CHAIN_MAX: usize = 10;
+/// Members of any list of a bundle; more is not even counted.
+const LIST_MAX: usize = 32;
 /// The forms of a bundle that are read.
 const FORMS: [Form; 5] = [
     Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.1", needs_proof: false, has_chain: true },
@@ -39,8 +41,8 @@ struct Form {
 
 /// A bundle, taken apart. Nothing in it is believed.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) envelope: RawEnvelope,
+pub(crate) struct Opened<'a> {
+    pub(crate) envelope: RawEnvelope<'a>,
     pub(crate) certificate: Option<Certificate>,
     pub(crate) further: Vec<CertificateDer<'static>>,
     pub(crate) entries: Vec<Entry>,
@@ -49,10 +51,11 @@ pub(crate) struct Opened {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw {
+struct Raw<'a> {
     media_type: String,
     verification_material: Material,
-    dsse_envelope: Option<RawEnvelope>,
+    #[serde(borrow)]
+    dsse_envelope: Option<RawEnvelope<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -62,14 +65,14 @@ struct Material {
     x509_certificate_chain: Option<Chain>,
     public_key: Option<serde::de::IgnoredAny>,
     #[serde(default)]
-    tlog_entries: Vec<RawEntry>,
+    tlog_entries: Few<RawEntry, LIST_MAX>,
     #[serde(default)]
     timestamp_verification_data: Option<Timestamps>,
 }
 
 #[derive(Deserialize)]
 struct Chain {
-    certificates: Vec<RawBytes>,
+    certificates: Few<RawBytes, LIST_MAX>,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +86,7 @@ struct RawBytes {
 #[serde(rename_all = "camelCase")]
 struct Timestamps {
     #[serde(default)]
-    rfc3161_timestamps: Vec<Timestamp>,
+    rfc3161_timestamps: Few<Timestamp, LIST_MAX>,
 }
 
 #[derive(Deserialize)]
@@ -131,7 +134,7 @@ struct RawProof {
     root_hash: Vec<u8>,
     tree_size: Number,
     #[serde(default)]
-    hashes: Vec<String>,
+    hashes: Few<String, { PATH_MAX + 1 }>,
     checkpoint: Note,
 }
 
@@ -175,8 +178,8 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error
 }
 
 /// Reads `json`.
-pub(crate) fn open(json: &[u8]) -> Result<Opened, String> {
-    let raw: Raw = json::read(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
+pub(crate) fn open(json: &[u8]) -> Result<Opened<'_>, String> {
+    let raw: Raw<'_> = json::read(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
     let form = FORMS.iter().find(|form| form.media_type == raw.media_type);
     let form = form.ok_or("it is a bundle of a form that is not read here")?;
     let envelope = raw.dsse_envelope.ok_or("it is a bundle without an envelope: images are signed by statements")?;

@@ -1,6 +1,7 @@
 //! What was signed: which image, and what was said about it. Read after the signature over it was found good, or at least with
 //! nothing decided by it before.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::digest::Subject;
-use crate::json;
+use crate::json::{self, Few};
 use crate::requirement::{ReferenceCheck, Requirement};
 use crate::verdict::Class;
 
@@ -19,8 +20,13 @@ pub(crate) const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
 /// What a legacy payload calls itself (containers/image's simple signing, as cosign writes it).
 const PAYLOAD_TYPE: &str = "cosign container image signature";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
+/// Subjects of one statement; a release of many images has some hundreds.
+const SUBJECTS_MAX: usize = 8192;
 /// Bytes of a foreign text that a message repeats.
 const SHOWN_BYTES_MAX: usize = 128;
+
+/// What was said about an image beside that it is signed.
+type Annotations<'a> = Option<Cow<'a, BTreeMap<String, Value>>>;
 
 /// What was signed.
 #[derive(Debug)]
@@ -62,18 +68,29 @@ struct Image {
 pub(crate) struct Statement {
     #[serde(rename = "_type")]
     kind: String,
-    subject: Vec<StatementSubject>,
+    subject: Few<StatementSubject, SUBJECTS_MAX>,
     pub(crate) predicate_type: String,
+}
+
+/// The predicate alone, read again where somebody wants to know it: it is nearly all of an attestation.
+#[derive(Deserialize)]
+struct Predicate {
     #[serde(default)]
-    predicate: Option<Box<RawValue>>,
+    predicate: Value,
 }
 
 #[derive(Debug, Deserialize)]
 struct StatementSubject {
     #[serde(default)]
-    digest: BTreeMap<String, String>,
+    digest: SubjectDigest,
     #[serde(default)]
-    annotations: Option<BTreeMap<String, Value>>,
+    annotations: Option<Box<RawValue>>,
+}
+
+/// The one digest that images have; all others are skipped.
+#[derive(Debug, Default, Deserialize)]
+struct SubjectDigest {
+    sha256: Option<String>,
 }
 
 impl Claim {
@@ -106,6 +123,7 @@ impl Claim {
     /// Whether it is about this image, and says what the requirement wants said.
     pub(crate) fn check(&self, subject: &Subject, requirement: &Requirement) -> Result<(), (Class, String)> {
         let annotations = self.annotations_of(subject)?;
+        let annotations = annotations.as_deref();
         if requirement.reference == ReferenceCheck::Repository {
             self.check_repository(subject)?;
         }
@@ -122,23 +140,27 @@ impl Claim {
     }
 
     /// The annotations of what was signed, if it is `subject`.
-    fn annotations_of(&self, subject: &Subject) -> Result<Option<&BTreeMap<String, Value>>, (Class, String)> {
+    fn annotations_of(&self, subject: &Subject) -> Result<Annotations<'_>, (Class, String)> {
         let wanted = subject.digest.to_string();
         match self {
             Self::Payload(payload) => {
                 let signed = &payload.critical.image.docker_manifest_digest;
                 if *signed == wanted {
-                    return Ok(payload.optional.as_ref());
+                    return Ok(payload.optional.as_ref().map(Cow::Borrowed));
                 }
                 Err((Class::Mismatch, format!("it signs the image {}, not {wanted}", shown(signed))))
             }
             Self::Statement(statement) => {
                 let hex = subject.digest.hex();
-                let is_ours = |one: &&StatementSubject| one.digest.get("sha256") == Some(&hex);
+                let is_ours = |one: &&StatementSubject| one.digest.sha256.as_ref() == Some(&hex);
                 if let Some(ours) = statement.subject.iter().find(is_ours) {
-                    return Ok(ours.annotations.as_ref());
+                    let Some(raw) = &ours.annotations else { return Ok(None) };
+                    let unreadable = |error| (Class::Invalid, format!("its annotations cannot be read: {error}"));
+                    return serde_json::from_str(raw.get())
+                        .map(|all: Option<_>| all.map(Cow::Owned))
+                        .map_err(unreadable);
                 }
-                let signed = statement.subject.iter().find_map(|one| one.digest.get("sha256"));
+                let signed = statement.subject.iter().find_map(|one| one.digest.sha256.as_ref());
                 let signed =
                     signed.map_or("nothing with a SHA-256 digest".to_owned(), |hex| format!("sha256:{}", shown(hex)));
                 Err((Class::Mismatch, format!("its statement is about {signed}, not {wanted}")))
@@ -163,14 +185,10 @@ impl Claim {
 }
 
 impl Statement {
-    /// The predicate; null where there is none.
-    pub(crate) fn predicate(&self) -> Result<Value, String> {
-        match &self.predicate {
-            Some(raw) => {
-                serde_json::from_str(raw.get()).map_err(|error| format!("its predicate cannot be read: {error}"))
-            }
-            None => Ok(Value::Null),
-        }
+    /// The predicate of the statement in `payload`; null where there is none.
+    pub(crate) fn predicate(payload: &[u8]) -> Result<Value, String> {
+        let read: Result<Predicate, _> = json::read(payload);
+        read.map(|read| read.predicate).map_err(|error| format!("its predicate cannot be read: {error}"))
     }
 }
 

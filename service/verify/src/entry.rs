@@ -10,9 +10,11 @@ use serde_json::value::RawValue;
 
 use crate::certificate::Certificate;
 use crate::claim::{STATEMENT_PAYLOAD, shown};
-use crate::json;
+use crate::json::{self, Few};
 use crate::key::PublicKey;
 
+/// Signatures of a log entry that are counted; one is expected.
+const SIGNATURES_MAX: usize = 16;
 /// What must have been logged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
@@ -82,7 +84,7 @@ struct Content {
 #[serde(rename_all = "camelCase")]
 struct Dsse {
     payload_hash: HexHash,
-    signatures: Vec<DsseSignature>,
+    signatures: Few<DsseSignature, SIGNATURES_MAX>,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +123,7 @@ struct IntotoContent {
 #[serde(rename_all = "camelCase")]
 struct IntotoEnvelope {
     payload_type: String,
-    signatures: Vec<IntotoSignature>,
+    signatures: Few<IntotoSignature, SIGNATURES_MAX>,
 }
 
 #[derive(Deserialize)]
@@ -153,7 +155,7 @@ struct DsseTwo {
 #[serde(rename_all = "camelCase")]
 struct DsseTwoBody {
     payload_hash: RawHash,
-    signatures: Vec<SignatureTwo>,
+    signatures: Few<SignatureTwo, SIGNATURES_MAX>,
 }
 
 #[derive(Deserialize)]

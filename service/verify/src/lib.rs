@@ -39,4 +39,4 @@ pub use trust::{
     AuthoritySpec, AuthorityText, Fingerprint, KeyAlgorithm, Listed, RootKind, RootSpec, Trust, TrustError, TrustSpec,
 };
 pub use verdict::{Class, EvidenceKind, Identity, Outcome, Rejected, Signer, Verdict};
-pub use verification::{EVIDENCE_MAX, RequirementError, verify};
+pub use verification::{EVIDENCE_MAX, Judged, RequirementError, Trial, verify};

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::de::MapAccess;
+use serde::{Deserialize, Deserializer};
 
 use crate::digest::{Digest, DigestError};
 use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
-use crate::json;
+use crate::json::{self, Last};
 use crate::verdict::{Class, Rejected};
 
 /// Layers of one `.sig` or `.att` manifest that are looked at, the newest first: tools append. Real ones have a handful.
@@ -19,6 +20,12 @@ pub const LAYERS_MAX: usize = 50;
 pub const REFERRERS_MAX: usize = 50;
 /// Members of an index that are listed.
 pub const MEMBERS_MAX: usize = 256;
+/// Members of an index, or referrers, that are kept while it is read: the last ones.
+const LISTED_MAX: usize = 4096;
+/// What is kept of one manifest, bytes: fifty keyless signatures have about as much.
+pub const KEPT_BYTES_MAX: usize = 512 << 10;
+/// Media types and predicate types have less.
+const TYPE_BYTES_MAX: usize = 256;
 /// Largest manifest or index that is read: what registries take.
 pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Largest payload of a legacy signature: a real one has 250 bytes, with many annotations a few thousand.
@@ -50,6 +57,8 @@ pub struct Descriptor {
 pub struct Layers {
     /// What to fetch, newest first.
     pub layers: Vec<Layer>,
+    /// Bytes that [`Self::layers`] hold, beside their descriptors: at most [`KEPT_BYTES_MAX`].
+    pub bytes: usize,
     /// What cannot be used, and why: hand it to [`verify`](crate::verify) with the rest, so that the verdict tells.
     pub unusable: Vec<Evidence>,
 }
@@ -138,8 +147,8 @@ struct RawManifest {
     schema_version: u32,
     artifact_type: Option<String>,
     config: Option<RawDescriptor>,
-    layers: Option<Vec<RawDescriptor>>,
-    manifests: Option<Vec<RawDescriptor>>,
+    layers: Option<Last<RawDescriptor, LAYERS_MAX>>,
+    manifests: Option<Last<RawDescriptor, LISTED_MAX>>,
     subject: Option<RawDescriptor>,
 }
 
@@ -150,8 +159,8 @@ struct RawDescriptor {
     digest: String,
     size: u64,
     artifact_type: Option<String>,
-    #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
+    #[serde(default, deserialize_with = "known_annotations")]
+    annotations: BTreeMap<String, String>,
     data: Option<String>,
     platform: Option<RawPlatform>,
 }
@@ -197,10 +206,11 @@ pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     let found = parsed(index, WHAT)?.manifests.ok_or_else(|| shape(WHAT, "it has no manifests"))?;
     let mut candidates: Vec<(Option<String>, Referrer)> = Vec::new();
     // What has another type is of other tools, however much there is of it.
-    for raw in found.into_iter().filter(may_be_bundle) {
-        let mut annotations = raw.annotations.clone().unwrap_or_default();
+    for raw in found.items.into_iter().filter(may_be_bundle) {
+        let mut annotations = raw.annotations.clone();
         let made = annotations.remove("org.opencontainers.image.created");
         let predicate_type = annotations.remove("dev.sigstore.bundle.predicateType");
+        let predicate_type = predicate_type.filter(|text| text.len() <= TYPE_BYTES_MAX);
         let Ok(descriptor) = descriptor(&raw) else { continue };
         candidates.push((made, Referrer { descriptor, predicate_type }));
     }
@@ -222,14 +232,14 @@ pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer
     if !is_bundle(&artifact_type) {
         return Ok(None);
     }
-    let mut layers = raw.layers.unwrap_or_default();
-    if layers.len() != 1 {
-        return Err(shape(WHAT, &format!("{} layers, a bundle is one", layers.len())));
-    }
+    let (mut layers, count) = raw.layers.map_or_else(Default::default, |layers| (layers.items, layers.count));
+    let (1, Some(only)) = (count, layers.pop_back()) else {
+        return Err(shape(WHAT, &format!("{count} layers, a bundle is one")));
+    };
     let subject = raw.subject.map(|subject| subject.digest.parse());
     let subject = subject.transpose().map_err(|error: DigestError| shape(WHAT, &error.to_string()))?;
     let source = format!("bundle {}", referrer.descriptor.digest);
-    layer(&layers.remove(0), source, ENVELOPE_BYTES_MAX, Origin::Bundle { artifact_type, subject }).map(Some)
+    layer(&only, source, ENVELOPE_BYTES_MAX, Origin::Bundle { artifact_type, subject }).map(Some)
 }
 
 /// What the manifest of an image is: an image, or an index with its members.
@@ -247,7 +257,7 @@ pub fn pointed(manifest: &[u8]) -> Result<Pointed, OciError> {
         });
         Some(Member { descriptor: descriptor(raw).ok()?, platform })
     };
-    Ok(Pointed::Index(members.iter().filter_map(member).take(MEMBERS_MAX).collect()))
+    Ok(Pointed::Index(members.items.iter().filter_map(member).take(MEMBERS_MAX).collect()))
 }
 
 impl Layer {
@@ -302,12 +312,24 @@ fn layers(
 ) -> Result<Layers, OciError> {
     const WHAT: &str = "a manifest of signatures";
     let raw = parsed(manifest, WHAT)?.layers.ok_or_else(|| shape(WHAT, "it has no layers"))?;
-    let count = raw.len();
+    let count = raw.count;
     let mut found = Layers::default();
-    for (number, raw) in raw.into_iter().enumerate().rev().take(LAYERS_MAX) {
-        let source = format!("{what} {} of {count}", number + 1);
-        match layer(&raw, source.clone(), size_max, origin(raw.annotations.clone().unwrap_or_default())) {
-            Ok(layer) => found.layers.push(layer),
+    for (back, raw) in raw.items.into_iter().rev().enumerate() {
+        let source = format!("{what} {} of {count}", count - back);
+        let annotated = raw.annotations.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        let bytes = annotated + raw.data.as_ref().map_or(0, String::len);
+        let fits = found.bytes + bytes <= KEPT_BYTES_MAX;
+        let layer = if fits {
+            layer(&raw, source.clone(), size_max, origin(raw.annotations.clone()))
+        } else {
+            let size = (found.bytes + bytes) as u64;
+            Err(OciError::TooLarge { what: "annotations of layers", size, max: KEPT_BYTES_MAX as u64 })
+        };
+        match layer {
+            Ok(layer) => {
+                found.bytes += bytes;
+                found.layers.push(layer);
+            }
             Err(error) => found.unusable.push(unusable(source, &error)),
         }
     }
@@ -325,8 +347,46 @@ fn layer(raw: &RawDescriptor, source: String, size_max: u64, origin: Origin) -> 
 }
 
 fn descriptor(raw: &RawDescriptor) -> Result<Descriptor, OciError> {
+    if raw.media_type.len() > TYPE_BYTES_MAX {
+        return Err(shape("a descriptor", "its media type is too long"));
+    }
     let digest = raw.digest.parse().map_err(|error: DigestError| shape("a descriptor", &error.to_string()))?;
     Ok(Descriptor { media_type: raw.media_type.clone(), digest, size: raw.size })
+}
+
+/// What is read of annotations: all others may be as many as a registry takes.
+fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    const KNOWN: [&str; 4] = [
+        "dev.cosignproject.cosign/",
+        "dev.sigstore.cosign/",
+        "dev.sigstore.bundle.",
+        "org.opencontainers.image.created",
+    ];
+    /// More keys than tools write under these names.
+    const MAX: usize = 32;
+    struct Annotations;
+    impl<'de> serde::de::Visitor<'de> for Annotations {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            out.write_str("annotations")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut annotations = BTreeMap::new();
+            while let Some((key, value)) = map.next_entry::<String, String>()? {
+                if annotations.len() < MAX && KNOWN.iter().any(|known| key.starts_with(known)) {
+                    annotations.insert(key, value);
+                }
+            }
+            Ok(annotations)
+        }
+    }
+    deserializer.deserialize_any(Annotations)
 }
 
 fn companions(mut annotations: BTreeMap<String, String>) -> Companions {

@@ -18,14 +18,14 @@ use crate::verdict::{Class, EvidenceKind};
 
 /// A piece in the one form that all of them are checked in.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Piece<'e> {
     pub(crate) kind: EvidenceKind,
     /// The bytes that the signature is over.
     pub(crate) message: Vec<u8>,
-    /// The payload of the envelope, where an envelope was signed.
-    pub(crate) envelope_payload: Option<Vec<u8>>,
+    /// Where the payload of the envelope begins in the message, where an envelope was signed.
+    payload_at: Option<usize>,
     /// The envelope as it lies in the registry, where it came alone.
-    pub(crate) envelope: Option<Vec<u8>>,
+    pub(crate) envelope: Option<&'e [u8]>,
     pub(crate) signature: Vec<u8>,
     pub(crate) claim: Claim,
     pub(crate) certificate: Option<Certificate>,
@@ -44,7 +44,7 @@ struct RawTimestamp {
     response: String,
 }
 
-impl Piece {
+impl<'e> Piece<'e> {
     /// Opens a layer of a `.sig` manifest.
     pub(crate) fn signature(raw: &Signature) -> Result<Self, Refusal> {
         expect_type("layer", &raw.media_type, raw.media_type == PAYLOAD_TYPE)?;
@@ -58,7 +58,7 @@ impl Piece {
         Ok(Self {
             kind: EvidenceKind::Signature,
             message: raw.payload.clone(),
-            envelope_payload: None,
+            payload_at: None,
             envelope: None,
             signature,
             claim,
@@ -70,13 +70,13 @@ impl Piece {
     }
 
     /// Opens a layer of an `.att` manifest.
-    pub(crate) fn attestation(raw: &Attestation) -> Result<Self, Refusal> {
+    pub(crate) fn attestation(raw: &'e Attestation) -> Result<Self, Refusal> {
         expect_type("layer", &raw.media_type, raw.media_type == ENVELOPE_TYPE)?;
         expect_size(&raw.envelope, ENVELOPE_BYTES_MAX)?;
-        let envelope: RawEnvelope =
+        let envelope: RawEnvelope<'_> =
             json::read(&raw.envelope).map_err(|error| invalid(format!("it is no envelope of a statement: {error}")))?;
         let companions = Opened::of(&raw.companions).map_err(invalid)?;
-        Self::enveloped(&envelope, EvidenceKind::Attestation, companions, Some(raw.envelope.clone()))
+        Self::enveloped(&envelope, EvidenceKind::Attestation, companions, Some(&raw.envelope))
     }
 
     /// Opens a bundle that refers to `subject`.
@@ -107,21 +107,26 @@ impl Piece {
 
     /// The bytes that a timestamp is over: cosign 2 has a whole envelope stamped, and otherwise the signature.
     pub(crate) fn timestamped(&self) -> &[u8] {
-        self.envelope.as_deref().unwrap_or(&self.signature)
+        self.envelope.unwrap_or(&self.signature)
+    }
+
+    /// The payload of the envelope, where an envelope was signed.
+    pub(crate) fn envelope_payload(&self) -> Option<&[u8]> {
+        self.payload_at.map(|at| &self.message[at..])
     }
 
     fn enveloped(
-        raw: &RawEnvelope,
+        raw: &RawEnvelope<'_>,
         kind: EvidenceKind,
         companions: Opened,
-        envelope: Option<Vec<u8>>,
+        envelope: Option<&'e [u8]>,
     ) -> Result<Self, Refusal> {
         let opened = raw.open().map_err(invalid)?;
-        let claim = Claim::statement(&opened.payload).map_err(invalid)?;
+        let claim = Claim::statement(&opened.signed[opened.payload_at..]).map_err(invalid)?;
         Ok(Self {
             kind,
-            message: opened.signed(),
-            envelope_payload: Some(opened.payload),
+            message: opened.signed,
+            payload_at: Some(opened.payload_at),
             envelope,
             signature: opened.signature,
             claim,

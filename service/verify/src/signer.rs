@@ -123,8 +123,8 @@ impl Context<'_> {
         }
         let logged = Logged {
             message: &piece.message,
-            envelope_payload: piece.envelope_payload.as_deref(),
-            envelope: piece.envelope.as_deref(),
+            envelope_payload: piece.envelope_payload(),
+            envelope: piece.envelope,
             signature: &piece.signature,
             verifier,
         };

@@ -31,28 +31,96 @@ pub fn verify(
     trust: &Trust,
     now: UnixTime,
 ) -> Verdict {
-    if let Err(error) = requirement.check(trust) {
-        let outcome = Outcome::Refused { class: Class::Misconfigured, cause: error.to_string() };
-        return Verdict { outcome, signers: Vec::new(), rejected: Vec::new() };
+    let mut trial = Trial::new(subject, requirement, trust, now);
+    for piece in evidence {
+        let judged = trial.judged(piece);
+        trial.take(judged);
     }
-    let mut judge = Judge {
-        subject,
-        context: Context { requirement, trust, now },
-        roots: selected(&requirement.roots, trust),
-        counted: Vec::new(),
-        rejected: Vec::new(),
-    };
-    for piece in evidence.iter().take(EVIDENCE_MAX) {
-        judge.look_at(piece);
+    trial.verdict()
+}
+
+/// A verdict in the making: pieces are judged one by one and need not be kept.
+pub struct Trial<'a> {
+    subject: &'a Subject,
+    context: Context<'a>,
+    roots: Vec<&'a TrustRoot>,
+    /// Why nothing can fulfil the requirement.
+    unworkable: Option<String>,
+    counted: Vec<Counted>,
+    rejected: Vec<Rejected>,
+    /// Pieces that were taken.
+    pieces: usize,
+}
+
+/// What came of one piece. It holds nothing of the piece's bytes.
+pub struct Judged {
+    source: String,
+    outcome: Result<Vec<Counted>, Refusal>,
+}
+
+impl<'a> Trial<'a> {
+    /// Nothing was looked at yet.
+    pub fn new(subject: &'a Subject, requirement: &'a Requirement, trust: &'a Trust, now: UnixTime) -> Self {
+        Self {
+            subject,
+            context: Context { requirement, trust, now },
+            roots: selected(&requirement.roots, trust),
+            unworkable: requirement.check(trust).err().map(|error| error.to_string()),
+            counted: Vec::new(),
+            rejected: Vec::new(),
+            pieces: 0,
+        }
     }
-    if let Some(first) = evidence.get(EVIDENCE_MAX) {
-        let cause = format!("{} pieces of evidence, at most {EVIDENCE_MAX} are looked at", evidence.len());
-        judge.reject(first.source(), (Class::Invalid, cause));
+
+    /// Judges a piece, in whatever order they come.
+    pub fn judged(&self, evidence: &Evidence) -> Judged {
+        let source = evidence.source().to_owned();
+        if self.unworkable.is_some() || self.pieces >= EVIDENCE_MAX {
+            return Judged { source, outcome: Ok(Vec::new()) };
+        }
+        let opened = match evidence {
+            Evidence::Signature(raw) => Piece::signature(raw),
+            Evidence::Attestation(raw) => Piece::attestation(raw),
+            Evidence::Bundle(raw) => Piece::bundle(raw, self.subject),
+            Evidence::Unusable(rejected) => Err((rejected.class, rejected.cause.clone())),
+        };
+        let outcome = opened.and_then(|piece| self.piece(&source, &piece));
+        Judged { source, outcome }
     }
-    judge.counted.sort_by_key(|counted| trust.names().position(|name| name == counted.signer.root));
-    let outcome = fulfilled::outcome(requirement, &judge.counted, &judge.rejected);
-    let signers = judge.counted.into_iter().map(|counted| counted.signer).collect();
-    Verdict { outcome, signers, rejected: judge.rejected }
+
+    /// Lets what was judged count. The verdict tells in the order of these calls.
+    pub fn take(&mut self, judged: Judged) {
+        self.pieces += 1;
+        if self.unworkable.is_some() {
+            return;
+        }
+        let Judged { source, outcome } = judged;
+        match self.pieces {
+            ..=EVIDENCE_MAX => match outcome {
+                Ok(counted) => self.counted.extend(counted),
+                Err((class, cause)) => self.rejected.push(Rejected { source, class, cause }),
+            },
+            // Said once.
+            pieces if pieces == EVIDENCE_MAX + 1 => {
+                let cause = format!("there is more evidence than the {EVIDENCE_MAX} pieces that are looked at");
+                self.rejected.push(Rejected { source, class: Class::Invalid, cause });
+            }
+            _ => {}
+        }
+    }
+
+    /// The verdict on what was taken so far.
+    pub fn verdict(&self) -> Verdict {
+        if let Some(cause) = &self.unworkable {
+            let outcome = Outcome::Refused { class: Class::Misconfigured, cause: cause.clone() };
+            return Verdict { outcome, signers: Vec::new(), rejected: Vec::new() };
+        }
+        let mut counted: Vec<&Counted> = self.counted.iter().collect();
+        counted.sort_by_key(|counted| self.context.trust.names().position(|name| name == counted.signer.root));
+        let outcome = fulfilled::outcome(self.context.requirement, &counted, &self.rejected);
+        let signers = counted.into_iter().map(|counted| counted.signer.clone()).collect();
+        Verdict { outcome, signers, rejected: self.rejected.clone() }
+    }
 }
 
 /// The roots that `roots` names, in the order of the configuration.
@@ -64,14 +132,6 @@ fn selected<'a>(roots: &Roots, trust: &'a Trust) -> Vec<&'a TrustRoot> {
     trust.roots().iter().filter(is_named).collect()
 }
 
-struct Judge<'a> {
-    subject: &'a Subject,
-    context: Context<'a>,
-    roots: Vec<&'a TrustRoot>,
-    counted: Vec<Counted>,
-    rejected: Vec<Rejected>,
-}
-
 /// A signature that counts, and for what.
 struct Counted {
     signer: Signer,
@@ -79,28 +139,15 @@ struct Counted {
     rules: Vec<usize>,
 }
 
-impl Judge<'_> {
-    fn look_at(&mut self, evidence: &Evidence) {
-        let opened = match evidence {
-            Evidence::Signature(raw) => Piece::signature(raw),
-            Evidence::Attestation(raw) => Piece::attestation(raw),
-            Evidence::Bundle(raw) => Piece::bundle(raw, self.subject),
-            Evidence::Unusable(rejected) => return self.rejected.push(rejected.clone()),
-        };
-        match opened.and_then(|piece| self.judged(evidence.source(), &piece)) {
-            Ok(counted) => self.counted.extend(counted),
-            Err(refusal) => self.reject(evidence.source(), refusal),
-        }
-    }
-
+impl Trial<'_> {
     /// Everybody who signed the image by `piece`; nobody, without a cause, when nobody asks for such a piece.
-    fn judged(&self, source: &str, piece: &Piece) -> Result<Vec<Counted>, Refusal> {
+    fn piece(&self, source: &str, piece: &Piece<'_>) -> Result<Vec<Counted>, Refusal> {
         let Some(asked) = self.asked_for(piece) else { return Ok(Vec::new()) };
         let accepted = self.accepted(piece)?;
         piece.claim.check(self.subject, self.context.requirement)?;
         let (rules, predicate_type) = match (&piece.claim, piece.kind) {
             (Claim::Statement(statement), EvidenceKind::Attestation | EvidenceKind::BundleAttestation) => {
-                (fulfilled_by(statement, &asked)?, Some(statement.predicate_type.clone()))
+                (fulfilled_by(piece, &asked)?, Some(statement.predicate_type.clone()))
             }
             _ => (Vec::new(), None),
         };
@@ -120,7 +167,7 @@ impl Judge<'_> {
     }
 
     /// The rules that `piece` may fulfil, by their places; `None` when the requirement has no use for it.
-    fn asked_for(&self, piece: &Piece) -> Option<Vec<(usize, &AttestationRule)>> {
+    fn asked_for(&self, piece: &Piece<'_>) -> Option<Vec<(usize, &AttestationRule)>> {
         let requirement = self.context.requirement;
         match piece.kind {
             EvidenceKind::Signature | EvidenceKind::Bundle => requirement.image_signature.then(Vec::new),
@@ -133,7 +180,7 @@ impl Judge<'_> {
         }
     }
 
-    fn accepted(&self, piece: &Piece) -> Result<Vec<(&TrustRoot, Accepted)>, Refusal> {
+    fn accepted(&self, piece: &Piece<'_>) -> Result<Vec<(&TrustRoot, Accepted)>, Refusal> {
         let mut accepted = Vec::new();
         let mut failures = Vec::new();
         for root in &self.roots {
@@ -150,15 +197,12 @@ impl Judge<'_> {
         let told: Vec<_> = told.map(|(_, root, cause)| format!("for `{}`: {cause}", root.name)).collect();
         Err((Class::Invalid, told.join("; ")))
     }
-
-    fn reject(&mut self, source: &str, (class, cause): Refusal) {
-        self.rejected.push(Rejected { source: source.to_owned(), class, cause });
-    }
 }
 
-/// Those of `rules`, all of its predicate type, that `statement` fulfils; at least one.
-fn fulfilled_by(statement: &Statement, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
-    let predicate = statement.predicate().map_err(|cause| (Class::Invalid, cause))?;
+/// Those of `rules`, all of its predicate type, that the statement in `piece` fulfils; at least one.
+fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
+    let predicate =
+        Statement::predicate(piece.envelope_payload().unwrap_or_default()).map_err(|cause| (Class::Invalid, cause))?;
     let mut fulfilled = Vec::new();
     let mut failure = "no rule is about it".to_owned();
     for (place, rule) in rules {

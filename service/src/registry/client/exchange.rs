@@ -53,7 +53,12 @@ pub(super) async fn redirected(
         if let Some(authorization) = authorization.filter(|_| trusted) {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let response = client.fetch(written(request, Bytes::new())?, bytes_max, *deadline).await;
+        let request = written(request, Bytes::new())?;
+        let response = match wanted {
+            // Who asks for one knows its size, and has memory for it.
+            Wanted::Blob { .. } => client.fetch_reserved(request, bytes_max, *deadline).await,
+            _ => client.fetch(request, bytes_max, *deadline).await,
+        };
         let response = response.map_err(|error| match error {
             // Whoever can write there would else choose that nobody can tell.
             wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Image(_) | Wanted::Part { .. }) => {

@@ -8,15 +8,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::wire::{Client, HELD_UNIT_BYTES, Limits, Origin, Protocol, Proxies, Reach};
+use crate::share::Share;
+use crate::wire::{Client, Limits, Origin, Protocol, Proxies, Reach};
 
 /// Hosts with a client at one time.
 const CLIENTS_MAX: usize = 64;
 /// Requests in flight to one host, and idle connections kept: a burst of a hundred distinct images stays one round trip.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
-/// What the answers of all registries together may hold while they are read: some of the largest manifests, while common
-/// ones fit their free share.
-const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// What tells two clients apart. Connections made with another reach or trust must not be shared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +42,13 @@ struct Clients {
 
 impl Pool {
     pub fn new(proxies: Proxies) -> Self {
-        let held = Arc::new(Semaphore::new(HELD_BYTES_MAX / HELD_UNIT_BYTES));
-        Self { proxies, held, clients: Mutex::default() }
+        Self { proxies, held: Arc::clone(Share::default().answers()), clients: Mutex::default() }
+    }
+
+    /// Lets the answers of all registries together hold no more than `held` while they are read: some of the largest manifests, while
+    /// common ones fit their free share.
+    pub fn holding(&mut self, held: Arc<Semaphore>) {
+        self.held = held;
     }
 
     /// The client of `key`; a new one sends to `origin`.

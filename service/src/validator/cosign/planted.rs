@@ -14,10 +14,10 @@ pub(super) fn verdict(
     trust: &Trust,
     now: UnixTime,
 ) -> Option<Verdict> {
-    let evidence = &search.evidence;
+    let evidence = &*search.evidence.lock();
     match bug {
         Bug::AcceptsAnySignature => {
-            let verdict = verify(&search.subject, evidence, requirement, trust, now);
+            let verdict = verify(search.subject, evidence, requirement, trust, now);
             Some(if evidence.is_empty() { verdict } else { Verdict { outcome: Outcome::Verified, ..verdict } })
         }
         Bug::IgnoresDigestBinding => {
@@ -35,10 +35,9 @@ pub(super) fn verdict(
         }
         Bug::ThresholdCountsTwice => {
             let one = Requirement { threshold: 1, required: Vec::new(), ..requirement.clone() };
-            let count = |piece: &&Evidence| {
-                verify(&search.subject, std::slice::from_ref(piece), &one, trust, now).is_verified()
-            };
-            let verdict = verify(&search.subject, evidence, requirement, trust, now);
+            let count =
+                |piece: &&Evidence| verify(search.subject, std::slice::from_ref(piece), &one, trust, now).is_verified();
+            let verdict = verify(search.subject, evidence, requirement, trust, now);
             let enough = evidence.iter().filter(count).count() >= requirement.threshold;
             Some(if enough { Verdict { outcome: Outcome::Verified, ..verdict } } else { verdict })
         }

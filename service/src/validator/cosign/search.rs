@@ -6,17 +6,17 @@
 //! With the referrers API a signed image costs at most four requests, its digest included: HEAD, referrers, then a bundle's manifest
 //! and blob, or the `.sig` manifest and its payload. An unsigned one costs three.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use service_verify::oci::{self, ENVELOPE_BYTES_MAX, Layer, Referrer};
-use service_verify::{Evidence, Requirement, Subject, UnixTime, Verdict, verify};
+use service_verify::{Evidence, Judged, Requirement, Subject, Trial, UnixTime, Verdict};
 
 use super::knowledge::Form;
 use super::{Engine, words};
 use crate::registry::{Piece, Wanted};
+use crate::share::{NoMemory, Reserved};
 use crate::validator::{Answer, Question};
 use crate::verdicts::{Class, Failure};
 
@@ -25,6 +25,11 @@ const BATCH: usize = 4;
 /// Most pieces fetched for one image. More than any honest image has; whoever hides a signature behind more denies it.
 const PIECES_MAX: usize = 40;
 
+/// What every image may keep of a manifest: some keyless signatures.
+const KEPT_FREE_BYTES: usize = 16 << 10;
+/// Why a layer that is named is no evidence.
+const ABSENT: &str = "the registry has no such blob";
+
 /// Predicate type of a bundle that signs an image, and nothing else.
 const SIGNS_IMAGE: &str = "https://sigstore.dev/cosign/sign/v1";
 
@@ -32,8 +37,11 @@ const SIGNS_IMAGE: &str = "https://sigstore.dev/cosign/sign/v1";
 pub(super) struct Search<'s> {
     engine: &'s Engine,
     question: &'s Question,
-    pub(super) subject: Subject,
-    pub(super) evidence: Vec<Evidence>,
+    pub(super) subject: &'s Subject,
+    trial: Trial<'s>,
+    /// What was looked at: bugs look again.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) evidence: parking_lot::Mutex<Vec<Evidence>>,
     /// Where was looked, and what was there.
     pub(super) looked: Vec<String>,
     /// What could not be read as what it must be.
@@ -64,6 +72,12 @@ enum Missed {
     Unread(String, Failure),
 }
 
+/// The bytes of a layer, `None` when the registry has none, and the memory for them.
+struct Fetched {
+    bytes: Option<Bytes>,
+    _memory: Reserved,
+}
+
 /// What came of a place.
 enum Found {
     /// Something that can be judged, or nothing.
@@ -73,12 +87,14 @@ enum Found {
 }
 
 impl<'s> Search<'s> {
-    pub fn new(engine: &'s Engine, question: &'s Question, subject: Subject) -> Self {
+    pub fn new(engine: &'s Engine, question: &'s Question, subject: &'s Subject, now: UnixTime) -> Self {
         Self {
             engine,
             question,
             subject,
-            evidence: Vec::new(),
+            trial: Trial::new(subject, &engine.requirement, &engine.trust, now),
+            #[cfg(feature = "planted-bugs")]
+            evidence: parking_lot::Mutex::default(),
             looked: Vec::new(),
             broken: Vec::new(),
             doubt: None,
@@ -87,13 +103,13 @@ impl<'s> Search<'s> {
     }
 
     /// Looks until the requirement is met or there is nothing left to look at.
-    pub async fn run(mut self, now: UnixTime) -> Answer {
+    pub async fn run(mut self) -> Answer {
         let known = self.engine.knowledge.of(&self.question.host);
         let with_api = known.may_have_api(Instant::now());
         let mut places = self.places(with_api, known.last);
         places.reverse();
         while let Some(place) = places.pop() {
-            match self.look(place, now).await {
+            match self.look(place).await {
                 Ok(Some(verdict)) => {
                     let form =
                         if matches!(place, Place::Referrers | Place::Fallback) { Form::Bundles } else { Form::Tags };
@@ -108,7 +124,7 @@ impl<'s> Search<'s> {
                 }
             }
         }
-        let verdict = self.judge(now);
+        let verdict = self.verdict();
         if verdict.is_verified() {
             return Ok(words::approval(&verdict));
         }
@@ -141,7 +157,7 @@ impl<'s> Search<'s> {
     }
 
     /// Looks at one place; the verdict when it is enough.
-    async fn look(&mut self, place: Place, now: UnixTime) -> Result<Option<Verdict>, Found> {
+    async fn look(&mut self, place: Place) -> Result<Option<Verdict>, Found> {
         let image = self.subject.digest;
         let (name, tag) = match place {
             Place::Referrers => ("referrers", image.to_string()),
@@ -173,7 +189,7 @@ impl<'s> Search<'s> {
                         signs == self.engine.requirement.image_signature
                     };
                     referrers.sort_by_key(|referrer| !likely(referrer));
-                    Ok(self.bundles(referrers, now).await)
+                    Ok(self.bundles(referrers).await)
                 }
                 Err(error) => Ok(self.is_broken(&said, &error)),
             }
@@ -183,10 +199,19 @@ impl<'s> Search<'s> {
                 _ => oci::signature_layers(&bytes),
             };
             match layers {
-                Ok(oci::Layers { layers, unusable }) => {
+                Ok(oci::Layers { layers, bytes, unusable }) => {
                     self.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
-                    self.evidence.extend(unusable);
-                    Ok(self.layers(layers, now).await)
+                    for piece in &unusable {
+                        let judged = self.judged(piece);
+                        self.trial.take(judged);
+                    }
+                    match self.kept(bytes).await {
+                        Ok(_kept) => Ok(self.layers(layers).await),
+                        Err(failure) => {
+                            self.missed(&said, failure);
+                            Err(Found::Judge)
+                        }
+                    }
                 }
                 Err(error) => Ok(self.is_broken(&said, &error)),
             }
@@ -194,7 +219,7 @@ impl<'s> Search<'s> {
     }
 
     /// The first alone, which nearly always is enough; the others in batches.
-    async fn bundles(&mut self, referrers: Vec<Referrer>, now: UnixTime) -> Option<Verdict> {
+    async fn bundles(&mut self, referrers: Vec<Referrer>) -> Option<Verdict> {
         let mut rest = referrers.as_slice();
         let mut size = 1;
         while !rest.is_empty() {
@@ -204,24 +229,24 @@ impl<'s> Search<'s> {
                 return None;
             }
             let this = &*self;
-            let fetched = join_all(batch.iter().map(|referrer| this.bundle(referrer))).await;
-            for outcome in fetched {
-                match outcome {
-                    Ok(Some(evidence)) => self.evidence.push(evidence),
-                    Ok(None) => {}
-                    Err(Missed::Broken(what)) => self.broken.push(what),
-                    Err(Missed::Unread(what, failure)) => self.missed(&what, failure),
-                }
-            }
-            if let Some(verdict) = self.enough(now) {
+            // Each is judged and dropped as it comes: kept until the others are there, it would hold the memory that they wait for.
+            let found = join_all(batch.iter().map(|referrer| this.bundle(referrer))).await;
+            if let Some(verdict) = self.taken(found) {
                 return Some(verdict);
             }
         }
         None
     }
 
-    /// The bundle that a referrer is; nothing when it is none.
-    async fn bundle(&self, referrer: &Referrer) -> Result<Option<Evidence>, Missed> {
+    /// What the bundle that a referrer is says; nothing when it is none.
+    async fn bundle(&self, referrer: &Referrer) -> Vec<Result<Judged, Missed>> {
+        match self.bundle_at(referrer).await {
+            Ok(judged) => judged.map(Ok).into_iter().collect(),
+            Err(missed) => vec![Err(missed)],
+        }
+    }
+
+    async fn bundle_at(&self, referrer: &Referrer) -> Result<Option<Judged>, Missed> {
         let digest = referrer.descriptor.digest.to_string();
         let what = format!("referrer {digest}");
         let unread = |failure| Missed::Unread(what.clone(), failure);
@@ -229,68 +254,77 @@ impl<'s> Search<'s> {
             return Err(Missed::Broken(format!("{what} is not there")));
         };
         let layer = oci::bundle_layer(referrer, &manifest);
+        drop(manifest);
         let Some(layer) = layer.map_err(|error| Missed::Broken(format!("{what}: {error}")))? else { return Ok(None) };
-        Ok(Some(match self.blob(&layer).await.map_err(unread)? {
+        let fetched = self.blob(&layer).await.map_err(unread)?;
+        Ok(Some(self.judged(&match fetched.bytes {
             Some(bytes) => layer.evidence(bytes.into()),
-            None => layer.missing("the registry has no such blob"),
-        }))
+            None => layer.missing(ABSENT),
+        })))
     }
 
     /// Layers of a manifest at a tag. Several signatures of one payload share its blob.
-    async fn layers(&mut self, layers: Vec<Layer>, now: UnixTime) -> Option<Verdict> {
-        let mut payloads: BTreeMap<String, Bytes> = BTreeMap::new();
-        let mut rest = layers.as_slice();
-        let mut size = 1;
-        while !rest.is_empty() {
-            let (batch, more) = rest.split_at(size.min(rest.len()));
-            (rest, size) = (more, BATCH);
-            let mut wanted: BTreeMap<String, &Layer> = BTreeMap::new();
-            for layer in batch {
-                let digest = layer.descriptor.digest.to_string();
-                if !payloads.contains_key(&digest) {
-                    wanted.insert(digest, layer);
-                }
+    async fn layers(&mut self, layers: Vec<Layer>) -> Option<Verdict> {
+        let mut groups: Vec<Vec<Layer>> = Vec::new();
+        for layer in layers {
+            let same = |group: &&mut Vec<Layer>| group[0].descriptor.digest == layer.descriptor.digest;
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(layer),
+                None => groups.push(vec![layer]),
             }
-            if !self.may_fetch(wanted.len()) {
+        }
+        let mut size = 1;
+        while !groups.is_empty() {
+            let batch: Vec<_> = groups.drain(..size.min(groups.len())).collect();
+            size = BATCH;
+            let asked = batch.iter().filter(|group| group.iter().all(|layer| layer.data.is_none())).count();
+            if !self.may_fetch(asked) {
                 return None;
             }
             let this = &*self;
-            let fetched =
-                join_all(wanted.into_iter().map(async |(digest, layer)| (digest, this.blob(layer).await))).await;
-            let mut absent = Vec::new();
-            for (digest, outcome) in fetched {
-                match outcome {
-                    Ok(Some(bytes)) => drop(payloads.insert(digest, bytes)),
-                    Ok(None) => absent.push(digest),
-                    Err(failure) => self.missed(&format!("layer {digest}"), failure),
-                }
-            }
-            for layer in batch {
-                let digest = layer.descriptor.digest.to_string();
-                if let Some(bytes) = payloads.get(&digest) {
-                    self.evidence.push(layer.clone().evidence(bytes.to_vec()));
-                } else if absent.contains(&digest) {
-                    self.evidence.push(layer.clone().missing("the registry has no such blob"));
-                }
-            }
-            if let Some(verdict) = self.enough(now) {
+            let found = join_all(batch.into_iter().map(|group| this.layer(group))).await;
+            if let Some(verdict) = self.taken(found) {
                 return Some(verdict);
             }
         }
         None
     }
 
-    /// The bytes of a layer, `None` when the registry has none.
-    async fn blob(&self, layer: &Layer) -> Result<Option<Bytes>, Failure> {
+    /// What layers with the same payload say.
+    async fn layer(&self, group: Vec<Layer>) -> Vec<Result<Judged, Missed>> {
+        let Some(any) = group.iter().find(|layer| layer.data.is_some()).or(group.first()) else { return Vec::new() };
+        let fetched = match self.blob(any).await {
+            Ok(fetched) => fetched,
+            Err(failure) => return vec![Err(Missed::Unread(format!("layer {}", any.descriptor.digest), failure))],
+        };
+        let judged = group.into_iter().map(|layer| match &fetched.bytes {
+            Some(bytes) => Ok(self.judged(&layer.evidence(bytes.to_vec()))),
+            None => Ok(self.judged(&layer.missing(ABSENT))),
+        });
+        judged.collect()
+    }
+
+    /// The bytes of a layer, with the memory that they and their verdict need.
+    async fn blob(&self, layer: &Layer) -> Result<Fetched, Failure> {
+        let bytes_max = usize::try_from(layer.descriptor.size.min(ENVELOPE_BYTES_MAX)).unwrap_or(usize::MAX);
+        let memory = self.engine.share.piece(bytes_max, self.question.deadline).await.map_err(no_memory)?;
         if let Some(data) = &layer.data {
-            return Ok(Some(data.clone().into()));
+            return Ok(Fetched { bytes: Some(data.clone().into()), _memory: memory });
         }
         let digest = layer.descriptor.digest.to_string();
-        let bytes_max = usize::try_from(layer.descriptor.size.min(ENVELOPE_BYTES_MAX)).unwrap_or(usize::MAX);
-        match self.piece(Wanted::Blob { digest: &digest, bytes_max }).await? {
-            Piece::Here(bytes) => Ok(Some(bytes)),
-            Piece::Absent | Piece::Unknown => Ok(None),
+        let bytes = match self.piece(Wanted::Blob { digest: &digest, bytes_max }).await? {
+            Piece::Here(bytes) => Some(bytes),
+            Piece::Absent | Piece::Unknown => None,
+        };
+        Ok(Fetched { bytes, _memory: memory })
+    }
+
+    /// Memory for what is kept of a manifest. Little is part of what the image itself costs.
+    async fn kept(&self, bytes: usize) -> Result<Option<Reserved>, Failure> {
+        if bytes <= KEPT_FREE_BYTES {
+            return Ok(None);
         }
+        self.engine.share.kept(bytes, self.question.deadline).await.map(Some).map_err(no_memory)
     }
 
     async fn piece(&self, wanted: Wanted<'_>) -> Result<Piece, Failure> {
@@ -307,16 +341,33 @@ impl<'s> Search<'s> {
         may
     }
 
-    fn enough(&self, now: UnixTime) -> Option<Verdict> {
-        Some(self.judge(now)).filter(Verdict::is_verified)
+    /// Judges a piece, which may be dropped then.
+    fn judged(&self, evidence: &Evidence) -> Judged {
+        #[cfg(feature = "planted-bugs")]
+        if self.engine.planted.is_some() {
+            self.evidence.lock().push(evidence.clone());
+        }
+        self.trial.judged(evidence)
     }
 
-    fn judge(&self, now: UnixTime) -> Verdict {
+    /// Lets a batch count; the verdict when it is enough.
+    fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
+        for outcome in found.into_iter().flatten() {
+            match outcome {
+                Ok(judged) => self.trial.take(judged),
+                Err(Missed::Broken(what)) => self.broken.push(what),
+                Err(Missed::Unread(what, failure)) => self.missed(&what, failure),
+            }
+        }
+        Some(self.verdict()).filter(Verdict::is_verified)
+    }
+
+    fn verdict(&self) -> Verdict {
         #[cfg(feature = "planted-bugs")]
-        if let Some(verdict) = self.spoiled(now) {
+        if let Some(verdict) = self.spoiled() {
             return verdict;
         }
-        verify(&self.subject, &self.evidence, &self.engine.requirement, &self.engine.trust, now)
+        self.trial.verdict()
     }
 
     fn is_broken(&mut self, said: &str, error: &oci::OciError) -> Option<Verdict> {
@@ -336,7 +387,16 @@ impl<'s> Search<'s> {
     }
 
     #[cfg(feature = "planted-bugs")]
-    fn spoiled(&self, now: UnixTime) -> Option<Verdict> {
-        super::planted::verdict(self.engine.planted?, self, &self.engine.requirement, &self.engine.trust, now)
+    fn spoiled(&self) -> Option<Verdict> {
+        super::planted::verdict(self.engine.planted?, self, &self.engine.requirement, &self.engine.trust, super::now())
     }
+}
+
+/// What is too large for the memory here is a matter of the configuration; what others held it for, of the moment.
+fn no_memory(error: NoMemory) -> Failure {
+    let class = match error {
+        NoMemory::TooLarge { .. } => Class::Misconfigured,
+        NoMemory::Late => Class::Unavailable,
+    };
+    Failure::new(class, error.to_string())
 }

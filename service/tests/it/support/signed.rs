@@ -150,13 +150,19 @@ impl Signed {
             "mediaType": BUNDLE, "verificationMaterial": {"publicKey": {"hint": ""}, "tlogEntries": []},
             "dsseEnvelope": {"payload": BASE64.encode(&statement), "payloadType": kind, "signatures": [{"sig": key.sign(signed.as_bytes())}]},
         });
-        let mut layer = self.blob(bundle.to_string().as_bytes());
+        self.bundle_of(repository, image, bundle.to_string().as_bytes(), 0);
+    }
+
+    /// Whatever is in `bundle` as a referrer of `image`; `number` tells equal ones apart.
+    pub fn bundle_of(&self, repository: &str, image: &str, bundle: &[u8], number: usize) {
+        let mut layer = self.blob(bundle);
         layer["mediaType"] = BUNDLE.into();
         let mut config = self.blob(b"{}");
         config["mediaType"] = EMPTY.into();
         let subject = json!({"mediaType": IMAGE, "digest": image, "size": 300});
         let manifest = json!({
             "schemaVersion": 2, "mediaType": IMAGE, "artifactType": BUNDLE, "config": config, "layers": [layer], "subject": subject,
+            "annotations": {"number": number.to_string()},
         });
         let manifest = manifest.to_string().into_bytes();
         let (size, digest) = (manifest.len(), self.put(repository, None, IMAGE, &manifest));

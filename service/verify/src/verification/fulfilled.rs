@@ -10,7 +10,7 @@ use crate::verdict::{Class, Identity, Outcome, Rejected, Signer};
 /// Rejected pieces that a cause names; the verdict has them all.
 const TOLD_MAX: usize = 3;
 
-pub(super) fn outcome(requirement: &Requirement, counted: &[Counted], rejected: &[Rejected]) -> Outcome {
+pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected: &[Rejected]) -> Outcome {
     let mut found = Ok(());
     if requirement.image_signature {
         let signers: Vec<&Signer> = counted.iter().filter(|one| one.rules.is_empty()).map(|one| &one.signer).collect();

@@ -249,7 +249,7 @@ const FORGERIES: &[Forgery] = &[
     ("a path of a thousand hashes", For::Bundles, |r| r.bundle_edit = |b| {
         let proof = &mut b["verificationMaterial"]["tlogEntries"][0]["inclusionProof"];
         proof["hashes"] = vec![b64([0; 32]); 1000].into();
-    }, Invalid, "inclusion proof of its log entry cannot be read"),
+    }, Invalid, "a list of more than 64"),
     ("an enormous certificate, a chain of a hundred", For::Keyless, |r| {
         r.companions_edit = |c| c.chain = c.chain.take().map(|chain| chain.repeat(50));
         r.bundle_edit = |b| b["verificationMaterial"]["certificate"]["rawBytes"] = b64(vec![0x30; 20_000]).into();

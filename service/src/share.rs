@@ -1,0 +1,166 @@
+//! The memory that anybody may make this process hold: one share of what it has, for everything that comes from outside.
+//!
+//! Bodies and images in work, evidence of signatures, and answers of registries each have a part of it, so that none of them can take
+//! what the others need. What does not fit is refused (reviews) or waits (evidence); nothing is taken on trust of what was announced.
+
+mod limit;
+mod room;
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+pub use room::{Held, IMAGES_AT_ONCE, Images, Room, Stop};
+
+/// The least that the process can do its work with, bytes.
+pub const LEAST: usize = 24 << 20;
+/// What is taken where the memory has no end, bytes: more would only be held by an attacker.
+const MOST: usize = 256 << 20;
+/// The unit in which evidence is counted.
+const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
+/// Least part of registries' answers: one of the largest manifests.
+const ANSWERS_LEAST: usize = 4 << 20;
+/// What a judged piece costs beside its bytes: its envelope's payload, decoded (base64: three quarters).
+const JUDGED: (usize, usize) = (7, 4);
+
+/// The share, and its parts.
+#[derive(Debug)]
+pub struct Share {
+    bytes: usize,
+    room: Arc<Room>,
+    answers: Arc<Semaphore>,
+    pieces: Part,
+    kept: Part,
+}
+
+#[derive(Debug)]
+struct Part {
+    bytes: usize,
+    free: Arc<Semaphore>,
+}
+
+/// What evidence holds; given back when dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Why there is no memory for evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoMemory {
+    /// There never is.
+    #[error("it needs {needed} bytes of memory and the share for evidence is {most} (admission.maxHeldBytes)")]
+    TooLarge {
+        /// What it needs.
+        needed: usize,
+        /// What there is.
+        most: usize,
+    },
+    /// Others had it until the deadline.
+    #[error("other evidence held the memory for it until the deadline (admission.maxHeldBytes)")]
+    Late,
+}
+
+impl Share {
+    /// A share of `bytes`.
+    pub fn of(bytes: usize) -> Arc<Self> {
+        let bytes = bytes.max(LEAST);
+        let (evidence, answers) = (bytes / 16 * 7, (bytes / 8).max(ANSWERS_LEAST));
+        // What is kept of manifests while pieces are fetched must not wait for pieces: who waits for one would wait for itself.
+        let kept = evidence / 8;
+        Arc::new(Self {
+            bytes,
+            room: Room::new(bytes - evidence - kept - answers),
+            answers: Arc::new(Semaphore::new(answers / crate::wire::HELD_UNIT_BYTES)),
+            pieces: Part::new(evidence),
+            kept: Part::new(kept),
+        })
+    }
+
+    /// What `configured` says, or else half of the memory that this process may use.
+    pub fn found(configured: Option<usize>) -> Arc<Self> {
+        let found = || limit::memory_bytes().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
+        Self::of(configured.unwrap_or_else(found))
+    }
+
+    /// All of it, bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The part of reviews.
+    pub fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// The part of registries' answers while they are read, in units of [`crate::wire::HELD_UNIT_BYTES`].
+    pub fn answers(&self) -> &Arc<Semaphore> {
+        &self.answers
+    }
+
+    /// Memory to read and judge a piece of evidence of `bytes`; whoever has it waits for no more before it is dropped.
+    pub async fn piece(&self, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
+        self.pieces.reserve(bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
+    }
+
+    /// Memory for `bytes` that are kept of a manifest while its pieces are fetched.
+    pub async fn kept(&self, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
+        self.kept.reserve(bytes, deadline).await
+    }
+}
+
+impl Part {
+    fn new(bytes: usize) -> Self {
+        Self { bytes, free: Arc::new(Semaphore::new(bytes / EVIDENCE_UNIT_BYTES)) }
+    }
+
+    /// Waits its turn: a large piece is not passed by small ones for ever.
+    async fn reserve(&self, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
+        let units = bytes.div_ceil(EVIDENCE_UNIT_BYTES);
+        let too_large = NoMemory::TooLarge { needed: bytes, most: self.bytes };
+        if units > self.bytes / EVIDENCE_UNIT_BYTES {
+            return Err(too_large);
+        }
+        let units = u32::try_from(units).map_err(|_| too_large)?;
+        let permit = timeout_at(deadline, Arc::clone(&self.free).acquire_many_owned(units)).await;
+        Ok(Reserved { _permit: permit.map_err(|_| NoMemory::Late)?.ok() })
+    }
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Arc::into_inner(Self::of(MOST)).expect("nobody else has it yet")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_largest_evidence_fits_the_shipped_limit_alone_and_others_wait_for_it() {
+        let share = Share::of(32 << 20);
+        let soon = || Instant::now() + Duration::from_secs(1);
+        let largest = share.piece(8 << 20, soon()).await.unwrap();
+        assert_eq!(share.piece(1 << 20, soon()).await.unwrap_err(), NoMemory::Late);
+        let (waited, ()) = tokio::join!(share.piece(1 << 20, soon()), async move { drop(largest) });
+        assert!(waited.is_ok());
+        let never = share.piece(9 << 20, soon()).await.unwrap_err();
+        assert!(matches!(never, NoMemory::TooLarge { .. }), "{never}");
+        assert!(share.kept(64 << 10, soon()).await.is_ok(), "what is kept has a part of its own");
+    }
+
+    #[test]
+    fn the_parts_are_the_share() {
+        for bytes in [0, LEAST, 32 << 20, MOST, 1 << 30] {
+            let share = Share::of(bytes);
+            let answers = share.answers.available_permits() * crate::wire::HELD_UNIT_BYTES;
+            let sum = share.room.all_max() + answers + share.pieces.bytes + share.kept.bytes;
+            assert!(sum <= share.bytes && share.bytes - sum < 1 << 20, "{bytes}: {sum} of {}", share.bytes);
+            assert!(share.room.all_max() >= share.bytes / 4, "{bytes}");
+        }
+    }
+}

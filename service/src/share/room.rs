@@ -1,0 +1,373 @@
+//! What reviews hold: their bodies, and the images that are asked about for them.
+//!
+//! Memory for a body is reserved as bytes arrive, never as they are announced, and a body must keep moving. A review that holds little
+//! always finds some room: those that hold much share three quarters of it, and one peer gets no more than that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::BodyExt as _;
+use tokio::time::{Instant, timeout_at};
+
+use crate::edge::{Meter, Peer};
+
+/// A review that holds more than this is a large one. Nearly all hold less: an object of 20 KiB with ten images.
+const SMALL_BYTES: usize = 256 << 10;
+/// What one image costs that a registry is asked about: its question, its connection and what that reads into (measured: see
+/// `docs/decisions/061`).
+const IMAGE_BYTES: usize = 16 << 10;
+/// Images of one review that are asked about at one time; the others wait for them. A registry is asked no more at one time anyway.
+pub const IMAGES_AT_ONCE: usize = 64;
+/// The part of what was announced that has to be there before memory for all of it is taken at one time. It saves the moving, for which
+/// old and new place are needed at once.
+const SHOWN_PART: usize = 8;
+/// The first piece of memory for a body that comes in several parts: most reviews fit.
+const FIRST_BYTES: usize = 32 << 10;
+/// In each such span a body must bring [`PACE_BYTES`] or its end. Long enough for a lost packet and its retries.
+const PACE: Duration = Duration::from_secs(5);
+/// A quarter of what 8 MiB would need to arrive within the longest deadline of a webhook, 30 s.
+const PACE_BYTES: usize = 256 << 10;
+
+/// The bytes that all reviews hold.
+#[derive(Debug)]
+pub struct Room {
+    held: Meter,
+    large: Meter,
+    all_max: usize,
+    large_max: usize,
+}
+
+/// Why a body is not read to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It is larger than a body may be.
+    TooLarge,
+    /// All reviews together hold as much as they may.
+    Full,
+    /// Those of this peer do.
+    PeerFull,
+    /// It stands still, or nearly so.
+    Slow,
+    /// The connection or its framing broke.
+    Broken(String),
+}
+
+/// What the body of one review holds; given back when dropped.
+#[derive(Debug)]
+pub struct Held<'a> {
+    charge: Charge,
+    peer: &'a Peer,
+    body_max: usize,
+}
+
+/// What the images of one review hold; given back when dropped.
+#[derive(Debug)]
+pub struct Images {
+    _charge: Charge,
+}
+
+/// A part of the room.
+#[derive(Debug)]
+struct Charge {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Room {
+    /// Room for `all_max` bytes.
+    pub(super) fn new(all_max: usize) -> Arc<Self> {
+        let (held, large) = (Meter::default(), Meter::default());
+        Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3 })
+    }
+
+    /// The largest body that there is room for, bytes.
+    pub fn body_max(&self) -> usize {
+        self.large_max / (SHOWN_PART + 1) * SHOWN_PART
+    }
+
+    /// Nothing yet, for a review of `peer` with a body of at most `body_max` bytes.
+    pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> Held<'a> {
+        Held { charge: Charge { room: Arc::clone(self), bytes: 0 }, peer, body_max }
+    }
+
+    /// Memory for asking about `images` of one review; `None` when there is none.
+    pub fn images(self: &Arc<Self>, images: usize) -> Option<Images> {
+        let mut charge = Charge { room: Arc::clone(self), bytes: 0 };
+        charge.grow(images.min(IMAGES_AT_ONCE) * IMAGE_BYTES).then_some(Images { _charge: charge })
+    }
+
+    #[cfg(test)]
+    pub(super) fn all_max(&self) -> usize {
+        self.all_max
+    }
+
+    /// Bytes held now.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> usize {
+        self.held.now()
+    }
+}
+
+impl Charge {
+    /// Adds `bytes` when there is room for them.
+    fn grow(&mut self, bytes: usize) -> bool {
+        let room = &self.room;
+        let large = large(self.bytes + bytes) - large(self.bytes);
+        if !room.large.try_add(large, room.large_max) {
+            return false;
+        }
+        if !room.held.try_add(bytes, room.all_max) {
+            room.large.sub(large);
+            return false;
+        }
+        self.bytes += bytes;
+        true
+    }
+
+    /// Gives `bytes` back.
+    fn shrink(&mut self, bytes: usize) {
+        self.room.large.sub(large(self.bytes) - large(self.bytes - bytes));
+        self.room.held.sub(bytes);
+        self.bytes -= bytes;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}
+
+/// What of `bytes` counts as held by a large review: all or nothing.
+fn large(bytes: usize) -> usize {
+    if bytes > SMALL_BYTES { bytes } else { 0 }
+}
+
+impl Held<'_> {
+    /// Reads `body`, which must be there at `deadline`; what this holds has its size.
+    pub async fn read<B>(&mut self, mut body: B, deadline: Instant) -> Result<Bytes, Stop>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        if announced.is_some_and(|size| size > self.body_max) {
+            return Err(Stop::TooLarge);
+        }
+        let most = announced.unwrap_or(self.body_max);
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut pace = Pace { ends: Instant::now() + PACE, brought: 0 };
+        loop {
+            // One timer for both.
+            let frame = match timeout_at(pace.ends.min(deadline), body.frame()).await {
+                Ok(None) => return Ok(Bytes::from(bytes)),
+                Ok(Some(frame)) => frame.map_err(|error| Stop::Broken(error.to_string()))?,
+                Err(_) if deadline <= pace.ends => return Err(Stop::Slow),
+                Err(_) => {
+                    pace.turn()?;
+                    continue;
+                }
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.is_empty() && announced == Some(data.len()) {
+                self.grow(data.len())?;
+                return Ok(data);
+            }
+            let needed = bytes.len() + data.len();
+            if needed > self.body_max {
+                return Err(Stop::TooLarge);
+            }
+            if needed > bytes.capacity() {
+                let shown = announced.filter(|announced| needed >= announced / SHOWN_PART);
+                let doubled = needed.max(bytes.capacity() * 2).max(FIRST_BYTES).min(most.max(needed));
+                let capacity = shown.unwrap_or(doubled).max(needed);
+                // Both places are there while the bytes move.
+                let old = bytes.capacity();
+                self.grow(capacity)?;
+                bytes.try_reserve_exact(capacity - bytes.len()).map_err(|_| Stop::Full)?;
+                self.shrink(old);
+            }
+            bytes.extend_from_slice(&data);
+            pace.brought += data.len();
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(Stop::Slow);
+            }
+            if now >= pace.ends {
+                pace.turn()?;
+            }
+        }
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), Stop> {
+        // So that another one always finds some.
+        if !self.peer.try_hold(bytes, self.charge.room.large_max) {
+            return Err(Stop::PeerFull);
+        }
+        if !self.charge.grow(bytes) {
+            self.peer.release(bytes);
+            return Err(Stop::Full);
+        }
+        Ok(())
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        self.charge.shrink(bytes);
+        self.peer.release(bytes);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.peer.release(self.charge.bytes);
+    }
+}
+
+/// The least that must arrive.
+struct Pace {
+    ends: Instant,
+    brought: usize,
+}
+
+impl Pace {
+    fn turn(&mut self) -> Result<(), Stop> {
+        if self.brought < PACE_BYTES {
+            return Err(Stop::Slow);
+        }
+        *self = Self { ends: Instant::now() + PACE, brought: 0 };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use futures_util::{StreamExt as _, stream};
+    use http_body_util::{Full, StreamBody};
+    use hyper::body::Frame;
+
+    use super::*;
+    use crate::edge::Accounts;
+
+    fn peer(accounts: &Accounts, last: u8) -> Arc<Peer> {
+        accounts.peer(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), None)
+    }
+
+    const MIB: usize = 1 << 20;
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_hours(1)
+    }
+
+    /// A body of parts of `bytes` bytes, one each `pause`.
+    fn drip(parts: usize, bytes: usize, pause: Duration) -> impl Body<Data = Bytes, Error = std::io::Error> + Unpin {
+        let parts = stream::iter(0..parts).then(move |_| async move {
+            tokio::time::sleep(pause).await;
+            Ok(Frame::data(Bytes::from(vec![b'x'; bytes])))
+        });
+        StreamBody::new(parts.boxed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_has_arrived_is_held_and_it_is_given_back() {
+        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let peer = peer(&accounts, 1);
+        let mut held = room.hold(&peer, 8 * MIB);
+        let deadline = Instant::now() + Duration::from_secs(4);
+        let late = held.read(drip(100, 1000, Duration::from_secs(1)), deadline).await;
+        assert_eq!((late, Instant::now()), (Err(Stop::Slow), deadline));
+        assert_eq!(room.held_bytes(), FIRST_BYTES);
+        drop(held);
+        assert_eq!(room.held_bytes(), 0);
+        let mut held = room.hold(&peer, 8 * MIB);
+        let read = held.read(drip(50, 100_000, Duration::from_millis(1)), far()).await.unwrap();
+        assert_eq!(read.len(), 5_000_000);
+        assert!((5_000_000..=8 << 20).contains(&room.held_bytes()));
+        drop(held);
+        let mut held = room.hold(&peer, 8 * MIB);
+        held.read(Full::new(Bytes::from_static(b"whole")), far()).await.unwrap();
+        assert_eq!(room.held_bytes(), 5);
+    }
+
+    /// Whoever brings less than the pace in a span is ended, however long the deadline.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stands_still_is_ended_and_one_that_moves_is_not() {
+        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let peer = peer(&accounts, 1);
+        let started = Instant::now();
+        let slow = room.hold(&peer, 8 * MIB).read(drip(100, 1000, Duration::from_secs(1)), far()).await;
+        assert_eq!((slow, started.elapsed()), (Err(Stop::Slow), PACE));
+        let burst_then_drip = drip(1, 1 << 20, Duration::ZERO);
+        assert!(room.hold(&peer, 8 * MIB).read(burst_then_drip, far()).await.is_ok());
+        let moving = room.hold(&peer, 8 * MIB).read(drip(20, 64 << 10, Duration::from_secs(1)), far()).await;
+        assert_eq!(moving.map(|bytes| bytes.len()), Ok(20 << 16), "64 KiB/s is slow but moves");
+        let stalls = drip(3, 200 << 10, Duration::from_secs(4));
+        assert_eq!(room.hold(&peer, 8 * MIB).read(stalls, far()).await, Err(Stop::Slow));
+    }
+
+    #[tokio::test]
+    async fn one_peer_cannot_take_all_the_room() {
+        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let (greedy, other) = (peer(&accounts, 1), peer(&accounts, 2));
+        let body = || Full::new(Bytes::from(vec![b'x'; 8 * MIB]));
+        let mut held: Vec<_> = (0..7).map(|_| room.hold(&greedy, 8 * MIB)).collect();
+        let mut outcomes = Vec::new();
+        for held in &mut held {
+            outcomes.push(held.read(body(), far()).await.map(|bytes| bytes.len()));
+        }
+        assert_eq!(outcomes[..6], [const { Ok(8 * MIB) }; 6]);
+        assert_eq!(outcomes[6], Err(Stop::PeerFull));
+        assert_eq!(room.hold(&other, 8 * MIB).read(body(), far()).await, Err(Stop::Full), "large ones leave a quarter");
+        assert!(room.images(64).is_none());
+        let small = Full::new(Bytes::from(vec![b'x'; SMALL_BYTES]));
+        assert!(room.hold(&other, 8 * MIB).read(small, far()).await.is_ok(), "to those that hold little");
+        assert!(room.images(10).is_some());
+        drop(held);
+        assert!(room.hold(&other, 8 * MIB).read(body(), far()).await.is_ok());
+        assert_eq!((room.held_bytes(), room.large.now()), (0, 0));
+    }
+
+    /// Under the shipped limit of 64 MiB: the largest default body fits, however it comes.
+    #[tokio::test]
+    async fn the_largest_body_fits_the_shipped_limit() {
+        let (room, accounts) = (super::super::Share::of(32 * MIB).room().clone(), Accounts::default());
+        assert!(room.body_max() >= 8 * MIB, "{}", room.body_max());
+        let peer = peer(&accounts, 1);
+        let mut held = room.hold(&peer, 8 * MIB);
+        let announced = Announced(drip(128, 64 << 10, Duration::ZERO), 8 * MIB as u64);
+        assert_eq!(held.read(announced, far()).await.map(|bytes| bytes.len()), Ok(8 * MIB));
+        assert_eq!(room.held_bytes(), 8 * MIB, "what it moved through was given back");
+    }
+
+    /// A body that says how long it is.
+    struct Announced<B>(B, u64);
+
+    impl<B: Body<Data = Bytes> + Unpin> Body for Announced<B> {
+        type Data = Bytes;
+        type Error = B::Error;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+            std::pin::Pin::new(&mut self.0).poll_frame(context)
+        }
+
+        fn size_hint(&self) -> http_body::SizeHint {
+            http_body::SizeHint::with_exact(self.1)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_grows_past_the_limit_is_refused() {
+        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let peer = peer(&accounts, 1);
+        let announced = room.hold(&peer, 10_000).read(Full::new(Bytes::from(vec![0; 10_001])), far()).await;
+        assert_eq!(announced, Err(Stop::TooLarge));
+        let grown = room.hold(&peer, 10_000).read(drip(11, 1000, Duration::ZERO), far()).await;
+        assert_eq!(grown, Err(Stop::TooLarge));
+    }
+}

@@ -1,0 +1,164 @@
+//! The shipped binary as a process of its own, within a limit where this machine lets one be set.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Request;
+use serde_json::Value;
+use service::wire::{Client, Limits, Origin, Protocol, Trust, client_config};
+
+use crate::support::deadline;
+
+/// `LONGHAUL_SERVICE_BINARY` names another build of it.
+fn binary() -> PathBuf {
+    std::env::var_os("LONGHAUL_SERVICE_BINARY")
+        .map_or_else(|| env!("CARGO_BIN_EXE_longhaul-service").into(), Into::into)
+}
+
+pub struct Process {
+    child: Child,
+    pub port: u16,
+    authority: Vec<u8>,
+    group: Option<Group>,
+    _folder: tempfile::TempDir,
+}
+
+/// The most memory that was held, and by whose account.
+pub struct Peak {
+    pub bytes: u64,
+    pub of: &'static str,
+}
+
+/// A memory control group of our own; gone when dropped.
+struct Group {
+    folder: PathBuf,
+    peak: &'static str,
+}
+
+impl Process {
+    pub async fn start(config: &str, limit_bytes: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        std::fs::write(folder.path().join("tls.crt"), certified.cert.pem()).unwrap();
+        std::fs::write(folder.path().join("tls.key"), certified.signing_key.serialize_pem()).unwrap();
+        let path = folder.path().join("service.yaml");
+        let group = Group::new(limit_bytes);
+        // It reads the limit itself where there is one.
+        let told = format!("key: tls.key, maxHeldBytes: {}}}", limit_bytes / 2);
+        let config = if group.is_some() { config.to_owned() } else { config.replace("key: tls.key}", &told) };
+        std::fs::write(&path, config).unwrap();
+        let mut command = if let Some(group) = &group {
+            // It moves itself before it becomes the service, so that nothing of it is counted elsewhere.
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]).arg(group.folder.join("cgroup.procs"));
+            command.arg(binary());
+            command
+        } else {
+            println!("skipped: needs a memory control group of its own (the limit itself)");
+            Command::new(binary())
+        };
+        command.args(["run", "--role", "manager", "--config"]).arg(&path);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let (found, address) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let line: Value = serde_json::from_str(&line).unwrap_or_default();
+                let context = &line["context"];
+                if context["listener"] == "admission" {
+                    let _ = found.send(context["address"].as_str().unwrap().to_owned());
+                }
+            }
+        });
+        let address = tokio::task::spawn_blocking(move || address.recv_timeout(Duration::from_secs(20)));
+        let address = address.await.unwrap().unwrap();
+        let port = address.rsplit(':').next().unwrap().parse().unwrap();
+        Self { child, port, authority: certified.cert.pem().into_bytes(), group, _folder: folder }
+    }
+
+    pub fn client(&self) -> Client {
+        let tls = Some(Arc::new(self.tls()));
+        let origin = Origin { host: "127.0.0.1".into(), port: self.port, tls, server_name: None };
+        Client::new(origin, Protocol::Http1, Limits { open_max: 1000, idle_max: 4 })
+    }
+
+    pub fn tls(&self) -> rustls::ClientConfig {
+        client_config(Trust::Pem(&self.authority), None).unwrap()
+    }
+
+    /// Ends it, which it must have lived to see.
+    pub fn stop(mut self) -> Peak {
+        assert!(self.child.try_wait().unwrap().is_none(), "it was killed");
+        let peak = match &self.group {
+            Some(group) => Peak { bytes: group.peak_bytes(), of: "of its control group, page cache included" },
+            None => Peak { bytes: resident_peak(self.child.id()), of: "resident" },
+        };
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        peak
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn resident_peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+impl Group {
+    /// A group with that limit, in either version of control groups; `None` where none can be made.
+    fn new(limit_bytes: u64) -> Option<Self> {
+        let name = format!("longhaul-test-{}-{}", std::process::id(), rand::random::<u32>());
+        let (root, limit, peak) = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max", "memory.peak"),
+        ]
+        .into_iter()
+        .find(|(root, ..)| Path::new(root).join("cgroup.procs").exists())?;
+        let folder = Path::new(root).join(name);
+        std::fs::create_dir(&folder).ok()?;
+        let group = Self { folder, peak };
+        std::fs::write(group.folder.join(limit), limit_bytes.to_string()).ok()?;
+        group.folder.join(peak).exists().then_some(group)
+    }
+
+    fn peak_bytes(&self) -> u64 {
+        std::fs::read_to_string(self.folder.join(self.peak)).unwrap().trim().parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A group whose last process has just ended takes a moment to be empty.
+        let patience = Instant::now() + Duration::from_secs(5);
+        while std::fs::remove_dir(&self.folder).is_err() && Instant::now() < patience {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Status and body of the answer.
+pub async fn post(client: &Client, review: &Value) -> (u16, Bytes) {
+    let request = Request::post("/mutate?timeout=10s").header("content-type", "application/json");
+    let request = request.body(Bytes::from(review.to_string())).unwrap();
+    let answer = client.fetch(request, 4 << 20, deadline()).await.unwrap();
+    (answer.status().as_u16(), answer.into_body())
+}
+
+/// The response of a review that is answered.
+pub async fn ask(client: &Client, review: &Value) -> Value {
+    let (status, body) = post(client, review).await;
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    serde_json::from_slice::<Value>(&body).unwrap()["response"].take()
+}
