@@ -21,6 +21,7 @@ mod pipeline;
 mod policy;
 mod resolver;
 mod review;
+mod tenants;
 mod text;
 mod unchanged;
 mod walk;

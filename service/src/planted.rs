@@ -97,6 +97,8 @@ bugs! {
     AcceptsRevoked = "accepts-revoked",
     /// Every fifth count is said to be set and is not.
     LostUpdate = "lost-update",
+    /// Whatever is sent is held, however much it is.
+    HoldsEverything = "holds-everything",
 }
 
 impl Bug {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-pub use room::{Held, IMAGES_AT_ONCE, Images, Room, Stop};
+pub use room::{Asked, Held, IMAGES_AT_ONCE, Room, Stop};
 
 /// The least that the process can do its work with, bytes.
 pub const LEAST: usize = 24 << 20;

@@ -9,6 +9,8 @@ pub struct Image {
     pub digest: Option<String>,
     /// What its signatures say, where the webhook is to look at them; `None` where it is not.
     pub verified: Option<Result<(), Refusal>>,
+    /// Only attacks name it.
+    pub hostile: bool,
 }
 
 /// Why an image must not run.
@@ -27,7 +29,7 @@ pub enum Refusal {
 impl Image {
     /// An image whose signatures nobody looks at.
     pub fn new(reference: impl Into<String>, digest: Option<String>) -> Self {
-        Self { reference: reference.into(), digest, verified: None }
+        Self { reference: reference.into(), digest, verified: None, hostile: false }
     }
 
     /// Why it must not run, if it must not.

@@ -73,6 +73,13 @@ pub struct Mix {
     pub create_pod_with_sidecar: u32,
     /// A Pod of eight containers that all run the same image.
     pub create_pod_of_equal_images: u32,
+    /// An attack: a Pod in a review of nearly 8 MiB. What is right for the Pod is right, and so is to shed the review (413, 429).
+    pub hostile_body: u32,
+    /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang` about `hostile/*`
+    /// nobody ever says so. To be refused, or shed.
+    pub hostile_many_images: u32,
+    /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). To be refused, or shed.
+    pub hostile_bundles: u32,
 }
 
 /// A user action of the [`Mix`].
@@ -106,6 +113,9 @@ pub(super) enum Action {
     CreatePodWithImageVolume,
     CreatePodWithSidecar,
     CreatePodOfEqualImages,
+    HostileBody,
+    HostileManyImages,
+    HostileBundles,
 }
 
 impl Action {
@@ -140,11 +150,19 @@ impl Action {
             Self::CreatePodWithImageVolume => "createPodWithImageVolume",
             Self::CreatePodWithSidecar => "createPodWithSidecar",
             Self::CreatePodOfEqualImages => "createPodOfEqualImages",
+            Self::HostileBody => "hostileBody",
+            Self::HostileManyImages => "hostileManyImages",
+            Self::HostileBundles => "hostileBundles",
         }
     }
 }
 
 impl Mix {
+    /// Whether images with heavy signatures are wanted.
+    pub fn has_bundles(&self) -> bool {
+        self.hostile_bundles > 0
+    }
+
     /// What a scenario gets that does not say: the mix of the documentation's example.
     pub fn usual() -> Self {
         Self { create_pod: 5, create_deployment: 3, roll_image: 1, delete_pod: 2, ..Self::default() }
@@ -156,7 +174,7 @@ impl Mix {
     }
 
     /// Every action with its weight, always in the same order.
-    pub(super) fn weights(&self) -> [(Action, u32); 28] {
+    pub(super) fn weights(&self) -> [(Action, u32); 31] {
         [
             (Action::CreatePod, self.create_pod),
             (Action::CreateDeployment, self.create_deployment),
@@ -186,6 +204,9 @@ impl Mix {
             (Action::CreatePodWithImageVolume, self.create_pod_with_image_volume),
             (Action::CreatePodWithSidecar, self.create_pod_with_sidecar),
             (Action::CreatePodOfEqualImages, self.create_pod_of_equal_images),
+            (Action::HostileBody, self.hostile_body),
+            (Action::HostileManyImages, self.hostile_many_images),
+            (Action::HostileBundles, self.hostile_bundles),
         ]
     }
 

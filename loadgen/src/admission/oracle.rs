@@ -126,6 +126,9 @@ pub(super) fn judge_in(
 ) -> Result<Judgement, Failure> {
     let status = seen.status;
     let checked = answer::check(seen, uid, template.mutating);
+    if template.hostile && checked.is_err() && SHED.contains(&status) {
+        return Ok(UNAVAILABLE);
+    }
     if !truth.changed() {
         return checked.and_then(|verdict| judge(template, verdict));
     }
@@ -148,6 +151,8 @@ pub(super) fn judge_in(
     }
 }
 
+/// How what is too large, or too much at one time, is sent away.
+const SHED: [u16; 2] = [413, 429];
 /// A refusal that a sick registry makes right.
 const UNAVAILABLE: Judgement = Judgement { allowed: false, unavailable: true, wrong: None };
 

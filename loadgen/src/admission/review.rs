@@ -35,6 +35,8 @@ pub(super) struct Review {
     pub dry_run: bool,
     pub object: Option<Value>,
     pub old: Option<Value>,
+    /// It is sent to do harm: to shed it is right.
+    pub hostile: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl Review {
             dry_run: false,
             object: Some(object),
             old: None,
+            hostile: false,
         }
     }
 
@@ -96,6 +99,11 @@ impl Review {
     /// Written with this field manager.
     pub(super) fn managed_by(self, manager: &'static str) -> Self {
         Self { options: Options::Write(Some(manager)), ..self }
+    }
+
+    /// Sent to do harm.
+    pub(super) fn hostile(self) -> Self {
+        Self { hostile: true, ..self }
     }
 
     /// Asked through a subresource.
@@ -139,6 +147,8 @@ pub(super) struct Template {
     pub updates: bool,
     /// Whoever answers it may change the object.
     pub mutating: bool,
+    /// It is sent to do harm: to shed it is right.
+    pub hostile: bool,
     /// At which of the corpus's paths it is answered; 0 is that of the target.
     pub path: usize,
     pub expected: Expected,
@@ -158,7 +168,7 @@ pub(super) struct Later {
 impl Template {
     pub(super) fn new(review: &Review, expected: Expected) -> Self {
         let updates = review.operation == Operation::Update;
-        Self { updates, ..Self::of(review.to_bytes(), review.label(), expected) }
+        Self { updates, hostile: review.hostile, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
     /// From bytes that have the placeholder where the uid belongs.
@@ -168,7 +178,7 @@ impl Template {
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected, later: None }
+        Self { bytes, uid_at, label, updates: false, mutating: true, hostile: false, path: 0, expected, later: None }
     }
 
     /// What it is done after.
@@ -183,9 +193,16 @@ impl Template {
 
     /// The same once more.
     pub(super) fn again(&self) -> Self {
-        let Self { bytes, uid_at, label, updates, mutating, path, expected, later } = self;
-        let (bytes, label, expected, later) = (bytes.clone(), label.clone(), expected.clone(), later.clone());
-        Self { bytes, uid_at: *uid_at, label, updates: *updates, mutating: *mutating, path: *path, expected, later }
+        let fresh = Self::of(self.bytes.clone(), self.label.clone(), self.expected.clone());
+        Self {
+            uid_at: self.uid_at,
+            updates: self.updates,
+            mutating: self.mutating,
+            hostile: self.hostile,
+            path: self.path,
+            later: self.later.clone(),
+            ..fresh
+        }
     }
 
     /// The same review with another object, and another one that it was before. What is `None` stays as it is.
@@ -197,13 +214,30 @@ impl Template {
             }
         }
         let fresh = Self::of(review.to_string().into_bytes(), self.label.clone(), self.expected.clone());
-        Self { updates: self.updates, mutating: self.mutating, path: self.path, later: self.later.clone(), ..fresh }
+        Self {
+            updates: self.updates,
+            mutating: self.mutating,
+            hostile: self.hostile,
+            path: self.path,
+            later: self.later.clone(),
+            ..fresh
+        }
     }
 
     /// A review of somebody else, whose right answer nobody knows. Its uid stands at `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
-        Self { bytes, uid_at, label, updates: false, mutating: true, path: 0, expected: Expected::Any, later: None }
+        Self {
+            bytes,
+            uid_at,
+            label,
+            updates: false,
+            mutating: true,
+            hostile: false,
+            path: 0,
+            expected: Expected::Any,
+            later: None,
+        }
     }
 
     /// The body of one call.

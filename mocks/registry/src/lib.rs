@@ -228,6 +228,11 @@ impl Server {
         population::seed(&mut self.shared.state.lock().store, &self.shared.host, population, Some(keys))
     }
 
+    /// Stores images that attack whoever looks for their signatures: each has twenty bundles of 8 MiB that sign nothing.
+    pub fn seed_heavy(&self, count: usize) -> Result<Vec<Image>, PopulationError> {
+        population::seed_heavy(&mut self.shared.state.lock().store, &self.shared.host, count, true)
+    }
+
     /// Makes a tag (`host:port/name:tag`, or `name:tag`) point to a rebuilt image; the new digest.
     pub fn move_tag(&self, reference: &str) -> Result<String, PopulationError> {
         let local =

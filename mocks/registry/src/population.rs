@@ -4,6 +4,7 @@
 //! and no sockets. Which repository holds what is decided by the seed, so the same seed gives the same digests anywhere.
 //! Their signatures, where they have any, are `signed`'s.
 
+mod heavy;
 mod signed;
 
 use bytes::Bytes;
@@ -43,6 +44,11 @@ impl Population {
     /// The images that a registry of this name has when it was seeded with them, without a registry.
     pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
         seed(&mut Store::new(super::BYTES_MAX), host, self, None)
+    }
+
+    /// The images that [`Server::seed_heavy`](crate::Server::seed_heavy) makes, without a registry.
+    pub fn heavy(host: &str, count: usize) -> Result<Vec<Image>, Error> {
+        seed_heavy(&mut Store::new(super::BYTES_MAX), host, count, false)
     }
 }
 
@@ -152,6 +158,20 @@ pub(super) fn seed(
         images.push(Image { reference: format!("{host}/{name}:{tag}"), digest, kind, signing });
     }
     Ok(images)
+}
+
+/// Makes `count` images in the folder `hostile`, each with twenty bundles of 8 MiB that sign nothing.
+pub(super) fn seed_heavy(store: &mut Store, host: &str, count: usize, attached: bool) -> Result<Vec<Image>, Error> {
+    let image = |content: usize| {
+        let (name, tag) = (format!("{}/bundles-{content}", heavy::FOLDER), "v1");
+        let digest = put_image(store, &name, Some(tag), "amd64", content as u64)?.0;
+        if attached {
+            heavy::attach(store, &name, &digest)?;
+        }
+        let (digest, reference) = (Some(digest.to_string()), format!("{host}/{name}:{tag}"));
+        Ok(Image { reference, digest, kind: ImageKind::SingleArch, signing: Some(Signing::Heavy) })
+    };
+    (0..count).map(image).collect()
 }
 
 /// Points a tag at the next version of what it points to, as a push of a rebuilt image would; the new digest.
@@ -339,6 +359,7 @@ mod tests {
             let wanted = match signing {
                 Signing::Unsigned | Signing::Moved | Signing::Member => (0, 0),
                 Signing::Both | Signing::SameTwice => (2, 0),
+                Signing::Heavy => (0, 20),
                 Signing::Release(form)
                 | Signing::Second(form)
                 | Signing::Successor(form)

@@ -29,7 +29,8 @@ pub(crate) struct Trusted {
 /// An image of the registry as the load knows it.
 pub(super) fn image(image: &mock_registry::Image) -> Image {
     let verified = image.signing.map(|signing| verdict(signing, false));
-    Image { verified, ..Image::new(image.reference.clone(), image.digest.clone()) }
+    let hostile = image.signing == Some(Signing::Heavy);
+    Image { verified, hostile, ..Image::new(image.reference.clone(), image.digest.clone()) }
 }
 
 /// Whether an image may run by its signatures, before and after keys have changed.
@@ -46,7 +47,8 @@ fn verdict(signing: Signing, turned: bool) -> Result<(), Refusal> {
         | Signing::OtherHolder(_)
         | Signing::Expired(_)
         | Signing::StrangeAuthority(_)
-        | Signing::NotLogged(_) => Err(Refusal::Invalid),
+        | Signing::NotLogged(_)
+        | Signing::Heavy => Err(Refusal::Invalid),
         Signing::OtherDigest(_) => Err(Refusal::Mismatch),
         Signing::Unsigned | Signing::Moved | Signing::Member => Err(Refusal::Unsigned),
     }

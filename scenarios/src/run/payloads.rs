@@ -9,6 +9,9 @@ use mock_registry::Population;
 
 use crate::scenario::{Scenario, SubjectKind};
 
+/// Images with heavy signatures: none is asked about while another review waits for it.
+const HEAVY_IMAGES: usize = 8;
+
 /// The registry's host in images. Reserved for tests by RFC 6761.
 pub(super) const HOST: &str = "registry.test:5000";
 
@@ -21,6 +24,12 @@ pub(super) fn host(scenario: &Scenario) -> Option<String> {
 /// The images that the registry has, and those that it only seems to have.
 pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
+}
+
+/// How many images with heavy signatures the registry of the scenario has.
+pub(super) fn heavy(scenario: &Scenario) -> usize {
+    let wanted = scenario.admission.as_ref().is_some_and(|config| config.mix.has_bundles());
+    if wanted && scenario.registry.signed { HEAVY_IMAGES } else { 0 }
 }
 
 /// Admission load, planned.
@@ -99,7 +108,8 @@ pub(crate) enum Fingerprint {
 /// The fingerprint of the payloads that a run of the scenario will send; `None` where it sends none.
 pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
     let at = |host: &str| {
-        let images = population(scenario).images(host).context("failed to make the registry's images")?;
+        let mut images = population(scenario).images(host).context("failed to make the registry's images")?;
+        images.extend(Population::heavy(host, heavy(scenario)).context("failed to make the registry's images")?);
         Ok::<_, anyhow::Error>(plan(scenario, &images)?.map(|plan| plan.fingerprint()))
     };
     let fixed = host(scenario);

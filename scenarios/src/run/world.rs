@@ -107,7 +107,9 @@ impl World {
             Some(trusted) => registry.seed_signed(&population, trusted.keys()),
             None => registry.seed(&population),
         };
-        let images = images.context("failed to seed the mock registry")?;
+        let mut images = images.context("failed to seed the mock registry")?;
+        let heavy = registry.seed_heavy(payloads::heavy(scenario)).context("failed to seed the mock registry")?;
+        images.extend(heavy);
         let valid = scenario.subject.certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         Ok(Self { plane, endpoint, epoch, registry, login, authority, images, trusted, valid, directory })

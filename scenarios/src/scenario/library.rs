@@ -29,6 +29,7 @@ const SCENARIOS: [(&str, &str); 31] = [
     ("admission-burst", include_str!("../../library/admission-burst.yaml")),
     ("verify-steady", include_str!("../../library/verify-steady.yaml")),
     ("verify-burst", include_str!("../../library/verify-burst.yaml")),
+    ("admission-hostile", include_str!("../../library/admission-hostile.yaml")),
     ("verify-registry-sick", include_str!("../../library/verify-registry-sick.yaml")),
     ("verify-keys-rotate", include_str!("../../library/verify-keys-rotate.yaml")),
     ("replicas-steady", include_str!("../../library/replicas-steady.yaml")),
@@ -39,10 +40,11 @@ const SCENARIOS: [(&str, &str); 31] = [
 ];
 
 /// Name and text of the stages of `longhaul calibrate`: what planted bugs are played in.
-const STAGES: [(&str, &str); 12] = [
+const STAGES: [(&str, &str); 13] = [
     ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
     ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
     ("calibrate-replicas", include_str!("../../library/calibration/calibrate-replicas.yaml")),
+    ("calibrate-hostile", include_str!("../../library/calibration/calibrate-hostile.yaml")),
     ("calibrate-verify", include_str!("../../library/calibration/calibrate-verify.yaml")),
     ("calibrate-gate", include_str!("../../library/calibration/calibrate-gate.yaml")),
     ("calibrate-gate-objects", include_str!("../../library/calibration/calibrate-gate-objects.yaml")),

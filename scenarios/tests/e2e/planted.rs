@@ -77,6 +77,24 @@ fn an_unknown_plant_is_refused() {
     assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
 }
 
+/// Whoever holds whatever it is sent is over its memory, while all reviews are still answered; and one that does not is not.
+#[test]
+fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let stage = include_str!("../../library/calibration/calibrate-hostile.yaml");
+    // The limit is that of the shipped build. Unoptimized, the program itself takes some 15 MiB more.
+    let roomy = stage.replace("ceiling: 64MiB", "ceiling: 80MiB");
+    assert_ne!(stage, roomy);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("roomy.yaml");
+    std::fs::write(&file, roomy).unwrap();
+    let (file, service) = (file.to_str().unwrap(), service.to_str().unwrap());
+    let clean = soak(&[file, "--service", service]);
+    assert_eq!((clean.code(), clean.broken()), (Some(0), Vec::new()), "{}", clean.story());
+    let planted = soak(&[file, "--plant", "holds-everything", "--service", service]);
+    assert!(planted.broken().contains(&"memory.ceiling".to_owned()), "{}", planted.story());
+}
+
 /// Each believes too much in its own way. All run at once, because each is mostly waiting.
 #[test]
 fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {

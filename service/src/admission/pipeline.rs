@@ -16,7 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::decide::{Course, Found, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
@@ -25,6 +25,7 @@ use super::patch::{self, Site};
 use super::policy::{Policy, RuleName, Treatment};
 use super::resolver::{DEFECT, Resolver};
 use super::review::{Ask, Decision, Notes};
+use super::tenants::Tenants;
 use super::text::printable;
 use super::unchanged::Stored;
 use super::walk::{self, Pullers};
@@ -138,6 +139,7 @@ pub struct Pipeline {
     validation: Option<Validation>,
     metrics: Arc<Metrics>,
     room: Arc<Room>,
+    tenants: Tenants,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
 }
@@ -151,6 +153,7 @@ impl Pipeline {
             validation: None,
             metrics,
             room: Arc::clone(Share::default().room()),
+            tenants: Tenants::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -346,16 +349,23 @@ impl Pipeline {
         if asked.is_empty() {
             return Ok(outcomes);
         }
-        let _held = self.room.images(asked.len()).ok_or(Full)?;
         let brought = self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await;
         let brought = brought.as_ref();
+        let queue = self.tenants.queue(ask.namespace.as_deref());
         let mut waiting = asked.into_iter();
         let mut under_way = FuturesUnordered::new();
         loop {
             for (image, treatment) in waiting.by_ref().take(IMAGES_AT_ONCE - under_way.len()) {
-                under_way.push(async move { (image, self.answered(&treatment, brought, deadline).await) });
+                let queue = &queue;
+                under_way.push(async move {
+                    // Who waits longer is told so by whoever is asked then.
+                    let _turn = timeout_at(deadline, queue.acquire()).await;
+                    let _held = self.room.image().ok_or(Full)?;
+                    Ok((image, self.answered(&treatment, brought, deadline).await))
+                });
             }
-            let Some((image, answer)) = under_way.next().await else { break };
+            let Some(asked) = under_way.next().await else { break };
+            let (image, answer) = asked?;
             outcomes.extend(answer.map(|(result, rule, signed)| (image, outcome(result, rule, signed))));
         }
         Ok(outcomes)

@@ -7,8 +7,8 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-/// What is read and dropped at most.
-const BYTES_MAX: usize = 1 << 20;
+/// What is read and dropped at most: the largest review that is taken by default, so that whoever sends one learns that it was shed.
+const BYTES_MAX: usize = 8 << 20;
 /// And for how long.
 const SPAN_MAX: Duration = Duration::from_secs(1);
 

@@ -106,6 +106,11 @@ impl Admission {
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
         let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
+        #[cfg(feature = "planted-bugs")]
+        let share = match options.planted {
+            Some(crate::planted::Bug::HoldsEverything) => Share::of(usize::MAX >> 4),
+            _ => share,
+        };
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
         let approvals = approvals(config, &validation_metrics, options);
         let memory = Memory::of(&share);

@@ -1,7 +1,8 @@
 //! What reviews hold: their bodies, and the images that are asked about for them.
 //!
 //! Memory for a body is reserved as bytes arrive, never as they are announced, and a body must keep moving. A review that holds little
-//! always finds some room: those that hold much share three quarters of it, and one peer gets no more than that.
+//! always finds some room: those that hold much share three quarters of it. One peer gets seven eighths in all: a peer is an API server, and
+//! what somebody sends through it must not keep out what all others do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,9 @@ const SMALL_BYTES: usize = 256 << 10;
 /// What one image costs that a registry is asked about: its question, its connection and what that reads into (measured: see
 /// `docs/decisions/061`).
 const IMAGE_BYTES: usize = 16 << 10;
-/// Images of one review that are asked about at one time; the others wait for them. A registry is asked no more at one time anyway.
-pub const IMAGES_AT_ONCE: usize = 64;
+/// Images of one review, and of one namespace, that are asked about at one time; the others wait for them. A quarter of what a registry
+/// is asked at one time by default: at fifty milliseconds for each that is three hundred a second.
+pub const IMAGES_AT_ONCE: usize = 16;
 /// The part of what was announced that has to be there before memory for all of it is taken at one time. It saves the moving, for which
 /// old and new place are needed at once.
 const SHOWN_PART: usize = 8;
@@ -37,6 +39,7 @@ pub struct Room {
     large: Meter,
     all_max: usize,
     large_max: usize,
+    peer_max: usize,
 }
 
 /// Why a body is not read to its end.
@@ -62,9 +65,9 @@ pub struct Held<'a> {
     body_max: usize,
 }
 
-/// What the images of one review hold; given back when dropped.
+/// What an image holds while it is asked about; given back when dropped.
 #[derive(Debug)]
-pub struct Images {
+pub struct Asked {
     _charge: Charge,
 }
 
@@ -79,7 +82,7 @@ impl Room {
     /// Room for `all_max` bytes.
     pub(super) fn new(all_max: usize) -> Arc<Self> {
         let (held, large) = (Meter::default(), Meter::default());
-        Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3 })
+        Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })
     }
 
     /// The largest body that there is room for, bytes.
@@ -92,10 +95,10 @@ impl Room {
         Held { charge: Charge { room: Arc::clone(self), bytes: 0 }, peer, body_max }
     }
 
-    /// Memory for asking about `images` of one review; `None` when there is none.
-    pub fn images(self: &Arc<Self>, images: usize) -> Option<Images> {
+    /// Memory for asking about an image; `None` when there is none.
+    pub fn image(self: &Arc<Self>) -> Option<Asked> {
         let mut charge = Charge { room: Arc::clone(self), bytes: 0 };
-        charge.grow(images.min(IMAGES_AT_ONCE) * IMAGE_BYTES).then_some(Images { _charge: charge })
+        charge.grow(IMAGE_BYTES).then_some(Asked { _charge: charge })
     }
 
     #[cfg(test)]
@@ -203,7 +206,7 @@ impl Held<'_> {
 
     fn grow(&mut self, bytes: usize) -> Result<(), Stop> {
         // So that another one always finds some.
-        if !self.peer.try_hold(bytes, self.charge.room.large_max) {
+        if !self.peer.try_hold(bytes, self.charge.room.peer_max) {
             return Err(Stop::PeerFull);
         }
         if !self.charge.grow(bytes) {
@@ -319,13 +322,21 @@ mod tests {
             outcomes.push(held.read(body(), far()).await.map(|bytes| bytes.len()));
         }
         assert_eq!(outcomes[..6], [const { Ok(8 * MIB) }; 6]);
-        assert_eq!(outcomes[6], Err(Stop::PeerFull));
+        assert_eq!(outcomes[6], Err(Stop::Full));
         assert_eq!(room.hold(&other, 8 * MIB).read(body(), far()).await, Err(Stop::Full), "large ones leave a quarter");
-        assert!(room.images(64).is_none());
         let small = Full::new(Bytes::from(vec![b'x'; SMALL_BYTES]));
-        assert!(room.hold(&other, 8 * MIB).read(small, far()).await.is_ok(), "to those that hold little");
-        assert!(room.images(10).is_some());
-        drop(held);
+        let little = room.hold(&greedy, 8 * MIB).read(small.clone(), far()).await;
+        assert!(little.is_ok(), "the same one may send little");
+        assert!(room.hold(&other, 8 * MIB).read(small, far()).await.is_ok(), "and so may others");
+        assert!(room.image().is_some());
+        let mut many: Vec<_> = (0..40).map(|_| room.hold(&greedy, 8 * MIB)).collect();
+        let mut refused = Vec::new();
+        for held in &mut many {
+            let small = Full::new(Bytes::from(vec![b'x'; SMALL_BYTES]));
+            refused.extend(held.read(small, far()).await.err());
+        }
+        assert_eq!(refused, [const { Stop::PeerFull }; 8], "an eighth is left to others");
+        drop((held, many));
         assert!(room.hold(&other, 8 * MIB).read(body(), far()).await.is_ok());
         assert_eq!((room.held_bytes(), room.large.now()), (0, 0));
     }

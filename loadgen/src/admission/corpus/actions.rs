@@ -18,6 +18,12 @@ use crate::admission::review::{Actor, Options, Review};
 const SIDECAR: usize = 99;
 /// More than any cache of a few entries holds, and than any client opens connections for.
 const EQUAL_IMAGES: usize = 8;
+/// A review of nearly 8 MiB, the most that webhooks commonly take.
+const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);
+/// Where attackers may make Pods: one namespace, as a tenant has.
+const ATTACKER: &str = "hostile";
+/// More than any Pod that fits etcd has.
+const MANY_IMAGES: usize = 500;
 
 impl Expand<'_> {
     /// The reviews of one user action, in the order in which they come.
@@ -51,6 +57,9 @@ impl Expand<'_> {
             Action::CreatePodWithImageVolume => self.image_volume(pick),
             Action::CreatePodWithSidecar => self.sidecar(pick),
             Action::CreatePodOfEqualImages => self.equal_images(pick),
+            Action::HostileBody => self.large_body(),
+            Action::HostileManyImages => self.many_images(),
+            Action::HostileBundles => self.heavy_bundles(),
         }
     }
 
@@ -372,6 +381,33 @@ impl Expand<'_> {
         let image = self.pick(1, pick).remove(0);
         let workload = self.workload_with(Kind::Pod, &vec![image; EQUAL_IMAGES]);
         vec![self.asked(&workload)]
+    }
+
+    fn large_body(&mut self) -> Vec<Review> {
+        let mut workload = self.workload(Kind::Pod, Pick::Existing);
+        workload.identity.namespace = ATTACKER.to_owned();
+        let mut review = self.asked(&workload);
+        if let Some(object) = &mut review.object {
+            object["metadata"]["annotations"]["filler"] = "x".repeat(LARGE_BODY_BYTES).into();
+        }
+        vec![review.hostile()]
+    }
+
+    fn many_images(&mut self) -> Vec<Review> {
+        let (team, (_, host)) = (self.rng.random_range(0..100_000), self.hostile());
+        let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/hostile/team-{team}/app-{app}:1")).collect();
+        let mut workload = self.workload_with(Kind::Pod, &images[..1]);
+        workload.identity.namespace = ATTACKER.to_owned();
+        workload.template["spec"] = pods::lean(&images);
+        vec![self.asked(&workload).hostile()]
+    }
+
+    fn heavy_bundles(&mut self) -> Vec<Review> {
+        // A registry without them has others; those are no attack.
+        let image = self.hostile().0.unwrap_or_else(|| self.pick(1, Pick::Existing).remove(0));
+        let mut workload = self.workload_with(Kind::Pod, &[image]);
+        workload.identity.namespace = ATTACKER.to_owned();
+        vec![self.asked(&workload).hostile()]
     }
 
     /// A Deployment that was admitted some time ago, its `ReplicaSet` and one Pod of it.

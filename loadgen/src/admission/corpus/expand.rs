@@ -181,8 +181,16 @@ impl<'a> Expand<'a> {
     }
 
     fn one(&mut self, wanted: impl Fn(&Image) -> bool) -> Option<String> {
-        let fitting: Vec<&Image> = self.images.iter().filter(|image| wanted(image)).collect();
+        let fitting: Vec<&Image> = self.images.iter().filter(|image| !image.hostile && wanted(image)).collect();
         (!fitting.is_empty()).then(|| fitting[self.rng.random_range(0..fitting.len())].reference.clone())
+    }
+
+    /// An image that only attacks name, and the host of all images.
+    pub(super) fn hostile(&mut self) -> (Option<String>, String) {
+        let hostile: Vec<&Image> = self.images.iter().filter(|image| image.hostile).collect();
+        let drawn = (!hostile.is_empty()).then(|| hostile[self.rng.random_range(0..hostile.len())].reference.clone());
+        let host = self.images.first().and_then(|image| image.reference.split('/').next()).unwrap_or_default();
+        (drawn, host.to_owned())
     }
 
     pub(super) fn exist(&self, references: &[String]) -> bool {

@@ -48,10 +48,12 @@ pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     tokio::join!(write, read).1
 }
 
-/// A review of a Pod of 500 images at `host`, none of which any other Pod has.
+/// A review of a Pod of 500 images that `host` says nothing of, none of which any other Pod has; all such Pods are one tenant's.
 pub fn pod_of_many(host: &str, number: usize) -> Value {
-    let images: Vec<String> = (0..500).map(|image| format!("{host}/team-{number}/app-{image}:1")).collect();
-    review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()))
+    let images: Vec<String> = (0..500).map(|image| format!("{host}/hang/team-{number}/app-{image}:1")).collect();
+    let mut review = review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()));
+    review["request"]["namespace"] = "hostile".into();
+    review
 }
 
 /// A bundle of `bytes` bytes that is heavy in one of four ways.
