@@ -46,6 +46,8 @@ pub struct StampRecipe {
     pub other_purpose: bool,
     /// The authority's certificate says its purpose, but not that nothing else counts.
     pub uncritical: bool,
+    /// What the response says of the request (`PKIStatus`); 0 grants it.
+    pub status: u8,
     /// What is done to the attributes before they are signed.
     pub attributes_edit: fn(&mut Vec<Attribute>),
     /// What is done to the signed data.
@@ -65,6 +67,7 @@ impl StampRecipe {
             impostor: false,
             other_purpose: false,
             uncritical: false,
+            status: 0,
             attributes_edit: |_| {},
             data_edit: |_| {},
             token_edit: |_| {},
@@ -169,8 +172,8 @@ impl Sigstore {
         (recipe.data_edit)(&mut data);
         let mut token = ContentInfo { content_type: SIGNED_DATA, content: Any::encode_from(&data)? };
         (recipe.token_edit)(&mut token);
-        // A response is a sequence of a status, here the sequence of the number 0, and the token.
-        let body = [&[0x30, 3, 2, 1, 0][..], &token.to_der()?].concat();
+        // A response is a sequence of a status, here the sequence of one number, and the token.
+        let body = [&[0x30, 3, 2, 1, recipe.status][..], &token.to_der()?].concat();
         let length = u16::try_from(body.len())?.to_be_bytes();
         Ok([&[0x30, 0x82][..], &length, &body].concat())
     }

@@ -23,20 +23,26 @@ const CHAIN_MAX: usize = 10;
 const LIST_MAX: usize = 32;
 /// The forms of a bundle that are read.
 const FORMS: [Form; 5] = [
-    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.1", needs_proof: false, has_chain: true },
-    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.2", needs_proof: true, has_chain: true },
-    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.3", needs_proof: true, has_chain: false },
-    Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3+json", needs_proof: true, has_chain: false },
-    Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3.1+json", needs_proof: true, has_chain: false },
+    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.1", needs: Needs::Promise, has_chain: true },
+    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.2", needs: Needs::Proof, has_chain: true },
+    Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.3", needs: Needs::Proof, has_chain: false },
+    Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3+json", needs: Needs::Proof, has_chain: false },
+    Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3.1+json", needs: Needs::Proof, has_chain: false },
 ];
 
 /// What a form of a bundle must and may have (sigstore's protobuf `Bundle`).
 struct Form {
     media_type: &'static str,
-    /// Its log entry has a proof.
-    needs_proof: bool,
+    needs: Needs,
     /// It may have a chain of certificates; since 0.3 it is one certificate.
     has_chain: bool,
+}
+
+/// What a log entry must come with, whatever else it comes with.
+#[derive(Clone, Copy)]
+enum Needs {
+    Promise,
+    Proof,
 }
 
 /// A bundle, taken apart. Nothing in it is believed.
@@ -63,11 +69,18 @@ struct Raw<'a> {
 struct Material {
     certificate: Option<RawBytes>,
     x509_certificate_chain: Option<Chain>,
-    public_key: Option<serde::de::IgnoredAny>,
+    public_key: Option<KeyHint>,
     #[serde(default)]
     tlog_entries: Few<RawEntry, LIST_MAX>,
     #[serde(default)]
     timestamp_verification_data: Option<Timestamps>,
+}
+
+/// Which key it was. A hint decides nothing, but it is text.
+#[derive(Deserialize)]
+struct KeyHint {
+    #[serde(default, rename = "hint")]
+    _hint: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -200,8 +213,7 @@ pub(crate) fn open(json: &[u8]) -> Result<Opened<'_>, String> {
     if material.tlog_entries.len() > ENTRIES_MAX {
         return Err(format!("it has {} log entries, at most {ENTRIES_MAX} is read", material.tlog_entries.len()));
     }
-    let entries =
-        material.tlog_entries.into_iter().map(|raw| entry(raw, form.needs_proof)).collect::<Result<_, _>>()?;
+    let entries = material.tlog_entries.into_iter().map(|raw| entry(raw, form.needs)).collect::<Result<_, _>>()?;
     let timestamps = material.timestamp_verification_data.map(|data| data.rfc3161_timestamps).unwrap_or_default();
     if timestamps.len() > TIMESTAMPS_MAX {
         return Err(format!("it has {} timestamps, at most {TIMESTAMPS_MAX} are read", timestamps.len()));
@@ -214,10 +226,20 @@ fn certificate(raw: &RawBytes) -> Result<Certificate, String> {
     Certificate::from_der(&raw.raw_bytes).map_err(|error| format!("its certificate: {error}"))
 }
 
-fn entry(raw: RawEntry, needs_proof: bool) -> Result<Entry, String> {
-    if needs_proof && raw.inclusion_proof.is_none() {
-        return Err("its log entry has no inclusion proof, which this form of a bundle needs".to_owned());
+fn entry(raw: RawEntry, needs: Needs) -> Result<Entry, String> {
+    match needs {
+        Needs::Proof if raw.inclusion_proof.is_none() => {
+            return Err("its log entry has no inclusion proof, which this form of a bundle needs".to_owned());
+        }
+        Needs::Promise if raw.inclusion_promise.is_none() => {
+            return Err("its log entry has no promise, which this form of a bundle needs".to_owned());
+        }
+        Needs::Promise | Needs::Proof => {}
     }
+    // Rekor 2 has one index; the one in its proof repeats it and is to be ignored (rekor-tiles, CLIENTS.md). Rekor 1 has two: over all
+    // its trees beside the proof, and in the proof that of the tree.
+    let is_rekor_two = raw.kind_version.is_rekor_two();
+    let proven = |proof: &RawProof| if is_rekor_two { raw.log_index.0 } else { proof.log_index.0 };
     // Nothing was logged in 1970: 0 is how JSON of protobuf says "not stated".
     let integrated = i64::try_from(raw.integrated_time.0).ok().filter(|seconds| *seconds > 0).map(UnixTime);
     Ok(Entry {
@@ -227,11 +249,11 @@ fn entry(raw: RawEntry, needs_proof: bool) -> Result<Entry, String> {
         body: raw.canonicalized_body,
         stated: Some(raw.kind_version),
         promise: raw.inclusion_promise.map(|promise| promise.signed_entry_timestamp),
-        proof: raw.inclusion_proof.map(proof).transpose()?,
+        proof: raw.inclusion_proof.map(|raw| proof(proven(&raw), raw)).transpose()?,
     })
 }
 
-fn proof(raw: RawProof) -> Result<Proof, String> {
+fn proof(index: u64, raw: RawProof) -> Result<Proof, String> {
     let malformed = || "the inclusion proof of its log entry cannot be read".to_owned();
     let hash = |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| malformed());
     if raw.hashes.len() > PATH_MAX {
@@ -239,7 +261,7 @@ fn proof(raw: RawProof) -> Result<Proof, String> {
     }
     let path = raw.hashes.iter().map(|text| hash(STANDARD.decode(text).map_err(|_| malformed())?));
     Ok(Proof {
-        index: raw.log_index.0,
+        index,
         size: raw.tree_size.0,
         root: hash(raw.root_hash)?,
         path: path.collect::<Result<_, _>>()?,

@@ -42,6 +42,13 @@ pub(crate) struct KindVersion {
     pub(crate) version: String,
 }
 
+impl KindVersion {
+    /// Whether only Rekor 2 has entries of this kind.
+    pub(crate) fn is_rekor_two(&self) -> bool {
+        matches!(self.kind.as_str(), "hashedrekord" | "dsse") && self.version == "0.0.2"
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {

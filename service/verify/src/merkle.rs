@@ -102,19 +102,22 @@ fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     let size = size.and_then(|text| text.parse().ok()).ok_or_else(malformed)?;
     let root = root.and_then(|text| STANDARD.decode(text).ok()).ok_or_else(malformed)?;
     let root = root.try_into().map_err(|_| malformed())?;
-    let is_signed = signatures.lines().take(NOTE_SIGNATURES_MAX).any(|line| {
-        let encoded = line.strip_prefix(SIGNATURE_MARK).and_then(|rest| rest.rsplit_once(' '));
-        let bytes = encoded.and_then(|(_, text)| STANDARD.decode(text).ok());
-        bytes
-            .as_deref()
-            .and_then(|bytes| bytes.split_at_checked(HINT_BYTES))
-            .is_some_and(|(hint, bytes)| log.id.starts_with(hint) && log.key.verifies(text.as_bytes(), bytes))
+    let signatures: Option<Vec<_>> = signatures.lines().map(signature).collect();
+    let is_signed = signatures.ok_or_else(malformed)?.iter().take(NOTE_SIGNATURES_MAX).any(|bytes| {
+        let (hint, bytes) = bytes.split_at(HINT_BYTES);
+        log.id.starts_with(hint) && log.key.verifies(text.as_bytes(), bytes)
     });
     if is_signed {
         Ok(Checkpoint { size, root })
     } else {
         Err("the log's checkpoint is not signed by the log".to_owned())
     }
+}
+
+/// The hint and the signature of a line. A note with a line that is none is no note (C2SP signed-note), whoever else signed it.
+fn signature(line: &str) -> Option<Vec<u8>> {
+    let (_name, encoded) = line.strip_prefix(SIGNATURE_MARK)?.split_once(' ')?;
+    STANDARD.decode(encoded).ok().filter(|bytes| bytes.len() > HINT_BYTES)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::sct;
 use crate::time::UnixTime;
 use crate::timestamp;
 use crate::trust::{Accepts, Trust, TrustRoot};
-use crate::verdict::Identity;
+use crate::verdict::{EvidenceKind, Identity};
 
 /// How far a clock of an authority may be ahead of ours.
 const SKEW_SECONDS: i64 = 300;
@@ -75,6 +75,11 @@ impl Context<'_> {
     fn accept_key(self, root: &TrustRoot, key: &PublicKey, piece: &Piece) -> Result<Accepted, Unaccepted> {
         if !key.verifies(&piece.message, &piece.signature) {
             return Err(Step::Signer.fails("it was not made by the key"));
+        }
+        // A bundle says with what it is to be verified; sigstore's own clients take it at its word.
+        let is_bundle = matches!(piece.kind, EvidenceKind::Bundle | EvidenceKind::BundleAttestation);
+        if is_bundle && piece.certificate.is_some() {
+            return Err(Step::Signer.fails("it says that the holder of a certificate made it, not a key"));
         }
         let logged = self.logged(root, piece, Verifier::Key(key))?;
         let needs_stamp = self.requirement.timestamps == Timestamps::Required;

@@ -23,6 +23,9 @@ const SHA512_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101
 
 /// Longest response that is read: real ones with a chain of four RSA certificates have 7,000 bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
+/// What a response says when it has a token (RFC 3161, 2.4.2: `PKIStatus`).
+const GRANTED: u8 = 0;
+const GRANTED_WITH_CHANGES: u8 = 1;
 /// Certificates of one token that are looked at.
 const CERTIFICATES_MAX: usize = 8;
 
@@ -73,7 +76,10 @@ impl Token {
             return Err(format!("a timestamp of {} bytes, at most {RESPONSE_BYTES_MAX} are read", response.len()));
         }
         let response = TimeStampResp::from_der(response).map_err(malformed)?;
-        let token: ContentInfo = response.time_stamp_token.ok_or("its timestamp was refused by its authority")?;
+        // A response with any other status has no token (RFC 3161, 2.4.2): one that has says two things at once.
+        let is_granted = matches!(response.status.status as u8, GRANTED | GRANTED_WITH_CHANGES);
+        let token = response.time_stamp_token.filter(|_| is_granted);
+        let token: ContentInfo = token.ok_or("its timestamp was refused by its authority")?;
         if token.content_type != SIGNED_DATA {
             return Err(MALFORMED.to_owned());
         }

@@ -298,6 +298,34 @@ fn a_checkpoint_hints_at_its_key() {
     assert_refused(&verdict, Class::Invalid, "checkpoint is not signed by the log", "hint");
 }
 
+/// Witnesses may sign a checkpoint beside the log; a line that is no signature makes it no note at all (C2SP signed-note).
+#[test]
+fn a_checkpoint_is_read_as_a_whole() {
+    let forge = Forge::new();
+    let noted = |bundle_edit: fn(&mut Value)| {
+        let mut recipe = Recipe::new(Form::Bundle, true);
+        recipe.bundle_edit = bundle_edit;
+        judged(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "keyless"))
+    };
+    let verdict = noted(|bundle| note(bundle, "\u{2014} witness.example.com AAAAAAAA\n"));
+    assert!(verdict.is_verified(), "{verdict:?}");
+    for (edit, what) in [
+        ((|bundle| note(bundle, "\u{2014} witness.example.com AAAA AAAA\n")) as fn(&mut Value), "two texts"),
+        (|bundle| note(bundle, "\u{2014} witness.example.com AAAA\n"), "a hint alone"),
+        (|bundle| note(bundle, "\u{2014} witness.example.com A!AAAAAA\n"), "no base64"),
+        (|bundle| note(bundle, "- witness.example.com AAAAAAAA\n"), "another dash"),
+    ] {
+        assert_refused(&noted(edit), Class::Invalid, "not a signed note", what);
+    }
+}
+
+/// Puts `line` below a bundle's checkpoint.
+fn note(bundle: &mut Value, line: &str) {
+    let place = "/verificationMaterial/tlogEntries/0/inclusionProof/checkpoint/envelope";
+    let note = bundle.pointer_mut(place).unwrap();
+    *note = (note.as_str().unwrap().to_owned() + line).into();
+}
+
 /// What is unknown in a file is left out with a word; what contradicts itself is refused.
 #[test]
 fn a_root_is_read_as_far_as_it_is_known_and_no_further() {

@@ -2,6 +2,7 @@
 
 use cms::content_info::CmsVersion;
 use cms::signed_data::{SignerIdentifier, SignerInfo};
+use mock_sigstore::{Identity, Sigstore, new_key};
 use rcgen::{CustomExtension, ExtendedKeyUsagePurpose, SanType};
 use serde_json::json;
 use service_verify::{Class, Digest, Timestamps};
@@ -10,7 +11,7 @@ use x509_cert::der::asn1::{ObjectIdentifier, SetOfVec};
 use x509_cert::serial_number::SerialNumber;
 
 use super::{assert_refused, judged, requirement, root_of};
-use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Proof, Recipe, ScTs, StampRecipe, b64};
+use crate::forge::{CertificateRecipe, Forge, Form, LogRecipe, NOW, Promise, Proof, Recipe, ScTs, StampRecipe, b64};
 
 use Class::{Invalid, Mismatch};
 
@@ -21,6 +22,7 @@ enum For {
     Keyless,
     Key,
     Bundles,
+    KeyBundles,
     Envelopes,
     Signatures,
     Attestations,
@@ -49,6 +51,13 @@ fn stamp(recipe: &mut Recipe) -> &mut StampRecipe {
 
 fn mail(text: &str) -> SanType {
     SanType::Rfc822Name(text.try_into().unwrap())
+}
+
+/// A certificate of somebody, in DER.
+fn stranger() -> Vec<u8> {
+    let identity = Identity { issuer: "https://evil.org", subject: "mallory@example.com" };
+    let recipe = CertificateRecipe::new(identity, NOW).unwrap();
+    Sigstore::new(NOW).unwrap().certify(&new_key().unwrap(), &recipe).unwrap().swap_remove(0)
 }
 
 #[rustfmt::skip]
@@ -152,7 +161,11 @@ const FORGERIES: &[Forgery] = &[
     ("neither promise nor proof", For::Bundles, |r| {
         (log(r).promise, log(r).proof) = (Promise::Missing, Proof::Missing);
         r.bundle_edit = |b| b["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1".into();
-    }, Invalid, "neither promise nor proof"),
+    }, Invalid, "no promise, which this form of a bundle needs"),
+    ("a proof in the first form, which wants a promise", For::Bundles, |r| {
+        log(r).promise = Promise::Missing;
+        r.bundle_edit = |b| b["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1".into();
+    }, Invalid, "no promise, which this form of a bundle needs"),
     ("logged before the certificate's life and stamped in it", For::TwiceDated, |r| log(r).time = NOW - 61, Invalid, "does not lead to a root"),
     ("stamped before the certificate's life and logged in it", For::TwiceDated, |r| stamp(r).time = NOW - 61, Invalid, "does not lead to a root"),
     ("logged before the certificate's life", For::Keyless, |r| { log(r).time = NOW - 61; }, Invalid, "does not lead to a root"),
@@ -194,6 +207,7 @@ const FORGERIES: &[Forgery] = &[
         id.serial_number = SerialNumber::new(&[9]).unwrap();
         data.signer_infos = vec![one].try_into().unwrap();
     }, Invalid, "an authority that is not trusted"),
+    ("timestamp that its authority did not grant", For::Stamped, |r| stamp(r).status = 2, Invalid, "refused by its authority"),
     ("an enormous timestamp", For::Stamped, |r| {
         r.companions_edit = |c| c.timestamp = Some(json!({"SignedRFC3161Timestamp": b64(vec![0x30; 70_000])}).to_string());
         r.bundle_edit = |b| {
@@ -231,6 +245,14 @@ const FORGERIES: &[Forgery] = &[
         b.as_object_mut().unwrap().remove("dsseEnvelope");
         b["messageSignature"] = json!({"signature": ""});
     }, Invalid, "without an envelope"),
+    ("a bundle of a key that brings a certificate", For::KeyBundles, |r| r.bundle_edit = |b| {
+        let material = b["verificationMaterial"].as_object_mut().unwrap();
+        material.remove("publicKey");
+        material.insert("certificate".to_owned(), json!({"rawBytes": b64(stranger())}));
+    }, Invalid, "the holder of a certificate made it, not a key"),
+    ("a bundle whose hint is no text", For::KeyBundles, |r| r.bundle_edit = |b| {
+        b["verificationMaterial"]["publicKey"]["hint"] = 1.into();
+    }, Invalid, "no sigstore bundle"),
     ("no certificate", For::Keyless, |r| {
         r.bundle_edit = |b| {
             let material = b["verificationMaterial"].as_object_mut().unwrap();
@@ -274,6 +296,7 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
                 For::Keyless => (is_keyless, false, true),
                 For::Key => (!is_keyless, false, true),
                 For::Bundles => (is_bundle, false, true),
+                For::KeyBundles => (is_bundle && !is_keyless, false, true),
                 For::Envelopes => (form != Form::Signature, false, true),
                 For::Signatures => (form == Form::Signature, false, true),
                 For::Attestations => (is_attestation, false, true),

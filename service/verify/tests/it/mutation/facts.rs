@@ -115,11 +115,17 @@ impl Facts {
     fn of_material(material: &Value) -> Option<Self> {
         let raw = &material["tlogEntries"][0];
         let is_promised = raw["inclusionPromise"].is_object();
+        let kind = &raw["kindVersion"];
+        let is_rekor_two = kind["version"] == "0.0.2" && kind["kind"] != "intoto";
         let entry = raw.is_object().then(|| {
             Some(Entry {
                 log: bytes(&raw["logId"]["keyId"])?,
-                // Without a promise it is the proof that says where the entry is.
-                index: number(if is_promised { &raw["logIndex"] } else { &raw["inclusionProof"]["logIndex"] }),
+                // Without a promise it is the proof that says where the entry is; that of Rekor 2 is about the index beside it.
+                index: number(if is_promised || is_rekor_two {
+                    &raw["logIndex"]
+                } else {
+                    &raw["inclusionProof"]["logIndex"]
+                }),
                 time: is_promised.then(|| number(&raw["integratedTime"])),
                 body: bytes(&raw["canonicalizedBody"])?,
             })
