@@ -161,7 +161,7 @@ impl Case {
 
     pub fn trust_spec(&self, form: Form) -> TrustSpec {
         let kind = match &self.key {
-            Some(name) => RootKind::Key { pem: text(&format!("trust/keys/{name}.pub")) },
+            Some(name) => RootKind::Key { pem: key(name) },
             None => RootKind::Keyless {
                 issuer: pattern(self.certificate_oidc_issuer.as_ref(), self.certificate_oidc_issuer_regexp.as_ref()),
                 subject: pattern(self.certificate_identity.as_ref(), self.certificate_identity_regexp.as_ref()),
@@ -173,6 +173,11 @@ impl Case {
             authorities: vec![authority("sigstore", self.trust.as_deref().unwrap_or("full"), form)],
         }
     }
+}
+
+/// The public key `name` as PEM.
+pub fn key(name: &str) -> String {
+    text(&format!("trust/keys/{name}.pub"))
 }
 
 fn pattern(exact: Option<&String>, regex: Option<&String>) -> Pattern {

@@ -57,6 +57,8 @@ pub struct Recipe {
     pub media_type: String,
     pub artifact_type: String,
     pub refers_to: Option<Digest>,
+    /// Whether the log has the hash of what was signed, and not an envelope.
+    pub is_logged_by_hash: bool,
     /// Signatures in the envelope.
     pub envelope_signatures: usize,
     /// What is done to a bundle's JSON at last.
@@ -75,6 +77,10 @@ pub struct Forge {
 
 pub fn b64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
+}
+
+pub fn from_b64(text: &str) -> Vec<u8> {
+    STANDARD.decode(text).unwrap()
 }
 
 /// A good timestamp.
@@ -127,6 +133,7 @@ impl Recipe {
             media_type: media_type.to_owned(),
             artifact_type: BUNDLE_TYPE.to_owned(),
             refers_to: Some(image()),
+            is_logged_by_hash: form == Form::Signature,
             envelope_signatures: 1,
             bundle_edit: |_| {},
             companions_edit: |_| {},
@@ -191,17 +198,28 @@ impl Forge {
     }
 
     /// The same by the file `trusted_root.json`, after `edit`.
+    pub fn trust_spec_of_file(&self, edit: impl Fn(&mut Value)) -> TrustSpec {
+        let mut file = self.sigstore.trusted_root().unwrap();
+        edit(&mut file);
+        let mut spec = self.trust_spec();
+        spec.authorities[0].text = AuthorityText::TrustedRoot { json: file.to_string() };
+        spec
+    }
+
+    /// The same, compiled.
     pub fn trust_of_file(&self, edit: impl Fn(&mut Value)) -> Trust {
         self.try_trust_of_file(edit).unwrap()
     }
 
     /// The same of a file that may be none.
     pub fn try_trust_of_file(&self, edit: impl Fn(&mut Value)) -> Result<Trust, TrustError> {
-        let mut file = self.sigstore.trusted_root().unwrap();
-        edit(&mut file);
-        let mut spec = self.trust_spec();
-        spec.authorities[0].text = AuthorityText::TrustedRoot { json: file.to_string() };
-        Trust::compile(&spec)
+        Trust::compile(&self.trust_spec_of_file(edit))
+    }
+
+    /// A good timestamp of a signature in base64, as a bundle has it.
+    pub fn stamp_of(&self, signature: &str) -> Value {
+        let stamp = self.sigstore.stamp(&stamp(), &from_b64(signature)).unwrap();
+        json!({"signedTimestamp": b64(stamp)})
     }
 
     /// The piece that `recipe` describes.
@@ -227,7 +245,7 @@ impl Forge {
         let envelope_bytes = envelope.to_string().into_bytes();
         let logged = recipe.log.as_ref().map(|log| {
             let made = Made {
-                is_envelope: recipe.form != Form::Signature,
+                is_envelope: !recipe.is_logged_by_hash,
                 message: &message,
                 claim: &claim,
                 signature: &signature,

@@ -2,7 +2,7 @@
 //! class and for the right reason; the same piece without its one change is accepted.
 
 mod composed;
-mod table;
+pub mod table;
 
 use service_verify::{
     AttestationRule, Class, Evidence, FieldRule, Outcome, Pattern, Requirement, Roots, Timestamps, Verdict, verify,

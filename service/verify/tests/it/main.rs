@@ -1,4 +1,5 @@
-//! Tests over what real cosign made (`fixtures/`), over forgeries of each link, and over changes to both.
+//! Tests over what real cosign made (`fixtures/`), over forgeries of each link, and over changes to both; and the same things
+//! asked of sigstore's own client.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
@@ -8,3 +9,5 @@ mod forged;
 mod golden;
 mod mutated;
 mod mutation;
+mod second_opinion;
+mod theirs;

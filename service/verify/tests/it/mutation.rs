@@ -11,6 +11,8 @@
 // Said in full, because the example reads this file by its path.
 #[path = "mutation/change.rs"]
 mod change;
+#[path = "mutation/compared.rs"]
+pub mod compared;
 #[path = "mutation/facts.rs"]
 mod facts;
 
@@ -26,6 +28,7 @@ use facts::Facts;
 const CHANGES_MAX: usize = 3;
 
 /// A piece that cosign made and both of us accept.
+#[derive(Clone)]
 pub struct Golden {
     pub name: String,
     subject: Subject,

@@ -5,7 +5,7 @@ use cms::signed_data::{SignerIdentifier, SignerInfo};
 use mock_sigstore::{Identity, Sigstore, new_key};
 use rcgen::{CustomExtension, ExtendedKeyUsagePurpose, SanType};
 use serde_json::json;
-use service_verify::{Class, Digest, Timestamps};
+use service_verify::{Class, Digest, Requirement, Timestamps};
 use x509_cert::der::Any;
 use x509_cert::der::asn1::{ObjectIdentifier, SetOfVec};
 use x509_cert::serial_number::SerialNumber;
@@ -313,26 +313,50 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     found
 }
 
+/// A forgery that can be made, and what it is held against.
+pub struct Forged {
+    pub name: &'static str,
+    /// The name with what it is made of.
+    pub what: String,
+    /// The piece before its one change.
+    pub good: Recipe,
+    pub recipe: Recipe,
+    pub requirement: Requirement,
+    pub root: &'static str,
+    class: Class,
+    cause: &'static str,
+}
+
+/// Every forgery of every kind of piece.
+pub fn forgeries() -> impl Iterator<Item = Forged> {
+    let each = |(name, kind, change, class, cause): &'static Forgery| {
+        pieces(*kind).into_iter().map(move |(form, is_keyless, is_stamped, is_logged)| {
+            let mut good = Recipe::new(form, is_keyless);
+            good.log = good.log.filter(|_| is_logged);
+            good.stamp = is_stamped.then(|| StampRecipe::new(NOW));
+            let root = root_of(&good);
+            let mut requirement = requirement(form, root);
+            requirement.transparency_log = is_logged;
+            requirement.timestamps = if is_stamped { Timestamps::Required } else { Timestamps::IfPresent };
+            let what = format!("{name}, {form:?}, keyless {is_keyless}");
+            let mut recipe = good.clone();
+            change(&mut recipe);
+            Forged { name, what, good, recipe, requirement, root, class: *class, cause }
+        })
+    };
+    FORGERIES.iter().flat_map(each)
+}
+
 #[test]
 fn each_forgery_is_refused_in_its_class_for_its_cause() {
     let forge = Forge::new();
     let mut count = 0;
-    for (name, kind, change, class, cause) in FORGERIES {
-        for (form, is_keyless, is_stamped, is_logged) in pieces(*kind) {
-            let mut recipe = Recipe::new(form, is_keyless);
-            recipe.log = recipe.log.filter(|_| is_logged);
-            recipe.stamp = is_stamped.then(|| StampRecipe::new(NOW));
-            let mut requirement = requirement(form, root_of(&recipe));
-            requirement.transparency_log = is_logged;
-            requirement.timestamps = if is_stamped { Timestamps::Required } else { Timestamps::IfPresent };
-            let what = format!("{name}, {form:?}, keyless {is_keyless}");
-            let good = judged(&forge, &[forge.make(&recipe)], &requirement);
-            assert!(good.is_verified(), "{what}: the piece is not good before: {good:?}");
-            change(&mut recipe);
-            let verdict = judged(&forge, &[forge.make(&recipe)], &requirement);
-            assert_refused(&verdict, *class, cause, &what);
-            count += 1;
-        }
+    for Forged { what, good, recipe, requirement, class, cause, .. } in forgeries() {
+        let good = judged(&forge, &[forge.make(&good)], &requirement);
+        assert!(good.is_verified(), "{what}: the piece is not good before: {good:?}");
+        let verdict = judged(&forge, &[forge.make(&recipe)], &requirement);
+        assert_refused(&verdict, class, cause, &what);
+        count += 1;
     }
     assert!(count > 300, "{count} forgeries");
 }
