@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 31] = [
+const SCENARIOS: [(&str, &str); 32] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
