@@ -8,12 +8,15 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{FEATURE, PROGRAMS, cargo, elf, read, root, said};
+use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, cargo, elf, read, root, said};
 
 /// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
 /// The shells, and what their completions are called where they are looked for.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
+
+/// The profile of the seed: small before all (Cargo.toml).
+const SEED_PROFILE: &str = "seed";
 
 /// Completions and man pages by the name of the program.
 pub(crate) type Texts = BTreeMap<&'static str, Vec<Entry>>;
@@ -65,20 +68,48 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
         strip(&built.join(program.name), &path)?;
         elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
     }
+    seed(toolchain, release, &folder)?;
     Ok(folder)
+}
+
+/// Builds the seed, in its own profile and as `cargo xtask seed` does, into `folder`.
+fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
+    let target = toolchain.target;
+    let mut command = cargo();
+    command.args(["build", "--profile", SEED_PROFILE, "--locked", "--target", target.triple()]);
+    command.args(["--package", SEED_PACKAGE, "--bin", SEED]);
+    settings(&mut command, toolchain, release)?;
+    let status = command.status().context("failed to start cargo")?;
+    ensure!(status.success(), "the build of the seed for {} failed ({status})", target.triple());
+    let path = folder.join(SEED);
+    strip(&target_folder().join(target.triple()).join(SEED_PROFILE).join(SEED), &path)?;
+    elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
 /// Leaves the symbols out, with the tool that rustc brings for programs of any processor. Cargo's own `strip` forgets a package that
 /// the profile has settings of its own for.
 fn strip(from: &Path, to: &Path) -> Result<()> {
+    let mut command = stripper()?;
+    command.arg("--strip-all").args([from, to]);
+    said(&mut command).map(drop).context("failed to strip a program")
+}
+
+/// The tool that strips, if it is there; looked for before anything is built, because it is needed after nine minutes.
+pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());
     let version = said(Command::new(&rustc).arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("`rustc -vV` names no host")?;
-    let mut command = Command::new(sysroot.join("lib/rustlib").join(host).join("bin/rust-objcopy"));
+    let path = sysroot.join("lib/rustlib").join(host).join("bin/rust-objcopy");
+    ensure!(
+        path.is_file(),
+        "needs rustc's own rust-objcopy, which is not at {}: take the toolchain of rustup",
+        path.display()
+    );
+    let mut command = Command::new(path);
     // It is linked with the compiler's own copy of LLVM.
-    command.env("LD_LIBRARY_PATH", sysroot.join("lib")).arg("--strip-all").args([from, to]);
-    said(&mut command).map(drop).context("failed to strip a program")
+    command.env("LD_LIBRARY_PATH", sysroot.join("lib"));
+    Ok(command)
 }
 
 /// The release profile as it is, but for what only a debugger reads, and without a path of this machine in the programs.

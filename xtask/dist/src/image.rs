@@ -71,7 +71,11 @@ fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Releas
     let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": config, "layers": [layer]});
     let mut manifest = blobs.add(MANIFEST_TYPE, text(&manifest)?);
     manifest["platform"] = json!({"os": "linux", "architecture": target.architecture()});
-    manifest["annotations"] = json!({"org.opencontainers.image.ref.name": release.version});
+    // containerd takes the tag for the whole name otherwise, and calls the image `import-` and the day: `ctr images import`, and kind,
+    // which asks it to.
+    let called = format!("docker.io/library/{}:{}", program.name, release.version);
+    manifest["annotations"] =
+        json!({"org.opencontainers.image.ref.name": release.version, "io.containerd.image.name": called});
     let index = json!({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [manifest]});
     let mut files = blobs.0;
     files.push(Entry::file("oci-layout", text(&json!({"imageLayoutVersion": "1.0.0"}))?));

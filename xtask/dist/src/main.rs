@@ -69,6 +69,11 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
+/// What `longhaul-service inject` sends into a cluster; it looks for it beside itself, so it goes wherever the service goes.
+const SEED: &str = "longhaul-seed";
+/// The package that it is built from.
+const SEED_PACKAGE: &str = "service-seed";
+
 /// A program that is shipped, in a tarball and an image of its name.
 struct Program {
     name: &'static str,
@@ -97,8 +102,14 @@ fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.check_only {
         return play(&out);
     }
-    let toolchains = target::usable(&arguments.target)?;
-    sbom::tool()?;
+    // What is missing is said before anything is built, and all of it: it takes minutes until the next one would be missed.
+    let toolchains = target::usable(&arguments.target);
+    let tools = [sbom::tool().map(drop), build::stripper().map(drop)];
+    let mut missing: Vec<String> =
+        tools.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+    missing.extend(toolchains.as_ref().err().map(|error| format!("{error:#}")));
+    ensure!(missing.is_empty(), "nothing was built:\n  {}", missing.join("\n  "));
+    let toolchains = toolchains?;
     let release = Release::of_this_commit()?;
     // Everything is made beside it first, so that a build that fails leaves what was there.
     let parent = out.parent().context("`--out` names no folder")?;
@@ -138,6 +149,10 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
         ];
         for name in program.with {
             both.push(Entry::program(name, read(&binaries.join(name))?));
+        }
+        // The service stands on the seed's package, so that licences and bill have what is linked into it.
+        if packages.contains(&"service") {
+            both.push(Entry::program(SEED, read(&binaries.join(SEED))?));
         }
         let mut entries = both.clone();
         entries.extend(program.with.iter().filter_map(|name| texts.get(name)).flatten().cloned());
