@@ -13,6 +13,7 @@ use crate::admission::Policy;
 use crate::config::{self, Config};
 use crate::inject::command as inject;
 use crate::logs;
+use crate::manifests;
 use crate::run::{App, Options};
 use crate::validator;
 
@@ -81,6 +82,10 @@ enum Command {
         #[command(subcommand)]
         what: replicas::Certs,
     },
+    /// Print everything that is applied to run the webhook in a cluster, for `kubectl apply -f -`.
+    Manifests(manifests::Arguments),
+    /// Print the field that makes the API server trust a certificate of your own, for `kubectl apply --server-side`.
+    CaBundle(manifests::CaBundle),
     /// Bring images into a cluster that has no registry.
     Inject {
         #[command(subcommand)]
@@ -202,6 +207,14 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
     match cli.command {
         Command::Config { question } => {
             print!("{}", answer(&question).map_err(usage)?);
+            Ok(())
+        }
+        Command::Manifests(arguments) => {
+            print!("{}", arguments.run().map_err(usage)?);
+            Ok(())
+        }
+        Command::CaBundle(arguments) => {
+            print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
         Command::Verify(arguments) => verify::run(&arguments),

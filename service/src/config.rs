@@ -8,10 +8,12 @@ mod documents;
 mod environment;
 mod import;
 mod migrate;
+mod own;
 mod policy;
 mod quantity;
 mod raw;
 mod reconcile;
+mod registration;
 mod replicas;
 mod resolve;
 mod show;
@@ -26,12 +28,14 @@ use std::time::Duration;
 pub use admission::Admission;
 pub use import::{Imported, connaisseur};
 pub use migrate::migrate;
+pub use own::OwnCertificates;
 pub use policy::{
     Action, Attestation, Mode, Namespaces, NoMatch, OnFailure, Pattern, Policy, Recheck, Resources, Roots, Rule,
     Verdicts, With,
 };
 pub use raw::{Level, LogFormat};
 pub use reconcile::{Lease, QueueKey, Reconcile};
+pub use registration::Registration;
 pub use replicas::{Allow, Bucket, Rate, Replicas};
 pub use resolve::{Keychain, MAX_CONCURRENT, Place, Registry, Resolve, Rewrite, canonical};
 pub use show::show;

@@ -23,6 +23,6 @@ pub use metrics::{Certificates, ListenerMetrics, Metrics};
 pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
 pub use slots::{Limits, Reason};
-pub use tls::{CertificateError, Files, Labels, Refusal, Rules, ServerTls, Standing};
+pub use tls::{CertificateError, Files, Handed, Labels, Refusal, Rules, ServerTls, Standing};
 pub use unread::discard;
 pub use vitals::{Pulse, heartbeat};

@@ -6,7 +6,9 @@
 mod client;
 mod kubeconfig;
 mod status;
+mod webhooks;
 
 pub use client::{Client, Error, LIST_PAGE, Write};
 pub use kubeconfig::{Cluster, KubeconfigError};
 pub use status::Status;
+pub use webhooks::{Webhook, Webhooks};

@@ -5,7 +5,9 @@
 //!
 //! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other; `replicas` stands on
 //! `watch`; all talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
-//! `inject` is a command beside the roles and imports only `kube`, `registry` and `config`;
+//! `inject` is a command beside the roles and imports only `kube`, `registry` and `config`; so is `manifests`, with `config`;
+//! `own` makes the webhook's certificates and `registration` looks at how it is registered, both through `kube`; `own` shares the
+//! election with `watch`;
 //! `validator` looks for signatures through `registry` and knows no reviews; `verdicts` imports no other room, `config` asks `wire` for
 //! the suites that there are; `authority`, the spelling of `host:port`, and `logs` are for everybody.
 
@@ -23,8 +25,12 @@ pub mod fuzz;
 pub mod inject;
 pub mod kube;
 pub mod logs;
+pub mod manifests;
+#[cfg(feature = "own-certificates")]
+pub mod own;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
+pub mod registration;
 pub mod registry;
 pub mod replicas;
 pub mod run;

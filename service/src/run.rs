@@ -3,6 +3,7 @@
 //! Owns every task. Rooms are wired together here and nowhere else.
 
 mod api;
+mod desk;
 mod followed;
 mod owners;
 mod reload;
@@ -28,6 +29,7 @@ use crate::edge::{
 };
 use crate::{validator, watch};
 use api::Replicas;
+use desk::Desk;
 use reload::{Admission, Metrics as ConfigMetrics, Reloader, Trouble};
 pub use verify::{Report, verify, verify_among, with_key};
 
@@ -71,6 +73,12 @@ impl Options {
     }
 }
 
+/// What all listeners share.
+struct Shared<'a> {
+    edge: &'a EdgeMetrics,
+    certificates: &'a Certificates,
+}
+
 /// A running process.
 pub struct App {
     drain: Drain,
@@ -84,6 +92,8 @@ pub struct App {
     reloader: Option<Reloader>,
     watch: Option<watch::Room>,
     replicas: Option<Replicas>,
+    /// What the webhook asks the API server about itself.
+    desk: Option<Desk>,
     admission: Option<SocketAddr>,
     health: Option<SocketAddr>,
 }
@@ -102,6 +112,7 @@ impl App {
             reloader: None,
             watch: None,
             replicas: None,
+            desk: None,
             admission: None,
             health: None,
         };
@@ -131,7 +142,8 @@ impl App {
             admission = Some(Admission::new(&config, &options, &mut metrics)?);
         }
         if let Some(admission) = admission.as_ref().filter(|_| role.admits()) {
-            app.start_webhook(&config, admission, &edge, &certificates).await?;
+            let shared = Shared { edge: &edge, certificates: &certificates };
+            app.start_webhook(&config, admission, shared, &mut metrics).await?;
         }
         let watch_metrics = (role != Role::Manager).then(|| watch::Metrics::register(&mut metrics));
         if let Some(watch_metrics) = watch_metrics.as_ref().filter(|_| role.reconciles()) {
@@ -210,13 +222,16 @@ impl App {
         &mut self,
         config: &Config,
         admission: &Admission,
-        edge: &EdgeMetrics,
-        certificates: &Certificates,
+        shared: Shared<'_>,
+        metrics: &mut MetricsRegistry,
     ) -> anyhow::Result<()> {
+        let Shared { edge, certificates } = shared;
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
+        let desk = Desk::open(config, settings)?;
         let files = Files {
             certificate: settings.certificate.clone(),
             key: settings.key.clone(),
+            handed: desk.as_ref().and_then(Desk::handed),
             client_cas: settings.client_ca.iter().cloned().collect(),
             client_names: settings.client_names.clone(),
             ..Files::default()
@@ -238,8 +253,19 @@ impl App {
         let endpoint =
             Arc::new(Endpoint::new(settings, Arc::clone(admission.current()), Arc::clone(admission.share().room())));
         self.probes.push(Arc::clone(endpoint.load()) as Arc<dyn Probe>);
-        let handler = move |request, peer| Arc::clone(&endpoint).serve(request, peer);
+        let calls = desk.as_ref().map(Desk::calls);
+        let handler = move |request, peer| {
+            if let Some(calls) = &calls {
+                calls.note();
+            }
+            Arc::clone(&endpoint).serve(request, peer)
+        };
         self.listeners.spawn(listener.serve(handler, self.drain.clone()));
+        if let Some(mut desk) = desk {
+            desk.start(settings, &tls, metrics);
+            self.probes.extend(desk.probes());
+            self.desk = Some(desk);
+        }
         self.background.spawn(tls.follow_files(self.look.subscribe()));
         self.admission = Some(address);
         tracing::info!(name: crate::logs::names::SERVED, listener = "admission", %address, "the webhook is served");
@@ -280,10 +306,17 @@ impl App {
                 None => std::future::pending().await,
             }
         };
+        let desk = async {
+            match &mut self.desk {
+                Some(desk) => desk.broken().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             Some(ended) = self.listeners.join_next() => ended.context("a listener broke")?,
             Some(ended) = self.background.join_next() => ended.context("a background task broke")?,
             text = watch => anyhow::bail!("the watch broke: {text}"),
+            text = desk => anyhow::bail!("what the webhook asks the API server about itself broke: {text}"),
             text = replicas => anyhow::bail!("the watch of deployments broke: {text}"),
             else => std::future::pending().await,
         }
@@ -293,6 +326,10 @@ impl App {
     /// Drains and stops: readiness off, every call answered, connections closed by their answers, at most the drain time.
     pub async fn stop(mut self) {
         self.drain.enter(Phase::Draining);
+        // Another replica makes certificates from now on; this one still reads them, while it answers.
+        if let Some(desk) = &self.desk {
+            desk.resign();
+        }
         // Writes under way end first; nobody waits for the watch.
         if let Some(watch) = self.watch.take() {
             watch.stop().await;
@@ -310,6 +347,9 @@ impl App {
         }
         if !self.listeners_end_within(STOP_GRACE).await {
             tracing::warn!(name: crate::logs::names::CUT, "connections were cut after the drain time");
+        }
+        if let Some(desk) = self.desk.take() {
+            desk.stop().await;
         }
         self.background.shutdown().await;
     }

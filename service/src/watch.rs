@@ -18,8 +18,12 @@ mod store;
 mod version;
 mod witness;
 
+#[cfg(feature = "own-certificates")]
+pub(crate) use backoff::Backoff;
 pub use diagnostics::{Diagnostics, Link, Metrics};
 pub use informer::{Informer, Start, View};
+#[cfg(feature = "own-certificates")]
+pub(crate) use lease::Elector;
 pub use machine::Event;
 pub use object::{Key, Kind, Object, RawObject};
 pub use room::{Options, Room};

@@ -25,7 +25,8 @@ use connection::{Http1, Http2, Way};
 pub use proxy::{Proxies, Proxy, ProxyError};
 pub use reach::{Reach, is_inside, is_inside_name};
 pub use tls::{
-    Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider, revocation_lists_from_pem,
+    Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, pair, provider,
+    revocation_lists_from_pem, verifies,
 };
 pub use x509::{Alternative, Facts, expiry, facts, lists_end};
 
@@ -149,6 +150,14 @@ impl Error {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+    }
+
+    /// Whether the peer answered a TLS handshake with something that is no TLS at all: most often it speaks plain HTTP.
+    pub fn is_no_tls(&self) -> bool {
+        let Self::Tls { source, .. } = self else { return false };
+        let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        // The first byte of a record says what it is, and that of `HTTP/1.1 400` says nothing known.
+        matches!(inner, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
     }
 
     /// Whether a request over HTTP/1.1 that failed so cannot have been processed.

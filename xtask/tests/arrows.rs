@@ -76,6 +76,13 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("service/src", "edge", &["admission", "watch", "replicas", "run"]),
     ("service/src", "share", &["admission", "watch", "kube", "replicas", "registry", "validator", "inject", "run"]),
     ("service/src", "inject", &["admission", "watch", "edge", "run", "replicas"]),
+    ("service/src", "own", &["admission", "registry", "registration", "replicas", "run", "validator"]),
+    ("service/src", "registration", &["admission", "registry", "own", "replicas", "run", "validator", "watch"]),
+    (
+        "service/src",
+        "manifests",
+        &["admission", "edge", "kube", "own", "registration", "registry", "replicas", "run", "watch"],
+    ),
     ("reports/src", "ledger", &["judge", "diff", "render"]),
     ("reports/src", "record", &["judge", "diff", "render"]),
     ("reports/src", "judge", &["diff", "render"]),

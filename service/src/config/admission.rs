@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::own::{OwnCertificates, RawOwn};
 use super::quantity::Size;
+use super::registration::{RawRegistration, Registration};
 use super::{Checker, Error};
 
 /// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
@@ -26,10 +28,14 @@ const MAX_IN_FLIGHT: usize = 400;
 pub struct Admission {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// PEM file of the certificate chain.
+    /// PEM file of the certificate chain; empty with `own`.
     pub certificate: PathBuf,
-    /// PEM file of the private key.
+    /// PEM file of the private key; empty with `own`.
     pub key: PathBuf,
+    /// Certificates that the replicas make themselves, instead of those two files.
+    pub own: Option<OwnCertificates>,
+    /// Whether the webhook looks at how it is registered.
+    pub registration: Option<Registration>,
     /// PEM file of the authorities of client certificates; with it every caller must have one.
     pub client_ca: Option<PathBuf>,
     /// Names of which a client certificate must have one; empty accepts all.
@@ -52,8 +58,10 @@ pub struct Admission {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RawAdmission {
     pub listen: SocketAddr,
-    pub certificate: PathBuf,
-    pub key: PathBuf,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub own_certificates: Option<RawOwn>,
+    pub registration: Option<RawRegistration>,
     #[serde(rename = "clientCA")]
     pub client_ca: Option<PathBuf>,
     #[serde(default)]
@@ -87,10 +95,27 @@ impl Checker<'_> {
         if !raw.client_names.is_empty() && raw.client_ca.is_none() {
             return Err(self.value("admission.clientCA", "is needed beside clientNames"));
         }
+        let own = raw.own_certificates.map(|raw| self.own_certificates(raw)).transpose()?;
+        let (certificate, key) = match (raw.certificate, raw.key, &own) {
+            (Some(certificate), Some(key), None) => (self.folder.join(certificate), self.folder.join(key)),
+            (None, None, Some(_)) => (PathBuf::new(), PathBuf::new()),
+            (_, _, Some(_)) => {
+                return Err(self.value(
+                    "admission.ownCertificates",
+                    "takes the place of certificate and key: remove one or the other",
+                ));
+            }
+            (_, _, None) => {
+                let what = "needs both certificate and key, or `ownCertificates: {}` instead of them";
+                return Err(self.value("admission", what));
+            }
+        };
         Ok(Admission {
             listen: raw.listen,
-            certificate: self.folder.join(raw.certificate),
-            key: self.folder.join(raw.key),
+            certificate,
+            key,
+            own,
+            registration: raw.registration.map(|raw| self.registration(raw)).transpose()?,
             client_ca: raw.client_ca.map(|path| self.folder.join(path)),
             client_names: raw.client_names,
             max_body_bytes,

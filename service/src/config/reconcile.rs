@@ -135,7 +135,7 @@ impl Checker<'_> {
 }
 
 /// A DNS subdomain (RFC 1123), as far as a path is safe with it; the API server says the rest.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && !text.starts_with('.')
 }

@@ -3,10 +3,11 @@
 //! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line here.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Bucket, Config, Error, Rate};
+use super::{Admission, Bucket, Config, Error, Rate};
 
 /// Every key with its default.
 const EXAMPLE: &str = include_str!("../../example.yaml");
@@ -33,6 +34,9 @@ pub fn show(path: &Path) -> Result<String, Error> {
         section.insert("maxInFlightPerPeer".into(), json!(admission.max_in_flight_per_peer));
         section.insert("maxConnectionsPerPeer".into(), json!(admission.max_connections_per_peer));
     }
+    if let (Some(admission), Some(Value::Object(section))) = (&config.admission, effective.get_mut("admission")) {
+        show_what_is_optional(admission, section);
+    }
     if let (Some(replicas), Some(Value::Object(section))) = (&config.replicas, effective.get_mut("replicas")) {
         let bucket = |bucket: Bucket| json!({"perSecond": bucket.per_second, "burst": bucket.burst});
         let Rate { client, all } = replicas.rate;
@@ -42,6 +46,36 @@ pub fn show(path: &Path) -> Result<String, Error> {
     lay_over(&mut effective, Value::Object(written));
     mask(&mut effective);
     serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
+}
+
+/// The sections of `admission` that are not there by default, with their defaults.
+fn show_what_is_optional(admission: &Admission, section: &mut Map<String, Value>) {
+    if let Some(own) = &admission.own {
+        section.remove("certificate");
+        section.remove("key");
+        let shown = json!({
+            "service": own.service, "secretName": own.secret, "lease": own.lease, "webhooks": own.webhooks,
+            "authorityLifetime": span(own.authority_lifetime), "leafLifetime": span(own.leaf_lifetime),
+            "settle": span(own.settle), "interval": span(own.interval),
+        });
+        section.insert("ownCertificates".into(), shown);
+    }
+    if let Some(registration) = &admission.registration {
+        let shown = json!({
+            "webhooks": registration.webhooks, "lease": registration.lease,
+            "quiet": span(registration.quiet), "interval": span(registration.interval),
+        });
+        section.insert("registration".into(), shown);
+    }
+}
+
+/// A duration as it is written in the file.
+fn span(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{}s", duration.as_secs())
+    } else {
+        format!("{}ms", duration.as_millis())
+    }
 }
 
 /// The text as plain values; an empty one is an empty map.
@@ -130,6 +164,14 @@ mod tests {
                 .contains("maxInFlightPerPeer: 6")
         );
         assert!(!shown("").contains("admission"));
+        #[cfg(feature = "own-certificates")]
+        {
+            let shown = shown("admission: {listen: \"[::]:1\", ownCertificates: {settle: 90s}, registration: {}}\n");
+            Config::parse(&shown, Path::new("/etc/service.yaml")).unwrap();
+            let lines =
+                ["secretName: longhaul-webhook-certificates", "settle: 90s", "leafLifetime: 604800s", "quiet: 300s"];
+            assert!(lines.iter().all(|line| shown.contains(line)) && !shown.contains("tls.crt"), "{shown}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! no session of the old ones, so that nobody resumes past an authority that was removed. Open connections stay; whoever serves
 //! them may ask a [`Standing`] before each call whether its client would still be let in.
 
+mod handed;
 mod load;
 mod refusal;
 mod standing;
@@ -25,6 +26,7 @@ use super::health::Probe;
 use super::metrics::Certificates;
 use crate::wire::{TlsError, expiry, facts};
 
+pub use handed::Handed;
 pub use refusal::Refusal;
 pub use standing::Standing;
 
@@ -86,6 +88,8 @@ pub struct Files {
     pub certificate: PathBuf,
     /// PEM file of its key.
     pub key: PathBuf,
+    /// The certificate when it is handed over by this process; the two files are not looked at then.
+    pub handed: Option<Arc<Handed>>,
     /// PEM files of the authorities of client certificates; with one every caller must have a certificate.
     pub client_cas: Vec<PathBuf>,
     /// Names of which a client certificate must have one; empty accepts any certificate of the authorities.
@@ -165,6 +169,11 @@ impl ServerTls {
         Ok(Arc::new(tls))
     }
 
+    /// The certificate chain that is shown to new connections, leaf first; empty while there is none.
+    pub fn chain(&self) -> Vec<CertificateDer<'static>> {
+        self.current.read().loaded.chain.clone()
+    }
+
     /// How often what the files hold has changed; asked before [`Self::config`].
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -178,10 +187,18 @@ impl ServerTls {
     /// Follows the files until dropped; each change of `look` makes it look at once.
     pub async fn follow_files(self: Arc<Self>, mut look: watch::Receiver<u64>) {
         let mut refused = String::new();
+        let mut handed = self.files.handed.as_ref().map(|handed| handed.changes());
         loop {
+            let handed_over = async {
+                match &mut handed {
+                    Some(changes) => changes.changed().await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = tokio::time::sleep(RELOAD_INTERVAL) => {}
                 Ok(()) = look.changed() => {}
+                true = handed_over => {}
             }
             match load::read(&self.files) {
                 Ok(fresh) => {
@@ -190,7 +207,7 @@ impl ServerTls {
                         *self.current.write() = fresh;
                         let generation = self.generation.fetch_add(1, Ordering::Release) + 1;
                         self.show_expiry();
-                        tracing::info!(name: crate::logs::names::CERTIFICATES_REPLACED, file = %self.files.certificate.display(), generation, "certificates replaced");
+                        tracing::info!(name: crate::logs::names::CERTIFICATES_REPLACED, file = %self.source(), generation, "certificates replaced");
                     }
                 }
                 // Said once for each distinct reason: half-written pairs are normal for a moment.
@@ -217,6 +234,14 @@ impl ServerTls {
         }
     }
 
+    /// Where the certificate comes from.
+    fn source(&self) -> String {
+        match &self.files.handed {
+            Some(handed) => handed.source().to_owned(),
+            None => self.files.certificate.display().to_string(),
+        }
+    }
+
     fn first_authority_file(&self) -> &Path {
         self.files.client_cas.first().map_or(Path::new("clientCA"), PathBuf::as_path)
     }
@@ -238,7 +263,18 @@ impl Probe for ServerTls {
             |chain: &[CertificateDer<'_>]| chain.first().and_then(facts).filter(|f| f.is_expired(SystemTime::now()));
         let all_ended = !loaded.authorities.is_empty()
             && loaded.authorities.iter().all(|one| facts(one).is_some_and(|f| f.is_expired(SystemTime::now())));
-        if ended(&loaded.chain).is_some() {
+        if let Some(handed) = &self.files.handed {
+            if loaded.chain.is_empty() {
+                return Some(format!(
+                    "there is no certificate yet: {}",
+                    handed.trouble().as_deref().unwrap_or("waiting for it")
+                ));
+            }
+            if ended(&loaded.chain).is_some() {
+                let why = handed.trouble().unwrap_or_else(|| "no newer one was made".into());
+                return Some(format!("the certificate has expired: {why}"));
+            }
+        } else if ended(&loaded.chain).is_some() {
             return Some(format!("{} has expired: replace it", self.files.certificate.display()));
         }
         let file = self.first_authority_file();
@@ -247,6 +283,9 @@ impl Probe for ServerTls {
 
     /// An old revocation list refuses the clients of one authority; those of others go on.
     fn note(&self) -> Option<String> {
+        if let Some(why) = self.files.handed.as_ref().and_then(|handed| handed.trouble()) {
+            return Some(format!("the certificate stays as it is: {why}"));
+        }
         let ends = self.current.read().lists_end?;
         (ends <= SystemTime::now()).then(|| "a list of revoked certificates is out of date: replace it".to_owned())
     }

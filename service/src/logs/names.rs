@@ -46,6 +46,12 @@ events! {
     CERTIFICATES_REPLACED = "tls.replaced" ["file", "generation"],
     /// They were not.
     CERTIFICATES_KEPT = "tls.not-replaced" ["error"],
+    /// A step of the rotation of own certificates was done.
+    OWN_STEP = "certificates.step" ["step"],
+    /// It could not be done, and is tried again.
+    OWN_FAILED = "certificates.failed" ["error"],
+    /// The certificate could not be read from its Secret, and is read again.
+    OWN_NOT_READ = "certificates.not-read" ["error"],
     /// A call was refused before its meaning was looked at.
     CALL_REFUSED = "api.refused" ["request_id", "peer", "address", "reason", "left_out"],
     /// A call panicked.
@@ -104,6 +110,12 @@ events! {
     ORPHANS_FAILED = "reconcile.orphans-failed" ["uid", "error"],
     /// A review was not simply allowed.
     REVIEW = "admission.review" ["uid", "operation", "kind", "namespace", "name", "cause"],
+    /// The webhook is not called, or cannot be.
+    UNCALLED = "admission.uncalled" ["why"],
+    /// It is called again, or can be.
+    CALLED = "admission.called" [],
+    /// Whether it is called could not be looked at.
+    CALLS_UNKNOWN = "admission.calls-unknown" ["error"],
     /// An owner that would have approved its children could not be read.
     OWNER_NOT_READ = "admission.owner-not-read" ["path", "error"],
     /// Authorities of a registry were replaced.

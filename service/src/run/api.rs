@@ -161,6 +161,7 @@ fn files(settings: &config::Replicas) -> Files {
     Files {
         certificate: settings.certificate.clone(),
         key: settings.key.clone(),
+        handed: None,
         client_cas: settings.client_ca.clone(),
         // Who may do what is said by verb, to whom has proved who it is.
         client_names: Vec::new(),

@@ -130,7 +130,7 @@ impl Elector {
         loop {
             match self.attempt().await {
                 Ok(Outcome::Ours) => {
-                    tracing::info!(name: crate::logs::names::LEASE_TAKEN, identity = self.election.identity(), "this replica leads and reconciles");
+                    tracing::info!(name: crate::logs::names::LEASE_TAKEN, identity = self.election.identity(), "this replica leads");
                     return;
                 }
                 Ok(Outcome::Theirs | Outcome::Conflict) => self.last_error.clear(),

@@ -4,11 +4,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 
 /// Files that hold the system's authorities on the usual distributions, tried in this order.
 const SYSTEM_BUNDLES: [&str; 4] = [
@@ -74,6 +78,36 @@ pub fn revocation_lists_from_pem(pem: &[u8]) -> Result<Vec<CertificateRevocation
 /// The first private key of a PEM text.
 pub fn key_from_pem(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Key(error.to_string()))
+}
+
+/// A certificate chain with its key, when they belong together.
+pub fn pair(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<CertifiedKey, TlsError> {
+    let pair = CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?);
+    match pair.keys_match() {
+        // "Unknown" means a key that cannot tell its public part, for example in hardware.
+        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(pair),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether whoever trusts exactly `authorities` takes `chain` for the server `name` at `now`; an error says why not.
+pub fn verifies(
+    authorities: &[CertificateDer<'_>],
+    chain: &[CertificateDer<'_>],
+    name: &str,
+    now: SystemTime,
+) -> Result<(), String> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority.clone().into_owned()).map_err(|error| error.to_string())?;
+    }
+    let (leaf, rest) = chain.split_first().ok_or("there is no certificate")?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    let verifier = verifier.map_err(|error| error.to_string())?;
+    let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let checked = verifier.verify_server_cert(leaf, rest, &name, &[], UnixTime::since_unix_epoch(since));
+    checked.map(drop).map_err(|error| error.to_string())
 }
 
 /// Client settings for TLS 1.2 and 1.3.

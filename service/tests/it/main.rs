@@ -5,6 +5,8 @@
 mod admission;
 mod binary;
 mod breaker;
+#[cfg(feature = "own-certificates")]
+mod certificates;
 mod edge;
 #[cfg(feature = "verify")]
 mod golden;
@@ -18,6 +20,7 @@ mod operations;
 mod planted;
 mod proxy;
 mod reconcile;
+mod registration;
 mod replicas;
 mod review;
 mod support;

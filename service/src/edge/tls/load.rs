@@ -5,18 +5,40 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::sign::CertifiedKey;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use zeroize::Zeroizing;
 
 use super::{CertificateError, Current, Files, Loaded, Rules, verifier};
-use crate::wire::{TlsError, certificates_from_pem, key_from_pem, lists_end, provider, revocation_lists_from_pem};
+use crate::wire::{
+    TlsError, certificates_from_pem, key_from_pem, lists_end, pair, provider, revocation_lists_from_pem,
+};
 
 /// The permissions of everybody who is neither owner nor of the group: a Secret that is mounted with `fsGroup` is the group's.
 const OTHERS: u32 = 0o007;
 
+/// A server that has no certificate yet.
+#[derive(Debug)]
+struct Nothing;
+
+impl ResolvesServerCert for Nothing {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        None
+    }
+}
+
 /// Reads all of `files`.
 pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
-    let pair = read_pair(&files.certificate, &files.key, files.rules.private_key)?;
+    let pair = match &files.handed {
+        Some(handed) => handed.pair(),
+        None => Some(read_pair(&files.certificate, &files.key, files.rules.private_key)?),
+    };
+    let chain = pair.as_ref().map(|pair| pair.cert.clone()).unwrap_or_default();
+    let identity: Arc<dyn ResolvesServerCert> = match pair {
+        Some(pair) => Arc::new(SingleCertAndKey::from(pair)),
+        // Whoever calls is told by a failed handshake, and readiness keeps callers away.
+        None => Arc::new(Nothing),
+    };
     let mut authorities = Vec::new();
     for path in &files.client_cas {
         let found = certificates_from_pem(&read_file(path)?);
@@ -27,14 +49,14 @@ pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
         let found = revocation_lists_from_pem(&read_file(path)?);
         revoked.extend(found.map_err(content(path))?);
     }
-    let loaded = Loaded { chain: pair.cert.clone(), authorities, revoked };
+    let loaded = Loaded { chain, authorities, revoked };
     let verifier = if files.client_cas.is_empty() { None } else { Some(verifier::build(files, &loaded)?) };
     let builder = versions(&files.rules)?;
     let builder = match &verifier {
         None => builder.with_no_client_auth(),
         Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
     };
-    let mut config = builder.with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(pair)));
+    let mut config = builder.with_cert_resolver(identity);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let lists_end = lists_end(&loaded.revoked);
     Ok(Current { loaded, config: Arc::new(config), verifier, lists_end })
@@ -74,15 +96,11 @@ fn read_key(path: &Path, private: bool) -> Result<Zeroizing<Vec<u8>>, Certificat
 fn read_pair(certificate: &Path, key: &Path, private: bool) -> Result<CertifiedKey, CertificateError> {
     let chain = certificates_from_pem(&read_file(certificate)?).map_err(content(certificate))?;
     let private = key_from_pem(&read_key(key, private)?).map_err(content(key))?;
-    let signing = provider().key_provider.load_private_key(private);
-    let signing = signing.map_err(|error| content(key)(TlsError::Rustls(error)))?;
-    let pair = CertifiedKey::new(chain, signing);
-    match pair.keys_match() {
-        // "Unknown" means a key that cannot tell its public part, for example in hardware.
-        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(pair),
-        Err(rustls::Error::InconsistentKeys(_)) => {
+    match pair(chain, private) {
+        Ok(pair) => Ok(pair),
+        Err(TlsError::Rustls(rustls::Error::InconsistentKeys(_))) => {
             Err(CertificateError::Mismatch { certificate: certificate.into(), key: key.into() })
         }
-        Err(error) => Err(content(certificate)(TlsError::Rustls(error))),
+        Err(error) => Err(content(key)(error)),
     }
 }

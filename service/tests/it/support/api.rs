@@ -378,6 +378,11 @@ fn write(
             world.events.push(body.clone());
             status(201, "{}")
         }
+        ("GET" | "PATCH", path) if path.contains("/mutatingwebhookconfigurations/") => {
+            registered(world, method, path, body)
+        }
+        ("GET", path) if path.ends_with("-calls") => ok(&world.core[path]),
+        ("PATCH", path) if path.contains("/secrets/") || path.ends_with("-calls") => merged(world, path, body),
         (method, path) if path.contains("/leases") => lease(world, method, body),
         (method, path) if path.contains("/networkpolicies") => policies(world, method, name, query, body),
         (method, path) if path.contains("/packages/") => {
@@ -403,6 +408,33 @@ fn write(
         }
         _ => status(404, "{}"),
     }
+}
+
+/// A webhook configuration; a patch is a server-side apply of entries by name.
+fn registered(world: &mut World, method: &Method, path: &str, body: &Value) -> Response<Body> {
+    let Some(object) = world.core.get_mut(path) else { return status(404, "{}") };
+    if method == Method::PATCH {
+        for applied in body["webhooks"].as_array().unwrap() {
+            let entries = object["webhooks"].as_array_mut().unwrap();
+            let entry = entries.iter_mut().find(|entry| entry["name"] == applied["name"]).unwrap();
+            json_patch::merge(entry, applied);
+        }
+    }
+    status(200, &object.to_string())
+}
+
+/// A merge patch of an object of the core group, if it is still at the version that the patch names.
+fn merged(world: &mut World, path: &str, body: &Value) -> Response<Body> {
+    world.version += 1;
+    let version = world.version.to_string();
+    let Some(object) = world.core.get_mut(path) else { return status(404, "{}") };
+    let asked = &body["metadata"]["resourceVersion"];
+    if !asked.is_null() && object["metadata"]["resourceVersion"] != *asked {
+        return status(409, "{}");
+    }
+    json_patch::merge(object, body);
+    object["metadata"]["resourceVersion"] = version.into();
+    status(200, &object.to_string())
 }
 
 fn lease(world: &mut World, method: &str, body: &Value) -> Response<Body> {

@@ -1,0 +1,244 @@
+//! `longhaul-service manifests`: everything that is applied to run the webhook in a cluster, and `ca-bundle` for who brings certificates
+//! of their own.
+//!
+//! Owns the choices and their refusals. The objects are those of `kind/manifests`, built in (`templates`); what a choice changes in them
+//! is in `render`. No manifest has a `caBundle`: applied over a webhook that works, one with another or an empty value would disarm it.
+
+mod render;
+mod templates;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::config::{Admission, Config};
+use crate::wire::certificates_from_pem;
+use templates::{NAMESPACE, Piece};
+
+/// A `ConfigMap` has at most 1 MiB; a configuration has some KiB.
+const CONFIG_BYTES_MAX: usize = 512 << 10;
+/// More replicas than nodes are of no use, and more than this are a typing mistake.
+const REPLICAS_MAX: u16 = 100;
+/// What the containers of the manifests listen on.
+const PORTS: (u16, u16) = (8443, 9090);
+/// Where the manifests mount the Secret.
+const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/tls.key");
+/// Who writes `caBundle`; with own certificates the service goes on under the same name.
+const FIELD_MANAGER: &str = "longhaul-service-certificates";
+
+/// The webhook's manifests.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The image of the service, as nodes pull it.
+    #[arg(long, value_name = "REF")]
+    image: String,
+    /// Where the webhook's certificate comes from: the replicas make it, cert-manager does, or the Secret longhaul-webhook-tls is yours.
+    #[arg(long, value_enum, default_value = "own")]
+    certificates: Certificates,
+    /// What happens to objects while no replica answers; there is no default.
+    #[arg(long, value_enum)]
+    failure_policy: Option<FailurePolicy>,
+    /// The namespace of the service.
+    #[arg(long, default_value = NAMESPACE)]
+    namespace: String,
+    /// The service's configuration; without it a minimal one that pins images and verifies nothing.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How many replicas.
+    #[arg(long, default_value_t = 2)]
+    replicas: u16,
+    /// Write files and a kustomization for `kubectl apply -k` into this folder instead of printing.
+    #[arg(long, value_name = "FOLDER")]
+    write: Option<PathBuf>,
+}
+
+/// Print what makes the API server trust certificates of your own, for `kubectl apply --server-side`.
+#[derive(Debug, Args)]
+pub struct CaBundle {
+    /// The authorities (PEM).
+    file: PathBuf,
+}
+
+/// Where the webhook's certificate comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Certificates {
+    /// The replicas make and renew it.
+    Own,
+    /// cert-manager issues it and writes `caBundle`.
+    CertManager,
+    /// It is in the Secret longhaul-webhook-tls, and whoever put it there renews it.
+    Secret,
+}
+
+/// `failurePolicy` of the webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailurePolicy {
+    /// Objects are refused while no replica answers.
+    Fail,
+    /// Objects are let in while no replica answers.
+    Ignore,
+}
+
+/// Everything that was chosen, checked.
+#[derive(Debug)]
+struct Choice {
+    image: String,
+    certificates: Certificates,
+    failure_policy: FailurePolicy,
+    namespace: String,
+    replicas: u16,
+    /// The text of the configuration.
+    config: String,
+    /// Whether it looks at its registration.
+    registration: bool,
+}
+
+impl Arguments {
+    /// Prints or writes the manifests.
+    pub fn run(&self) -> anyhow::Result<String> {
+        let choice = self.choice()?;
+        let pieces = render::all(&choice)?;
+        match &self.write {
+            None => stream(&pieces),
+            Some(folder) => write(folder, &pieces),
+        }
+    }
+
+    fn choice(&self) -> anyhow::Result<Choice> {
+        let failure_policy = self.failure_policy.context(
+            "--failure-policy has to be chosen, what happens while no replica answers:\n  \
+             --failure-policy fail     Pods cannot be created in labelled namespaces\n  \
+             --failure-policy ignore   they are let in unpinned and unverified",
+        )?;
+        let plain =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        ensure!(
+            plain(&self.namespace) && (1..=63).contains(&self.namespace.len()) && !self.namespace.starts_with('-'),
+            "--namespace {}: a namespace has lower-case letters, digits and dashes",
+            self.namespace
+        );
+        ensure!(
+            !self.image.is_empty() && !self.image.contains(char::is_whitespace),
+            "--image `{}` is no reference: write for example registry.corp/longhaul-service:1.0",
+            self.image
+        );
+        ensure!((1..=REPLICAS_MAX).contains(&self.replicas), "--replicas {}: use 1 to {REPLICAS_MAX}", self.replicas);
+        let text = match &self.config {
+            Some(path) => {
+                std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?
+            }
+            None => templates::minimal(self.certificates),
+        };
+        ensure!(text.len() <= CONFIG_BYTES_MAX, "--config: a ConfigMap has no room for {} bytes", text.len());
+        let path = self.config.as_deref().unwrap_or(Path::new("the minimal configuration"));
+        let config = Config::parse(&text, path)?;
+        let admission = config
+            .admission
+            .as_ref()
+            .with_context(|| format!("{}: there is no section `admission`", path.display()))?;
+        fits(&config, admission, self.certificates).with_context(|| path.display().to_string())?;
+        Ok(Choice {
+            image: self.image.clone(),
+            certificates: self.certificates,
+            failure_policy,
+            namespace: self.namespace.clone(),
+            replicas: self.replicas,
+            registration: admission.registration.is_some(),
+            config: text,
+        })
+    }
+}
+
+impl CaBundle {
+    /// The one field of the webhook configuration, as an object to apply.
+    pub fn run(&self) -> anyhow::Result<String> {
+        use base64::Engine as _;
+        let pem = std::fs::read(&self.file).with_context(|| format!("failed to read {}", self.file.display()))?;
+        certificates_from_pem(&pem).with_context(|| self.file.display().to_string())?;
+        let bundle = base64::engine::general_purpose::STANDARD.encode(pem);
+        let mut objects = Piece::WEBHOOK.objects(NAMESPACE)?;
+        for object in &mut objects {
+            let names = object["webhooks"].as_array().into_iter().flatten();
+            let entry = |webhook: &Value| json!({"name": webhook["name"], "clientConfig": {"caBundle": bundle}});
+            let entries: Vec<Value> = names.map(entry).collect();
+            *object = json!({
+                "apiVersion": object["apiVersion"], "kind": object["kind"],
+                "metadata": {"name": object["metadata"]["name"]}, "webhooks": entries,
+            });
+        }
+        let how = format!("# kubectl apply --server-side --field-manager={FIELD_MANAGER} --force-conflicts -f -\n");
+        Ok(how + &stream(&[("webhook.yaml", objects)])?)
+    }
+}
+
+/// Whether the configuration works with these manifests.
+fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> anyhow::Result<()> {
+    let (admission_port, health_port) = PORTS;
+    let port = admission.listen.port();
+    ensure!(
+        port == admission_port,
+        "admission.listen: the manifests send reviews to port {admission_port}, not {port}"
+    );
+    let health = config.health.map(|health| health.port());
+    ensure!(health == Some(health_port), "health.listen: the probes of the manifests ask \"0.0.0.0:{health_port}\"");
+    match (certificates, &admission.own) {
+        (Certificates::Own, None) => {
+            anyhow::bail!("--certificates own needs `admission.ownCertificates: {{}}` in place of certificate and key")
+        }
+        (Certificates::Own, Some(own)) => {
+            let usual = crate::config::OwnCertificates::default();
+            let names = (&own.service, &own.secret, &own.lease, &own.webhooks);
+            ensure!(
+                names == (&usual.service, &usual.secret, &usual.lease, &usual.webhooks) && own.namespace.is_none(),
+                "admission.ownCertificates: leave out service, namespace, secretName, lease and webhooks: the manifests have the usual ones"
+            );
+        }
+        (_, Some(_)) => {
+            anyhow::bail!("admission.ownCertificates is for --certificates own: write certificate and key instead")
+        }
+        (_, None) => {
+            let (certificate, key) = MOUNTED;
+            ensure!(
+                admission.certificate == Path::new(certificate) && admission.key == Path::new(key),
+                "admission.certificate and key: the manifests mount {certificate} and {key}"
+            );
+        }
+    }
+    Ok(())
+}
+
+type Pieces = [(&'static str, Vec<Value>)];
+
+/// One stream of documents.
+fn stream(pieces: &Pieces) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for (index, object) in pieces.iter().flat_map(|(_, objects)| objects).enumerate() {
+        let separator = if index == 0 { "" } else { "---\n" };
+        let yaml = serde_saphyr::to_string(object).context("an object has no YAML form")?;
+        let _ = writeln!(text, "{separator}{}", yaml.trim_end());
+    }
+    Ok(text)
+}
+
+/// A folder with one file for each piece, and the kustomization that names them.
+fn write(folder: &Path, pieces: &Pieces) -> anyhow::Result<String> {
+    std::fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    let put = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+    };
+    for piece in pieces {
+        put(piece.0, stream(std::slice::from_ref(piece))?)?;
+    }
+    let names: Vec<_> = pieces.iter().map(|(name, _)| *name).collect();
+    let kustomization =
+        json!({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": names});
+    put("kustomization.yaml", serde_saphyr::to_string(&kustomization).context("the kustomization has no YAML form")?)?;
+    Ok(format!("{}: {} files; kubectl apply -k {}\n", folder.display(), names.len() + 1, folder.display()))
+}
+
+#[cfg(test)]
+mod tests;
