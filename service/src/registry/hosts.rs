@@ -254,6 +254,17 @@ impl Station<'_> {
         }
     }
 
+    /// What to write for a registry that is meant to be spoken to without TLS.
+    pub fn plain_http_remedy(&self) -> String {
+        match self.entry {
+            Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),
+            None => format!(
+                "add {{host: \"{}\", plainHttp: true}} to resolve.registries (registries[].plainHttp)",
+                self.host
+            ),
+        }
+    }
+
     /// The way to the token service that this registry named.
     pub fn realm(&self, url: &Url) -> Result<Leg, Failure> {
         let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);

@@ -116,6 +116,33 @@ async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_chang
     service.app.stop().await;
 }
 
+/// A registry that speaks plain HTTP, and a configuration that does not say so: with an entry of its own, and without one.
+#[tokio::test]
+async fn a_registry_without_tls_is_named_with_the_key_to_set() {
+    let registry = Registry::start().await;
+    let host = registry.host();
+    for (entry, remedy) in [
+        (format!("{{host: \"{host}\"}}"), "set resolve.registries[0].plainHttp: true".to_owned()),
+        (
+            "{host: elsewhere.test}".to_owned(),
+            format!("add {{host: \"{host}\", plainHttp: true}} to resolve.registries"),
+        ),
+    ] {
+        let config = format!(
+            "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\n\
+             health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\nresolve: {{registries: [{entry}]}}\n"
+        );
+        let service = Service::start(Role::Manager, &config, Options::default()).await;
+        let image = format!("{host}/good:1");
+        let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
+        let message = answer["status"]["message"].as_str().unwrap();
+        assert!(message.contains("misconfigured: "), "{message}");
+        let said = format!("speaks no TLS, most likely plain HTTP; if that is meant, {remedy}");
+        assert!(message.contains(&said), "{message}");
+        service.app.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn all_failing_images_are_named_with_their_class() {
     let registry = Registry::start().await;

@@ -101,6 +101,11 @@ pub(super) fn failure(station: &Station<'_>, error: &wire::Error) -> Failure {
         let key = station.key("caFile");
         return Failure::new(Class::Misconfigured, format!("{error}; check {key}"));
     }
+    if let (true, wire::Error::Tls { authority, .. }) = (error.is_no_tls(), error) {
+        let remedy = station.plain_http_remedy();
+        let what = format!("{authority} speaks no TLS, most likely plain HTTP; if that is meant, {remedy}");
+        return Failure::new(Class::Misconfigured, what);
+    }
     Failure::new(Class::Unavailable, error.to_string())
 }
 
