@@ -82,6 +82,10 @@ pub(super) struct Registry {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 5000)]
     port: u16,
+    /// Where it listens instead, `ADDRESS` (with --port) or `ADDRESS:PORT`: one that nodes reach, such as that of a bridge. Whoever
+    /// reaches it may pull, and push, unless --auth says otherwise.
+    #[arg(long, value_name = "ADDR", value_parser = place)]
+    listen: Option<Place>,
     /// How many images it is seeded with.
     #[arg(long, default_value_t = 0)]
     images: usize,
@@ -270,7 +274,7 @@ fn parse_tokens(text: &str) -> Result<Vec<mock_kube::User>, (usize, &'static str
 async fn serve_registry(arguments: Registry) -> Result<()> {
     let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family == mock_faults::Family::Registry)?;
     let mut config = mock_registry::Config::new();
-    config.listen = loopback(arguments.port);
+    config.listen = arguments.listen.map_or(loopback(arguments.port), |place| place.on(arguments.port));
     config.seed = arguments.seed;
     config.rate_limit = arguments.rate_limit.map(|rate| RateLimit { rate, burst: arguments.burst }.limit());
     let password = password()?;
@@ -310,6 +314,32 @@ fn password() -> Result<String> {
     Ok(hex::encode(bytes))
 }
 
+/// An address to listen on, perhaps with its port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// `ADDRESS`.
+    Address(IpAddr),
+    /// `ADDRESS:PORT`.
+    Whole(SocketAddr),
+}
+
+impl Place {
+    fn on(self, port: u16) -> SocketAddr {
+        match self {
+            Self::Address(address) => SocketAddr::new(address, port),
+            Self::Whole(whole) => whole,
+        }
+    }
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    let whole = text.parse().map(Place::Whole);
+    let place = whole.or_else(|_| text.trim_matches(['[', ']']).parse().map(Place::Address));
+    place.map_err(|_| {
+        "write an address of this machine, such as 172.18.0.1, or with its port, 172.18.0.1:5000".to_owned()
+    })
+}
+
 fn loopback(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
@@ -317,6 +347,20 @@ fn loopback(port: u16) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_to_listen_has_an_address_and_perhaps_a_port() {
+        for (text, where_) in [
+            ("172.18.0.1", "172.18.0.1:7"),
+            ("172.18.0.1:5000", "172.18.0.1:5000"),
+            ("::1", "[::1]:7"),
+            ("[::1]", "[::1]:7"),
+            ("[::1]:5000", "[::1]:5000"),
+        ] {
+            assert_eq!(place(text).unwrap().on(7), where_.parse().unwrap(), "{text}");
+        }
+        assert!(place("localhost:5000").unwrap_err().contains("172.18.0.1:5000"));
+    }
 
     #[test]
     fn token_files_are_those_of_kube_apiserver() {

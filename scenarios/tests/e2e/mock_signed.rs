@@ -63,3 +63,18 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
     assert!(!again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("name a new folder"), "{again:?}");
 }
+
+/// Loopback has more addresses than one: the mock is at the one that was named, and at no other.
+#[test]
+fn a_registry_listens_where_it_is_told_to() {
+    let mut command = longhaul(&["mock", "registry", "--listen", "127.0.0.9:0", "--images", "1"]);
+    let mut mock = Mock(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.rsplit("http://").next().unwrap().to_owned();
+    assert!(address.starts_with("127.0.0.9:"), "{first}");
+    assert!(lines.next().unwrap().starts_with(&address), "images are called by where it is");
+    std::net::TcpStream::connect(&address).unwrap();
+    let port = address.rsplit(':').next().unwrap();
+    assert!(std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_err());
+}
