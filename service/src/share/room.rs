@@ -17,7 +17,7 @@ use crate::edge::{Meter, Peer};
 /// A review that holds more than this is a large one. Nearly all hold less: an object of 20 KiB with ten images.
 const SMALL_BYTES: usize = 256 << 10;
 /// What one image costs that a registry is asked about: its question, its connection and what that reads into (measured: see
-/// `docs/decisions/061`).
+/// `docs/decisions/062`).
 const IMAGE_BYTES: usize = 16 << 10;
 /// Images of one review, and of one namespace, that are asked about at one time; the others wait for them. A quarter of what a registry
 /// is asked at one time by default: at fifty milliseconds for each that is three hundred a second.

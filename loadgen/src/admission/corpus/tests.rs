@@ -17,8 +17,13 @@ pub(in crate::admission) fn images() -> Vec<Image> {
 
 pub(in crate::admission) fn everything() -> Mix {
     let keys = serde_json::to_value(Mix::default()).unwrap();
-    let ones: serde_json::Map<String, Value> =
-        keys.as_object().unwrap().keys().map(|key| (key.clone(), json!(1))).collect();
+    let ones: serde_json::Map<String, Value> = keys
+        .as_object()
+        .unwrap()
+        .keys()
+        .filter(|key| !key.starts_with("hostile"))
+        .map(|key| (key.clone(), json!(1)))
+        .collect();
     serde_json::from_value(ones.into()).unwrap()
 }
 
@@ -357,5 +362,43 @@ fn eight_equal_images_are_eight_and_equal() {
             let distinct: BTreeSet<&str> = images.iter().map(|field| field.written.as_str()).collect();
             assert_eq!((images.len(), distinct.len()), (8, 1));
         }
+    }
+}
+
+/// Attacks are as heavy as they say, all of one tenant, and to shed them is right.
+#[test]
+fn attacks_are_heavy_and_may_be_shed() {
+    let mut images = images();
+    images.push(Image {
+        hostile: true,
+        ..Image::new("registry.test:5000/hostile/bundles-0:v1", Some("sha256:00".into()))
+    });
+    let mix = Mix { hostile_body: 1, hostile_many_images: 1, hostile_bundles: 1, create_pod: 1, ..Mix::default() };
+    let digests = oracle::digests(&images);
+    let corpus = Corpus::expanded(&mix, Most { variants: 2, ..MOST }, Expand::new(3, None, &images, Some(&digests)));
+    let of = |action: Action| {
+        let (_, variants) = corpus.actions().iter().find(|(known, _)| *known == action).unwrap();
+        corpus.template(variants[0][0])
+    };
+    let body = of(Action::HostileBody);
+    assert!((7 << 20..8 << 20).contains(&body.bytes().len()), "{}", body.bytes().len());
+    assert!(matches!(body.expected, oracle::Expected::Allow { .. }));
+    let oracle::Expected::Deny { refused, .. } = &of(Action::HostileManyImages).expected else {
+        panic!("to be refused")
+    };
+    let distinct: std::collections::BTreeSet<_> = refused.iter().map(|refused| &refused.written).collect();
+    assert_eq!(distinct.len(), 500);
+    assert!(String::from_utf8_lossy(of(Action::HostileBundles).bytes()).contains("hostile/bundles-0:v1"));
+    for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles] {
+        assert!(of(action).hostile && of(action).label.contains(" hostile/"), "{}", of(action).label);
+    }
+    assert!(!of(Action::CreatePod).hostile);
+    for (status, is_right) in [(429, true), (413, true), (500, false)] {
+        let seen =
+            crate::socket::Seen { status, content_type: None, coding: crate::socket::Coding::Identity, body: b"" };
+        let judged =
+            |template| oracle::judge_in(&Truth::default(), template, std::time::Instant::now(), seen, &[b'0'; 36]);
+        assert_eq!(judged(body).is_ok(), is_right, "{status}");
+        assert!(judged(of(Action::CreatePod)).is_err(), "{status}");
     }
 }
