@@ -385,7 +385,7 @@ impl Expand<'_> {
 
     fn large_body(&mut self) -> Vec<Review> {
         let mut workload = self.workload(Kind::Pod, Pick::Existing);
-        workload.identity.namespace = ATTACKER.to_owned();
+        ATTACKER.clone_into(&mut workload.identity.namespace);
         let mut review = self.asked(&workload);
         if let Some(object) = &mut review.object {
             object["metadata"]["annotations"]["filler"] = "x".repeat(LARGE_BODY_BYTES).into();
@@ -397,7 +397,7 @@ impl Expand<'_> {
         let (team, (_, host)) = (self.rng.random_range(0..100_000), self.hostile());
         let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/hostile/team-{team}/app-{app}:1")).collect();
         let mut workload = self.workload_with(Kind::Pod, &images[..1]);
-        workload.identity.namespace = ATTACKER.to_owned();
+        ATTACKER.clone_into(&mut workload.identity.namespace);
         workload.template["spec"] = pods::lean(&images);
         vec![self.asked(&workload).hostile()]
     }
@@ -406,7 +406,7 @@ impl Expand<'_> {
         // A registry without them has others; those are no attack.
         let image = self.hostile().0.unwrap_or_else(|| self.pick(1, Pick::Existing).remove(0));
         let mut workload = self.workload_with(Kind::Pod, &[image]);
-        workload.identity.namespace = ATTACKER.to_owned();
+        ATTACKER.clone_into(&mut workload.identity.namespace);
         vec![self.asked(&workload).hostile()]
     }
 

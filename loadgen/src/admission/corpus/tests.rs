@@ -382,11 +382,9 @@ fn attacks_are_heavy_and_may_be_shed() {
     };
     let body = of(Action::HostileBody);
     assert!((7 << 20..8 << 20).contains(&body.bytes().len()), "{}", body.bytes().len());
-    assert!(matches!(body.expected, oracle::Expected::Allow { .. }));
-    let oracle::Expected::Deny { refused, .. } = &of(Action::HostileManyImages).expected else {
-        panic!("to be refused")
-    };
-    let distinct: std::collections::BTreeSet<_> = refused.iter().map(|refused| &refused.written).collect();
+    assert!(matches!(body.expected, Expected::Allow { .. }));
+    let Expected::Deny { refused, .. } = &of(Action::HostileManyImages).expected else { panic!("to be refused") };
+    let distinct: BTreeSet<_> = refused.iter().map(|refused| &refused.written).collect();
     assert_eq!(distinct.len(), 500);
     assert!(String::from_utf8_lossy(of(Action::HostileBundles).bytes()).contains("hostile/bundles-0:v1"));
     for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles] {
