@@ -358,8 +358,15 @@ impl Pipeline {
             for (image, treatment) in waiting.by_ref().take(IMAGES_AT_ONCE - under_way.len()) {
                 let queue = &queue;
                 under_way.push(async move {
+                    // What is seen with credentials of a namespace is asked for by that namespace alone.
+                    let whose = brought.and(ask.namespace.as_deref()).unwrap_or_default();
+                    let asked = format!("{whose} {image}");
+                    if self.tenants.is_asked(&asked) {
+                        return Ok((image, self.answered(&treatment, brought, deadline).await));
+                    }
                     // Who waits longer is told so by whoever is asked then.
-                    let _turn = timeout_at(deadline, queue.acquire()).await;
+                    let _place = timeout_at(deadline, queue.acquire()).await;
+                    let _turn = self.tenants.turn(asked);
                     let _held = self.room.image().ok_or(Full)?;
                     Ok((image, self.answered(&treatment, brought, deadline).await))
                 });

@@ -1,7 +1,8 @@
 //! How many images of one namespace are asked about at one time: what one tenant's registry does not answer is not to take the places
 //! that all the others' images need.
 //!
-//! Owns one queue for each namespace that has reviews in work.
+//! Owns one queue for each namespace that has reviews in work, and which images have their turn: whoever asks for one of them joins the
+//! question that is under way and needs no turn of its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -18,6 +19,15 @@ const SWEEP_MIN: usize = 64;
 #[derive(Debug)]
 pub struct Tenants {
     table: Mutex<Table>,
+    /// How many have a turn for an image.
+    asked: Mutex<HashMap<String, usize>>,
+}
+
+/// Somebody has a turn for an image, until this is dropped.
+#[derive(Debug)]
+pub struct Turn<'t> {
+    tenants: &'t Tenants,
+    image: String,
 }
 
 #[derive(Debug)]
@@ -29,7 +39,19 @@ struct Table {
 impl Tenants {
     /// Nobody has reviews in work.
     pub fn new() -> Self {
-        Self { table: Mutex::new(Table { queues: HashMap::new(), sweep_at: SWEEP_MIN }) }
+        let table = Table { queues: HashMap::new(), sweep_at: SWEEP_MIN };
+        Self { table: Mutex::new(table), asked: Mutex::default() }
+    }
+
+    /// Whether `image` is being asked about.
+    pub fn is_asked(&self, image: &str) -> bool {
+        self.asked.lock().contains_key(image)
+    }
+
+    /// `image` is being asked about from now on.
+    pub fn turn(&self, image: String) -> Turn<'_> {
+        *self.asked.lock().entry(image.clone()).or_default() += 1;
+        Turn { tenants: self, image }
     }
 
     /// The queue of `namespace`; what is in none has one together. It is kept as long as somebody holds it.
@@ -49,9 +71,31 @@ impl Tenants {
     }
 }
 
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut asked = self.tenants.asked.lock();
+        if let Some(turns) = asked.get_mut(&self.image) {
+            *turns -= 1;
+            if *turns == 0 {
+                asked.remove(&self.image);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_is_asked_about_as_long_as_anybody_has_a_turn_for_it() {
+        let tenants = Tenants::new();
+        let (first, second) = (tenants.turn("a".into()), tenants.turn("a".into()));
+        drop(first);
+        assert!(tenants.is_asked("a") && !tenants.is_asked("b"));
+        drop(second);
+        assert!(!tenants.is_asked("a"));
+    }
 
     #[test]
     fn a_namespace_has_one_queue_while_somebody_is_in_it_and_the_table_stays_small() {
