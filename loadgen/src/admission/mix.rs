@@ -73,7 +73,7 @@ pub struct Mix {
     pub create_pod_with_sidecar: u32,
     /// A Pod of eight containers that all run the same image.
     pub create_pod_of_equal_images: u32,
-    /// An attack: a Pod in a review of nearly 8 MiB. What is right for the Pod is right, and so is to shed the review (413, 429).
+    /// An attack: a Pod in a review of nearly 8 MiB. What is right for the Pod is right, and so is to refuse or to shed it (413, 429).
     pub hostile_body: u32,
     /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang` about `hostile/*`
     /// nobody ever says so. To be refused, or shed.

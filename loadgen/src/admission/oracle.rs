@@ -126,8 +126,12 @@ pub(super) fn judge_in(
 ) -> Result<Judgement, Failure> {
     let status = seen.status;
     let checked = answer::check(seen, uid, template.mutating);
-    if template.hostile && checked.is_err() && SHED.contains(&status) {
-        return Ok(UNAVAILABLE);
+    if template.hostile {
+        // Its own crowd may be why it is refused, whatever is said then; only to let it in can be wrong.
+        let is_refused = checked.as_ref().map_or(SHED.contains(&status), |verdict| !verdict.allowed);
+        if is_refused {
+            return Ok(UNAVAILABLE);
+        }
     }
     if !truth.changed() {
         return checked.and_then(|verdict| judge(template, verdict));

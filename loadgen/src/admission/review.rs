@@ -193,16 +193,7 @@ impl Template {
 
     /// The same once more.
     pub(super) fn again(&self) -> Self {
-        let fresh = Self::of(self.bytes.clone(), self.label.clone(), self.expected.clone());
-        Self {
-            uid_at: self.uid_at,
-            updates: self.updates,
-            mutating: self.mutating,
-            hostile: self.hostile,
-            path: self.path,
-            later: self.later.clone(),
-            ..fresh
-        }
+        self.written(self.bytes.clone())
     }
 
     /// The same review with another object, and another one that it was before. What is `None` stays as it is.
@@ -213,14 +204,18 @@ impl Template {
                 review["request"][key] = value.clone();
             }
         }
-        let fresh = Self::of(review.to_string().into_bytes(), self.label.clone(), self.expected.clone());
+        self.written(review.to_string().into_bytes())
+    }
+
+    /// The same, written in other bytes with the placeholder.
+    fn written(&self, bytes: Vec<u8>) -> Self {
         Self {
             updates: self.updates,
             mutating: self.mutating,
             hostile: self.hostile,
             path: self.path,
             later: self.later.clone(),
-            ..fresh
+            ..Self::of(bytes, self.label.clone(), self.expected.clone())
         }
     }
 

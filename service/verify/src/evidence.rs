@@ -73,6 +73,16 @@ pub struct Bundle {
 }
 
 impl Evidence {
+    /// The bytes of the piece again, or why it could not be used.
+    pub fn into_bytes(self) -> Result<Vec<u8>, Rejected> {
+        match self {
+            Self::Signature(piece) => Ok(piece.payload),
+            Self::Attestation(piece) => Ok(piece.envelope),
+            Self::Bundle(piece) => Ok(piece.json),
+            Self::Unusable(rejected) => Err(rejected),
+        }
+    }
+
     /// Where it was found, for messages.
     pub fn source(&self) -> &str {
         match self {

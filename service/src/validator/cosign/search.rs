@@ -297,11 +297,18 @@ impl<'s> Search<'s> {
             Ok(fetched) => fetched,
             Err(failure) => return vec![Err(Missed::Unread(format!("layer {}", any.descriptor.digest), failure))],
         };
-        let judged = group.into_iter().map(|layer| match &fetched.bytes {
-            Some(bytes) => Ok(self.judged(&layer.evidence(bytes.to_vec()))),
-            None => Ok(self.judged(&layer.missing(ABSENT))),
-        });
-        judged.collect()
+        // Each takes the bytes over from the one before: as many copies as there are layers would be more than was reserved.
+        let mut bytes = fetched.bytes.map(Vec::from).ok_or_else(|| ABSENT.to_owned());
+        let mut judged = Vec::with_capacity(group.len());
+        for layer in group {
+            let piece = match bytes {
+                Ok(bytes) => layer.evidence(bytes),
+                Err(cause) => layer.missing(&cause),
+            };
+            judged.push(Ok(self.judged(&piece)));
+            bytes = piece.into_bytes().map_err(|rejected| rejected.cause);
+        }
+        judged
     }
 
     /// The bytes of a layer, with the memory that they and their verdict need.

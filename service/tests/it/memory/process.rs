@@ -48,7 +48,7 @@ impl Process {
         let path = folder.path().join("service.yaml");
         let group = Group::new(limit_bytes);
         // It reads the limit itself where there is one.
-        let told = format!("key: tls.key, maxHeldBytes: {}}}", limit_bytes / 2);
+        let told = format!("key: tls.key, maxHeldBytes: {}MiB}}", limit_bytes >> 21);
         let config = if group.is_some() { config.to_owned() } else { config.replace("key: tls.key}", &told) };
         std::fs::write(&path, config).unwrap();
         let mut command = if let Some(group) = &group {
@@ -95,7 +95,7 @@ impl Process {
         assert!(self.child.try_wait().unwrap().is_none(), "it was killed");
         let peak = match &self.group {
             Some(group) => Peak { bytes: group.peak_bytes(), of: "of its control group, page cache included" },
-            None => Peak { bytes: resident_peak(self.child.id()), of: "resident" },
+            None => Peak { bytes: resident_peak(self.child.id()), of: "resident, without the program itself" },
         };
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -110,10 +110,14 @@ impl Drop for Process {
     }
 }
 
+/// The peak without the pages of files: those of an unoptimized program are half of the limit, and the kernel takes them back.
 fn resident_peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    let bytes = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    };
+    bytes("VmHWM:") - bytes("RssFile:")
 }
 
 impl Group {
