@@ -23,5 +23,5 @@ pub mod ledger;
 pub mod outside;
 pub mod record;
 pub mod render;
-pub mod statistics;
+pub use statistics;
 pub mod words;

@@ -47,7 +47,8 @@ const ROOMS: &[Room] = &[
     room("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &["mock-sigstore"]),
     room("loadgen", "admission load, churn; owns clocks and histograms", &["goadmit", "gotls", "units", "facts"], &[]),
     room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
-    room("reports", "run record, ledger, judges, renderers", &["units", "facts"], &[]),
+    room("reports", "run record, ledger, judges, renderers", &["statistics", "units", "facts"], &[]),
+    room("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
     room("mock-kube", "the API server: listeners, verbs, admission, audit", &[
         "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
     ], &["mock-proxy", "installer", "units"]),

@@ -36,7 +36,7 @@ fn table(out: &mut String, scenario: &str, all: &[Series]) -> std::fmt::Result {
         let change = series.changes.last();
         let first = change.map_or(0, |change| change.at);
         let values: Vec<f64> = series.points.iter().skip(first).map(|point| point.value).collect();
-        let level = told(crate::statistics::quantile::median(&values));
+        let level = told(statistics::quantile::median(&values));
         let (before, since) = change.map_or_else(Default::default, |change| {
             (told(change.before), series.points.get(change.at).map(of_run).unwrap_or_default())
         });
@@ -101,7 +101,7 @@ fn picture(out: &mut String, scenario: &str, series: &Series) -> std::fmt::Resul
     let starts = [0].into_iter().chain(series.changes.iter().map(|change| change.at));
     let ends = series.changes.iter().map(|change| change.at).chain([values.len()]);
     for (start, end) in starts.zip(ends).filter(|(start, end)| start < end) {
-        let level = y(crate::statistics::quantile::median(&values[start..end]));
+        let level = y(statistics::quantile::median(&values[start..end]));
         writeln!(
             out,
             r##"<path d="M{:.1} {level:.1}H{:.1}" stroke="#b35900" stroke-width="2"/>"##,
