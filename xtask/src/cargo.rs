@@ -21,6 +21,9 @@ pub(crate) const PLANTED_FEATURES: &str =
 pub(crate) const PLANTED_PROGRAMS: [&str; 3] =
     [PLANTED_FEATURES, "--bin=longhaul-service-planted", "--bin=example-watcher-planted"];
 
+/// Programs of tests alone.
+const ONLY_TESTED: [&str; 4] = ["planted-client", "kube-rs-subject", "longhaul-seed", "longhaul-seed-planted"];
+
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -70,6 +73,23 @@ pub(crate) fn build_soak(arguments: &[String]) -> Result<PathBuf> {
 /// Builds the programs with planted bugs beside them.
 pub(crate) fn build_planted() -> Result<()> {
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PLANTED_PROGRAMS))
+}
+
+/// Builds what the tests run as programs, as a soak does, and says where it lies. What only tests need, and cargo has built with
+/// them, is linked beside it.
+pub(crate) fn build_tested() -> Result<PathBuf> {
+    let own = ["--bin=longhaul", "--bin=longhaul-service", "--bin=example-watcher"];
+    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(own).args(PLANTED_PROGRAMS))?;
+    let (programs, built) = (target().join(PROFILE), target().join("debug"));
+    for name in ONLY_TESTED {
+        let link = programs.join(name);
+        if link.symlink_metadata().is_ok() {
+            std::fs::remove_file(&link).with_context(|| format!("failed to remove {}", link.display()))?;
+        }
+        let program = built.join(name);
+        std::os::unix::fs::symlink(&program, &link).with_context(|| format!("failed to link {}", link.display()))?;
+    }
+    Ok(programs)
 }
 
 /// Builds `longhaul` and the service as they are shipped, for what measures them.

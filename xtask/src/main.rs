@@ -6,8 +6,9 @@ mod cargo;
 mod check;
 mod dist;
 mod gate;
-mod junit;
+mod plain;
 mod seed;
+mod skipped;
 mod soak;
 mod test;
 

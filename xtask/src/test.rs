@@ -1,17 +1,19 @@
-//! `cargo xtask test`: the tests, with the programs that some of them run. What is quick is said by `default-filter` in
-//! `.config/nextest.toml`; the rest are whole soaks, libraries of bugs and crowds of clients.
+//! `cargo xtask test`: the tests, with the programs that some of them run. What is slow (whole soaks, libraries of bugs, crowds of
+//! clients) is `#[ignore = "slow…"]` in the code, so that plain `cargo test` knows it as well.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{cargo, junit, seed};
+use crate::{cargo, plain, seed, skipped};
 
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
 const SIDE_BY_SIDE: usize = 3;
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
+/// Tells tests where the programs lie that they run.
+const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
@@ -33,20 +35,20 @@ impl Arguments {
         Self { full: true, ..Self::default() }
     }
 
-    /// What nextest is told beside what all runs have in common.
-    fn choice(&self) -> Vec<String> {
-        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        match self {
-            Self { rest: true, .. } => text(&["--ignore-default-filter", "--filterset", "not default()"]),
-            Self { full: true, .. } => text(&["--ignore-default-filter"]),
-            Self { filter, .. } if filter.is_empty() => Vec::new(),
-            Self { filter, .. } => [text(&["--ignore-default-filter"]), filter.clone()].concat(),
+    /// Whether tests that are marked as slow run, as nextest is told and as the tests themselves are.
+    fn slow(&self) -> (Option<&'static str>, Option<&'static str>) {
+        if self.rest {
+            (Some("--run-ignored=only"), Some("--ignored"))
+        } else if self.full || !self.filter.is_empty() {
+            (Some("--run-ignored=all"), Some("--include-ignored"))
+        } else {
+            (None, None)
         }
     }
 }
 
-/// Runs tests of the workspace. With cargo-nextest when it is there (faster, and a hanging test is ended), else with
-/// `cargo test`, which knows no quick ones and runs all.
+/// Runs tests of the workspace: with cargo-nextest when it is there, which is faster, else with `cargo test`. Either way a test that
+/// hangs is ended.
 ///
 /// Everything is built once, as one workspace with one set of features, planted bugs among them: any smaller choice would give
 /// crates other features and build them once more. A bug that nobody plants changes nothing; that the programs build without
@@ -54,35 +56,34 @@ impl Arguments {
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
     seed::for_tests()?;
-    let all = arguments.filter.is_empty();
+    let programs = cargo::build_tested()?;
+    let (nextest_flag, libtest_flag) = arguments.slow();
+    let threads = SIDE_BY_SIDE * std::thread::available_parallelism().map_or(1, usize::from);
     if has_nextest() {
-        cargo::run(nextest().arg("--no-run"))?;
+        cargo::run(with_features(&["nextest", "run"]).arg("--no-run"))?;
+        let mut tests = with_features(&["nextest", "run"]);
+        tests.env(PROGRAMS, &programs).arg(format!("--test-threads={threads}"));
         let began = Instant::now();
-        let result = cargo::run(nextest().arg("--no-fail-fast").args(arguments.choice()));
-        junit::report(&cargo::root().join(JUNIT), began.elapsed());
+        let result = cargo::run(tests.arg("--no-fail-fast").args(nextest_flag).args(&arguments.filter));
+        skipped::report_junit(&cargo::root().join(JUNIT), began.elapsed());
         result?;
-        if all && !arguments.rest {
-            cargo::run(plain().args(["--doc", "--quiet"]))?;
+        if arguments.filter.is_empty() && !arguments.rest {
+            cargo::run(with_features(&["test"]).args(["--doc", "--quiet"]))?;
         }
-    } else if !arguments.rest {
-        // What passing tests print is shown, because some print that they were skipped.
-        cargo::run(plain().arg("--no-fail-fast").args(&arguments.filter).args(["--", "--show-output"]))?;
+    } else {
+        let mut tests = with_features(&["test"]);
+        tests.env(PROGRAMS, &programs).arg("--no-fail-fast").args(&arguments.filter).arg("--").args(libtest_flag);
+        tests.arg(format!("--test-threads={threads}"));
+        plain::run(&mut tests)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn nextest() -> Command {
-    let threads = SIDE_BY_SIDE * std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = cargo::cargo();
-    command.args(["nextest", "run", "--workspace", cargo::PLANTED_FEATURES]);
-    command.arg(format!("--test-threads={threads}"));
-    command
-}
-
-fn plain() -> Command {
-    let mut command = cargo::cargo();
-    command.args(["test", "--workspace", cargo::PLANTED_FEATURES]);
-    command
+/// A command of cargo for the whole workspace, with the features that everything is built with.
+fn with_features(command: &[&str]) -> Command {
+    let mut cargo = cargo::cargo();
+    cargo.args(command).args(["--workspace", cargo::PLANTED_FEATURES]);
+    cargo
 }
 
 fn has_nextest() -> bool {

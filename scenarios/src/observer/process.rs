@@ -122,10 +122,14 @@ mod tests {
     #[test]
     fn children_belong_to_the_tree() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (tree, _) = tree(&descendants(&[std::process::id().cast_signed()]), true, 1).unwrap();
+        let (own, child_id) = (std::process::id().cast_signed(), child.id().cast_signed());
+        let below = descendants(&[own]);
+        // These two alone: other tests of this process start and end children meanwhile.
+        let (tree, _) = tree(&[own, child_id], true, 1).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(tree.processes >= 2, "{tree:?}");
+        assert!(below.contains(&child_id), "{below:?}");
+        assert_eq!(tree.processes, 2, "{tree:?}");
         assert!(tree.pss_bytes.is_some());
     }
 

@@ -200,6 +200,7 @@ async fn compare_all(real: &Endpoint, mock: &Endpoint, sequences: Vec<Sequence>)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn the_mock_answers_like_a_real_server() {
     let Some(assets) = servers::assets() else { return };
     let directory = tempfile::tempdir().unwrap();
@@ -220,6 +221,7 @@ async fn the_mock_answers_like_a_real_server() {
 
 /// 410 in all its forms: for an exact list, for a page, and in a watch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn compacted_history_is_gone_on_both() {
     let Some(assets) = servers::assets() else { return };
     let directory = tempfile::tempdir().unwrap();
@@ -269,6 +271,7 @@ async fn record_all(real: &Endpoint, server: &str, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn the_mock_answers_as_was_recorded() {
     let (origin, recorded) = fixture::read().unwrap();
     let (server, mock) = servers::mock().await.unwrap();

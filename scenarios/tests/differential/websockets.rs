@@ -179,6 +179,7 @@ fn told(payload: &[u8]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn a_watch_over_a_websocket_is_a_real_servers() {
     let Some(assets) = servers::assets() else { return };
     let directory = tempfile::tempdir().unwrap();

@@ -52,6 +52,7 @@ fn shows(case: &Case) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_keeps_a_refused_revision() {
     shows(&Case {
         arguments: &[],
@@ -63,6 +64,7 @@ fn a_client_that_keeps_a_refused_revision() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_stops_at_the_end_of_a_watch() {
     shows(&Case {
         arguments: &[],
@@ -74,6 +76,7 @@ fn a_client_that_stops_at_the_end_of_a_watch() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_watches_without_the_revision_of_its_list() {
     shows(&Case {
         arguments: &[],
@@ -85,6 +88,7 @@ fn a_client_that_watches_without_the_revision_of_its_list() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_asks_again_at_once_after_an_empty_answer() {
     shows(&Case {
         arguments: &[],
@@ -99,6 +103,7 @@ fn a_client_that_asks_again_at_once_after_an_empty_answer() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_has_everything_sent_again() {
     shows(&Case {
         arguments: &["--streaming-lists"],
@@ -110,6 +115,7 @@ fn a_client_that_has_everything_sent_again() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_leaves_a_silent_watch_open() {
     shows(&Case {
         arguments: &["--http", "1"],
@@ -121,6 +127,7 @@ fn a_client_that_leaves_a_silent_watch_open() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_makes_a_connection_for_every_reconnect() {
     shows(&Case {
         arguments: &["--http", "2"],

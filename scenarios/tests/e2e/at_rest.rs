@@ -52,6 +52,7 @@ fn breaks(witness: &str, mode: &str, budgets: &str, broken: &str) -> Option<Stri
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_writes_when_nobody_else_does_is_found_with_field_and_manager() {
     passes(ANNOTATION, "annotation", UNASKED, &["writes.steady", "finalizers.stuck"]);
     let Some(text) = breaks(ANNOTATION, "annotation restless", UNASKED, "writes.steady") else { return };
@@ -61,6 +62,7 @@ fn who_writes_when_nobody_else_does_is_found_with_field_and_manager() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
     passes(LABEL, "label", UNASKED, &["children.excess", "writes.steady"]);
     let Some(text) = breaks(LABEL, "label twice", UNASKED, "children.excess") else { return };
@@ -69,6 +71,7 @@ fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
 
 /// When nobody writes any more, nothing but its own watch of the children tells a subject what became of them.
 #[test]
+#[ignore = "slow"]
 fn drift_after_the_load_shows_who_looks_after_children() {
     let drifts = "by: {label: example.com/package-uid}, drift: [{afterLoad: 1s, share: 0.5}, {afterLoad: 1s, share: 0.3, edit: {data: {generation: drifted}}}]}";
     let witness = LABEL.replace("by: {label: example.com/package-uid}}", drifts);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{longhaul, program};
+use crate::support::{itself, longhaul, program};
 
 fn said(output: &std::process::Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -10,6 +10,7 @@ fn said(output: &std::process::Output) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn bad_arguments_are_refused_with_a_remedy() {
     let refused = |arguments: &[&str], remedy: &str| {
         let output = longhaul(&[&["calibrate"], arguments].concat()).output().unwrap();
@@ -27,10 +28,11 @@ fn bad_arguments_are_refused_with_a_remedy() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_program_that_is_not_there_is_named_with_its_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("longhaul");
-    std::fs::copy(env!("CARGO_BIN_EXE_longhaul"), &alone).unwrap();
+    std::fs::copy(itself(), &alone).unwrap();
     let output = std::process::Command::new(&alone).args(["calibrate", "--service", "/bin/true"]).output().unwrap();
     let said = said(&output);
     assert_eq!(output.status.code(), Some(64), "{said}");
@@ -38,6 +40,7 @@ fn a_program_that_is_not_there_is_named_with_its_remedy() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn generated_series_need_no_service_and_write_the_pages() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("pages");
@@ -57,6 +60,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
 
 /// The canary and its clean twin as real runs: one caught by its own judge, one passed.
 #[test]
+#[ignore = "slow"]
 fn the_canary_is_caught_and_its_twin_passes() {
     let (Some(service), Some(planted)) = (program("longhaul-service"), program("longhaul-service-planted")) else {
         return;

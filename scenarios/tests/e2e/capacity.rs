@@ -23,6 +23,7 @@ fn story(output: &Output) -> String {
 
 /// Two places of 50 ms each are forty reviews a second: what is beyond waits, ever longer, and the limit breaks.
 #[test]
+#[ignore = "slow"]
 fn a_known_capacity_is_found_and_confirmed() {
     let webhook = Webhook::start(Habit::AtOnce(2, Duration::from_millis(50)));
     let arguments =
@@ -42,6 +43,7 @@ fn a_known_capacity_is_found_and_confirmed() {
 
 /// One set of workers measures every stage, and all of them together are as many requests as were planned.
 #[test]
+#[ignore = "slow"]
 fn workers_search_together() {
     let webhook = Webhook::start(Habit::Allow);
     let arguments = ["--errors", "0%", "--start", "200/s", "--highest", "200/s", "--stage", "1s", "--workers", "2"];
@@ -56,6 +58,7 @@ fn workers_search_together() {
 
 /// That a rate breaks the limits says nothing about the lower ones, where there are too few answers to decide.
 #[test]
+#[ignore = "slow"]
 fn what_is_undecided_is_no_verdict_on_the_webhook() {
     let webhook = Webhook::start(Habit::Errors(2));
     let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "100/s", "--stage", "1s", "--no-probe"]);
@@ -71,6 +74,7 @@ fn what_is_undecided_is_no_verdict_on_the_webhook() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_cannot_be_searched_is_refused() {
     let webhook = Webhook::start(Habit::Allow);
     let said = |arguments: &[&str]| {

@@ -65,6 +65,7 @@ fn clean(bug: &str) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_deletion_that_was_sent_and_not_told_is_lost_in_the_client() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let soak = soak(&[SMALL, "--plant", "missed-delete", "--service", service.to_str().unwrap()]);
@@ -85,6 +86,7 @@ fn a_deletion_that_was_sent_and_not_told_is_lost_in_the_client() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_is_told_twice_and_was_sent_once_is_the_clients() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let soak = soak(&[SMALL, "--plant", "duplicate-events", "--service", service.to_str().unwrap()]);
@@ -92,6 +94,7 @@ fn what_is_told_twice_and_was_sent_once_is_the_clients() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_resumes_from_a_too_new_revision_has_skipped_it() {
     let Some((record, _out)) = play("resumes", &["resumes-one-further"]) else { return };
     told(&record, "skipped by the client", &["not sent: watch ", "ended at revision ", "the client resumed from "]);
@@ -99,18 +102,21 @@ fn who_resumes_from_a_too_new_revision_has_skipped_it() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_watches_without_a_revision_has_skipped_what_vanished() {
     let Some((record, _out)) = play("list-then-watch-without-rv", &["watches-without-rv"]) else { return };
     told(&record, "skipped by the client", &["not sent: ", "without a revision"]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_a_fault_withheld_is_not_the_clients() {
     let Some((record, _out)) = play("withheld", &["never-relists"]) else { return };
     told(&record, "withheld by a fault", &["dropped by the fault event-dropped on watch "]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_a_list_showed_is_lost_from_the_list() {
     let Some((record, _out)) = play("watchcache-lost-delete", &["relist-without-diff"]) else { return };
     told(&record, "lost from a list", &["had the object no more"]);
@@ -118,6 +124,7 @@ fn what_a_list_showed_is_lost_from_the_list() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_asks_no_more_is_said_to_ask_no_more() {
     let Some((record, _out)) = play("clean-close-not-told", &["gives-up-silently-at-end"]) else { return };
     told(&record, "never asked again", &["not sent: watch ", "the client asked for nothing any more"]);
@@ -127,6 +134,7 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_asks_the_same_again_asks_in_vain() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let soak = soak(&[SMALL, "--plant", "ignore-410", "--service", service.to_str().unwrap()]);
@@ -135,6 +143,7 @@ fn who_asks_the_same_again_asks_in_vain() {
 
 /// Both ends of a stream open the next watch: what is then told twice is no matter of queues, and the judge says how many there were.
 #[test]
+#[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {
     let Some((record, _keep)) = play("multiplies", &["both-ends-reconnect"]) else { return };
     told(&record, "read from watches that multiplied", &["were open at once after", "and 1 before the first"]);

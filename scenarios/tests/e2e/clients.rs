@@ -33,6 +33,7 @@ fn clean(id: &str) -> Option<Soak> {
 macro_rules! clean {
     ($($name:ident: $id:literal),* $(,)?) => {
         $(#[test]
+        #[ignore = "slow"]
         fn $name() {
             let Some(soak) = clean($id) else { return };
             assert_eq!(soak.code(), Some(0), "{}", soak.story());

@@ -50,6 +50,7 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
 
 /// At the real time the bug is not seen; a hundred times faster it is, and its clean twin passes.
 #[test]
+#[ignore = "slow"]
 fn what_fails_after_ten_minutes_fails_in_seconds() {
     if !has_library() {
         return;
@@ -66,6 +67,7 @@ fn what_fails_after_ten_minutes_fails_in_seconds() {
 
 /// Nothing is started: the exit code is that of a wrong scenario.
 #[test]
+#[ignore = "slow"]
 fn a_program_of_go_is_refused() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let go = std::env::split_paths(&path).map(|folder| folder.join("gofmt")).find(|path| path.is_file());
@@ -83,6 +85,7 @@ fn a_program_of_go_is_refused() {
 
 /// The service asks for watches of ten seconds: compressed they are over in one, and nothing is lost.
 #[test]
+#[ignore = "slow"]
 fn a_days_watches_are_remade_in_seconds() {
     let Some(service) = program("longhaul-service") else { return };
     let watches = |more: &[&str]| {

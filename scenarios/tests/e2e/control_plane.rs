@@ -13,6 +13,7 @@ fn assets() -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_service_passes_on_a_real_control_plane() {
     let Some(service) = program("longhaul-service") else { return };
     if !assets() {
@@ -27,6 +28,7 @@ fn the_service_passes_on_a_real_control_plane() {
 
 /// Versions of a real server are no places in the audit's order: a canary is found by its version.
 #[test]
+#[ignore = "slow"]
 fn canaries_are_seen_on_a_real_control_plane() {
     let Some(service) = program("longhaul-service") else { return };
     if !assets() {
@@ -46,6 +48,7 @@ fn canaries_are_seen_on_a_real_control_plane() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_missed_delete_is_a_ghost_on_a_real_control_plane_too() {
     let Some(service) = program("longhaul-service-planted") else { return };
     if !assets() {
@@ -61,6 +64,7 @@ fn a_missed_delete_is_a_ghost_on_a_real_control_plane_too() {
 
 /// A stranger's definition is applied and established there before its objects are churned.
 #[test]
+#[ignore = "slow"]
 fn manifests_are_applied_on_a_real_control_plane_too() {
     if program("example-watcher").is_none() || !assets() {
         return;
@@ -73,6 +77,7 @@ fn manifests_are_applied_on_a_real_control_plane_too() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn without_the_binaries_the_remedy_is_named() {
     let Some(service) = program("longhaul-service") else { return };
     let mut command = crate::support::longhaul(&["soak", "-q", SMALL, "--control-plane", "local"]);

@@ -41,6 +41,7 @@ fn struck(soak: &Soak) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_clean_service_takes_what_is_drawn() {
     let Some(soak) = drawn("longhaul-service", &[]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -52,6 +53,7 @@ fn the_clean_service_takes_what_is_drawn() {
 
 /// The same schedule by the same seed; the first of its faults is enough.
 #[test]
+#[ignore = "slow"]
 fn a_drawn_fault_shows_who_ignores_410() {
     let Some(soak) = drawn("longhaul-service-planted", &["--plant", "ignore-410"]) else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());

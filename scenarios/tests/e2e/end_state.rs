@@ -51,6 +51,7 @@ fn said(soak: &Soak, budget: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn children_that_drifted_are_restored_by_the_clean_service() {
     let Some(soak) = clean(CHILDREN) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -61,6 +62,7 @@ fn children_that_drifted_are_restored_by_the_clean_service() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn children_that_nobody_restores_are_found_and_nothing_else() {
     let Some(soak) = planted(CHILDREN, "no-child-watch") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -69,6 +71,7 @@ fn children_that_nobody_restores_are_found_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn children_of_a_parent_that_is_gone_are_found_and_nothing_else() {
     let Some(soak) = planted(CHILDREN, "orphaned-child") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -77,6 +80,7 @@ fn children_of_a_parent_that_is_gone_are_found_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn children_of_an_older_version_are_found_and_nothing_else() {
     let Some(soak) = planted(CHILDREN, "old-child") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -86,6 +90,7 @@ fn children_of_an_older_version_are_found_and_nothing_else() {
 
 /// It tells every event and keeps something else: only the end state can see that.
 #[test]
+#[ignore = "slow"]
 fn a_store_that_went_stale_is_found_and_nothing_else() {
     let Some(soak) = planted(CHILDREN, "stale-child") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -96,6 +101,7 @@ fn a_store_that_went_stale_is_found_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_started_empty_ends_empty() {
     let Some(soak) = clean(EMPTY) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -106,6 +112,7 @@ fn who_started_empty_ends_empty() {
 
 /// A subject that misses deletions still believes in objects when there are none.
 #[test]
+#[ignore = "slow"]
 fn who_started_empty_and_kept_something_is_found() {
     let Some(soak) = planted(EMPTY, "missed-delete") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -115,6 +122,7 @@ fn who_started_empty_and_kept_something_is_found() {
 
 /// Without a page and without children it is what the witness told last.
 #[test]
+#[ignore = "slow"]
 fn what_was_told_last_is_what_a_plain_watcher_believes() {
     let Some((_folder, file)) = watcher(&[TOLD]) else { return };
     let soak = soak(&[&file]);
@@ -128,6 +136,7 @@ const TOLD: (&str, &str) = ("heal: 15s", "heal: 15s, converged: true");
 
 /// Who told of no deletion believes in what is gone. The ledger sees the same mistake from its own side.
 #[test]
+#[ignore = "slow"]
 fn what_was_told_last_of_what_is_gone_is_found() {
     let Some((_folder, file)) = watched_by("example-watcher-planted", &[TOLD]) else { return };
     let soak = soak(&[&file, "--plant", "missed-delete"]);
@@ -141,6 +150,7 @@ fn what_was_told_last_of_what_is_gone_is_found() {
 
 /// Who went deaf in the middle of the run told old versions last, and nothing of what came later.
 #[test]
+#[ignore = "slow"]
 fn what_was_told_last_before_going_deaf_is_found() {
     let Some((_folder, file)) = watched_by("example-watcher-planted", &[TOLD]) else { return };
     let soak = soak(&[&file, "--plant", "ignore-410"]);
@@ -183,6 +193,7 @@ fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_keeps_its_children_converges() {
     let Some((_folder, soak)) = by_children(None) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -193,6 +204,7 @@ fn who_keeps_its_children_converges() {
 
 /// All events are told, and the children are not what they should be.
 #[test]
+#[ignore = "slow"]
 fn who_does_not_keep_its_children_does_not_converge() {
     for (plant, problem) in [("no-child-watch", "lacking"), ("orphaned-child", "orphans"), ("old-child", "stale")] {
         let Some((_folder, soak)) = by_children(Some(plant)) else { return };
@@ -206,6 +218,7 @@ fn who_does_not_keep_its_children_does_not_converge() {
 
 /// A page that does not answer proves nothing, and nothing else is taken in its place.
 #[test]
+#[ignore = "slow"]
 fn a_page_that_cannot_be_read_is_inconclusive() {
     let page = "witness: {kind: http}\n  world: http://127.0.0.1:1/world";
     let changes = [("witness: {kind: http}", page), ("heal: 15s", "heal: 15s, converged: true")];

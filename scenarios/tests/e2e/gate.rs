@@ -67,6 +67,7 @@ fn is_valid(output: &Output, judgement: &Value) -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_is_wrong_is_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("something"), "").unwrap();
@@ -91,6 +92,7 @@ fn what_is_wrong_is_refused_with_a_remedy() {
 
 /// A kibibyte more in each answer is found, twice, and nothing else has to be quiet for that. The same slices give the same pages again.
 #[test]
+#[ignore = "slow"]
 fn an_answer_that_is_longer_is_worse() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -113,6 +115,7 @@ fn an_answer_that_is_longer_is_worse() {
 
 /// The clean twin: whatever the machine does meanwhile, a build is never worse than itself, and its answers are as long.
 #[test]
+#[ignore = "slow"]
 fn a_build_is_not_worse_than_itself() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -137,6 +140,7 @@ fn a_build_is_not_worse_than_itself() {
 
 /// Two more system calls are found: on sockets by `perf`, where it may count, and on files by the kernel's own account.
 #[test]
+#[ignore = "slow"]
 fn two_more_calls_are_found() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -199,6 +203,7 @@ fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output
 
 /// A watcher that takes a millisecond of the processor for each event is worse than one that does not, with no review anywhere.
 #[test]
+#[ignore = "slow"]
 fn a_watcher_that_works_more_for_each_event_is_worse() {
     if !has_python() {
         return;
@@ -224,6 +229,7 @@ fn a_watcher_that_works_more_for_each_event_is_worse() {
 
 /// A watcher that forgets deletions is worse, however cheap that is.
 #[test]
+#[ignore = "slow"]
 fn a_watcher_that_misses_events_is_worse() {
     if !has_python() {
         return;
@@ -245,6 +251,7 @@ fn a_watcher_that_misses_events_is_worse() {
 
 /// Somebody else's webhook whose answers are a kibibyte longer.
 #[test]
+#[ignore = "slow"]
 fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
     if !has_python() {
         return;
@@ -264,6 +271,7 @@ fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
 
 /// Where valgrind is, instructions and allocations are counted, a request and an event; also with `--quick`, which says how long it takes.
 #[test]
+#[ignore = "slow"]
 fn callgrind_counts_what_is_the_same() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     if std::process::Command::new("callgrind_control").arg("--version").output().is_err() {
@@ -289,6 +297,7 @@ fn callgrind_counts_what_is_the_same() {
 
 /// A time that does not fit is refused before anything starts, with what would.
 #[test]
+#[ignore = "slow"]
 fn a_gate_that_takes_too_long_is_refused() {
     let refused = |arguments: &[&str], told: &str| {
         let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::{longhaul, program};
+use crate::support::{itself, longhaul, program};
 
 /// A few seconds of the example watcher.
 const SHORT: &str = "\
@@ -39,6 +39,7 @@ fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
 
 /// A run is added once, whoever adds it again; the table has every run, and the picture one point for each.
 #[test]
+#[ignore = "slow"]
 fn runs_are_added_once_and_shown() {
     let folder = tempfile::tempdir().unwrap();
     let Some(records) = records(folder.path(), 2) else { return };
@@ -73,6 +74,7 @@ fn runs_are_added_once_and_shown() {
 
 /// Colours are for terminals: not for a pipe, not where `NO_COLOR` is set, and as `--color` says wherever that is said.
 #[test]
+#[ignore = "slow"]
 fn colours_are_where_they_are_wanted() {
     const COLOUR: &str = "\u{1b}[1;";
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +91,7 @@ fn colours_are_where_they_are_wanted() {
         return;
     }
     let on_a_terminal = |arguments: &str, no_color: Option<&str>| {
-        let line = format!("'{}' report '{record}' {arguments}", env!("CARGO_BIN_EXE_longhaul"));
+        let line = format!("'{}' report '{record}' {arguments}", itself().display());
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_remove("NO_COLOR");
         script.envs(no_color.map(|value| ("NO_COLOR", value))).env("TERM", "xterm");

@@ -5,6 +5,7 @@ use crate::support::{findings, longhaul, soak};
 
 /// The first look of somebody who has never written a scenario.
 #[test]
+#[ignore = "slow"]
 fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
     let Some(project) = project() else { return };
     let folder = project.path().to_str().unwrap();

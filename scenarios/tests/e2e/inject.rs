@@ -34,6 +34,7 @@ async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn inject_small() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
@@ -60,6 +61,7 @@ async fn inject_small() {
 
 /// What a client of a registry may ask beside pulling.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn the_seed_is_a_registry() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
@@ -120,6 +122,7 @@ async fn the_seed_is_a_registry() {
 
 /// More chunks than three digits can count: the order is the index's.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn inject_large() {
     let Some(programs) = Programs::find() else { return };
     let setup = Setup { layer_bytes: 6_600_000, chunk_bytes: 4_096, ..Setup::new(programs) };
@@ -138,6 +141,7 @@ const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 /// Chunks are nobody's business but the injector's: a service that watches Packages in the same API server misses no event, breaks off no
 /// watch and stays small.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn inject_while_watched() {
     let Some(programs) = Programs::find() else { return };
     let setup = Setup { layer_bytes: 98_500_000, chunk_bytes: 65_536, ..Setup::new(programs) };
@@ -175,6 +179,7 @@ type Damage = fn(&mut Files);
 
 /// A chunk that is not as it was sent is named exactly, and nothing is served.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn inject_corrupt() {
     let cases: [(&str, Damage, i32, &str); 5] = [
         ("corrupt", flipped, 65, "chunk 00003 (4 of 13): corrupt: "),
@@ -222,6 +227,7 @@ fn swapped(files: &mut Files) {
 
 /// Killed at any chunk, the same command goes on where it was; what is there is not sent again.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn inject_killed() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup { layer_bytes: 600_000, ..Setup::new(programs) }).await;
@@ -254,6 +260,7 @@ async fn inject_killed() {
 
 /// What lies there with other bytes is found and sent again; another run is not mixed in.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
     let Some(programs) = Programs::find() else { return };
     let mut world = World::new(Setup::new(programs)).await;
@@ -281,6 +288,7 @@ async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
 
 /// What has our names or our labels, and is not ours, is neither taken over nor deleted.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn what_belongs_to_others_stays() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
@@ -316,6 +324,7 @@ async fn what_belongs_to_others_stays() {
 
 /// Refusals, silence, conflicts and slowness of the API server: all of it arrives, and the server's times are kept.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn inject_sick_apiserver() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup { layer_bytes: 600_000, ..Setup::new(programs) }).await;
@@ -346,6 +355,7 @@ async fn inject_sick_apiserver() {
 
 /// What keeps an injection from succeeding is said with what to do.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn what_stands_in_the_way_is_explained() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
@@ -380,6 +390,7 @@ async fn what_stands_in_the_way_is_explained() {
 
 /// One delete is enough: all objects belong to the index.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn one_delete_takes_all() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
@@ -395,6 +406,7 @@ async fn one_delete_takes_all() {
 
 /// The bugs that can be planted in the injector and the seed are each found by one judge.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn planted_bugs_are_found() {
     let Some(programs) = Programs::planted() else { return };
     let mut setup = Setup::new(programs);

@@ -68,17 +68,20 @@ fn interrupted_by(signal: Signal, name: &str) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn ctrl_c_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::INT, "SIGINT");
 }
 
 #[test]
+#[ignore = "slow"]
 fn sigterm_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::TERM, "SIGTERM");
 }
 
 /// A run that was killed has no end; `longhaul report` still judges what was written.
 #[test]
+#[ignore = "slow"]
 fn a_killed_run_can_be_judged_afterwards() {
     let Some(service) = program("longhaul-service") else { return };
     let runs = tempfile::tempdir().unwrap();
@@ -100,6 +103,7 @@ fn a_killed_run_can_be_judged_afterwards() {
 /// Whenever it is killed, the record reaches to at most five seconds before, and what is there is judged. A kill in the middle of a write tears
 /// its last row.
 #[test]
+#[ignore = "slow"]
 fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
     let Some(service) = program("longhaul-service") else { return };
     // So long after a row was written: just then, in the middle, and just before the next one.
@@ -161,6 +165,7 @@ fn killed_after(moment: Duration, service: &Path) {
 /// A run that is killed leaves neither its subject, nor what that started, nor the folder with its keys; and the record that it
 /// leaves is for this user alone and tells no secret.
 #[test]
+#[ignore = "slow"]
 fn a_killed_run_leaves_no_process_and_no_keys() {
     let folder = tempfile::tempdir().unwrap();
     let (told, runs) = (folder.path().join("told"), folder.path().join("runs"));

@@ -41,6 +41,7 @@ struct Row {
 
 /// A name with a typo plants nothing, and would look like a clean twin.
 #[test]
+#[ignore = "slow"]
 fn a_mistake_that_nobody_knows_is_refused() {
     let Some(project) = project() else { return };
     let manager = project.path().join("bin/manager");
@@ -53,6 +54,7 @@ fn a_mistake_that_nobody_knows_is_refused() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_page_has_every_mistake() {
     let named: Vec<String> = rows().into_iter().map(|row| row.mistake).collect();
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
@@ -60,6 +62,7 @@ fn the_page_has_every_mistake() {
 
 /// Side by side, since they mostly wait.
 #[test]
+#[ignore = "slow"]
 fn mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
     let mistakes = rows().into_iter().filter(|row| !row.is_of_webhooks() && !row.grows());
     let mistakes = mistakes.map(|row| Play { scenario: SCENARIO, mistake: Some(row), seed: 1 });
@@ -67,6 +70,7 @@ fn mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_operators_keep_is_caught_and_the_clean_operator_keeps_nothing() {
     let mistakes = rows().into_iter().filter(Row::grows);
     let mistakes = mistakes.map(|row| Play { scenario: GROWTH, mistake: Some(row), seed: 1 });

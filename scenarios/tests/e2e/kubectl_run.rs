@@ -91,6 +91,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn a_tag_becomes_a_digest_and_a_missing_image_is_refused() {
     let Some(service) = program("longhaul-service") else { return };
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {

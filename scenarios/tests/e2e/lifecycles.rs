@@ -52,6 +52,7 @@ fn gone(life: &[String]) -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn several_resources_are_churned_at_once_and_all_are_judged() {
     let churn = "  - {resource: v1/configmaps, population: 12, rate: 20/s}\n  \
                  - {resource: packages.longhaul.dev/v1alpha1, population: 30, rate: 15/s}\n\
@@ -71,6 +72,7 @@ fn several_resources_are_churned_at_once_and_all_are_judged() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn finalizers_hold_objects_and_let_them_go() {
     let churn = "  resource: v1/configmaps\n  population: 20\n  rate: 20/s\n  mix: {create: 1, update: 1, delete: 1}\n  \
                  finalizers: {share: 0.5, holdFor: 700ms}\n  end: empty";
@@ -92,6 +94,7 @@ fn finalizers_hold_objects_and_let_them_go() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn dependents_go_with_their_owner_whatever_the_policy() {
     let churn = "  resource: v1/configmaps\n  population: 15\n  rate: 15/s\n  mix: {create: 1, update: 1, delete: 1}\n  \
                  tree: {resource: v1/secrets, per: 2}\n  propagation: [Background, Foreground, Orphan]\n  end: keep";
@@ -109,6 +112,7 @@ fn dependents_go_with_their_owner_whatever_the_policy() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn collections_are_deleted_and_made_up_for() {
     let churn = "  resource: v1/configmaps\n  population: 60\n  rate: 30/s\n  \
                  mix: {create: 1, update: 4, delete: 1, deleteCollection: 1}\n  finalizers: {share: 0.3, holdFor: 300ms}";
@@ -127,6 +131,7 @@ fn collections_are_deleted_and_made_up_for() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn another_writer_writes_too() {
     for (by, changes) in [("apply", "labels"), ("update", "fields"), ("apply", "fields")] {
         let churn = format!(
@@ -142,6 +147,7 @@ fn another_writer_writes_too() {
 
 /// The server's words, before the first phase, and exit code 3.
 #[test]
+#[ignore = "slow"]
 fn a_refused_write_ends_the_run_before_it_begins() {
     let refused = |churn: &str, words: &[&str]| {
         let Some(soak) = play("configmaps/v1", churn) else { return };

@@ -29,6 +29,7 @@ fn report(output: &Output) -> Value {
 
 /// Every planned request arrives at the webhook, and every number of the result agrees with that.
 #[test]
+#[ignore = "slow"]
 fn what_is_counted_is_what_the_webhook_saw() {
     let webhook = Webhook::start(Habit::Allow);
     let hlog = webhook.file("run.hlog");
@@ -68,6 +69,7 @@ fn histograms(path: &std::path::Path) -> u64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn limits_decide_the_exit_code() {
     let slow = Webhook::start(Habit::Slow(Duration::from_millis(300)));
     let output = load(&slow, &["--rate", "100/s", "--for", "3s", "--p50", "250ms"]);
@@ -88,6 +90,7 @@ fn limits_decide_the_exit_code() {
 
 /// A webhook that holds every call makes the in-flight limit overflow: that was not the planned load.
 #[test]
+#[ignore = "slow"]
 fn a_generator_that_could_not_send_is_invalid() {
     let webhook = Webhook::start(Habit::Slow(Duration::from_secs(2)));
     let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--max-in-flight", "10", "--errors", "0%"]);
@@ -98,6 +101,7 @@ fn a_generator_that_could_not_send_is_invalid() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_signal_ends_it_early_with_the_summary() {
     let webhook = Webhook::start(Habit::Allow);
     let (url, ca) = (webhook.url(), webhook.ca());
@@ -120,6 +124,7 @@ fn a_signal_ends_it_early_with_the_summary() {
 
 /// The plan is printed without asking anybody, and the same seed prints the same.
 #[test]
+#[ignore = "slow"]
 fn the_plan_is_printed() {
     let webhook = Webhook::start(Habit::Allow);
     let arguments = ["--rate", "10/s", "--ramp-to", "110/s", "--for", "20s", "--arrivals", "constant", "--plan"];
@@ -136,6 +141,7 @@ fn the_plan_is_printed() {
 
 /// What was recorded is sent again, review for review; other people's files are too, and bad lines are named.
 #[test]
+#[ignore = "slow"]
 fn a_recording_is_sent_again() {
     let webhook = Webhook::start(Habit::Allow);
     let file = webhook.file("plan.jsonl");
@@ -183,6 +189,7 @@ fn assert_says(said: &str, parts: &[&str]) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_listener_wrong_path_and_no_webhook_say_what_to_do() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = free.local_addr().unwrap();
@@ -212,6 +219,7 @@ fn no_listener_wrong_path_and_no_webhook_say_what_to_do() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn certificates_that_do_not_fit_say_what_to_give() {
     let webhook = Webhook::start(Habit::Allow);
     let other = Webhook::start(Habit::Allow);
@@ -249,6 +257,7 @@ fn certificates_that_do_not_fit_say_what_to_give() {
 
 /// What `openssl req -x509` makes is the CA and the server's certificate in one. kube-apiserver believes it as `caBundle`.
 #[test]
+#[ignore = "slow"]
 fn a_certificate_that_is_its_own_ca_is_believed_when_it_is_given() {
     let own = Webhook::with(Habit::Allow, Certificate::Own);
     let output = load(&own, &["--rate", "50/s", "--for", "1s"]);
@@ -259,6 +268,7 @@ fn a_certificate_that_is_its_own_ca_is_believed_when_it_is_given() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn plain_http_and_tls_are_told_apart() {
     let webhook = Webhook::start(Habit::Allow);
     let ca = webhook.ca();
@@ -300,6 +310,7 @@ impl Plain {
 
 /// A full disk costs the file and not the measurement; what should have been in the file is said elsewhere.
 #[test]
+#[ignore = "slow"]
 fn a_full_disk_does_not_lose_the_result() {
     if !std::path::Path::new("/dev/full").exists() {
         println!("skipped: needs /dev/full");
@@ -329,6 +340,7 @@ fn a_full_disk_does_not_lose_the_result() {
 
 /// Where the result cannot be said, the exit code tells of it; and nobody dies of a stderr that cannot be written.
 #[test]
+#[ignore = "slow"]
 fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
         println!("skipped: needs /dev/full");
@@ -358,6 +370,7 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
 
 /// Servers that break off, flood or mean harm in the first answer: what to do is said, and the terminal stays as it is.
 #[test]
+#[ignore = "slow"]
 fn first_answers_that_are_none_say_what_to_do() {
     for (habit, parts) in [
         (Habit::BreaksOff, &["broke off in the middle of its answer (", "its log may say why"][..]),
@@ -372,6 +385,7 @@ fn first_answers_that_are_none_say_what_to_do() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn flags_that_make_no_sense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);
     let ca = webhook.ca();

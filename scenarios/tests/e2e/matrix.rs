@@ -19,6 +19,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn unknown_names_are_refused_with_what_was_meant() {
     let output = matrix(&["--clients", "kfc-3.11.1"]);
     assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
@@ -29,6 +30,7 @@ fn unknown_names_are_refused_with_what_was_meant() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_table_that_cannot_be_gone_on_from_is_refused() {
     let out = tempfile::tempdir().unwrap();
     std::fs::write(out.path().join("matrix.json"), "{\"format\": 0").unwrap();
@@ -44,6 +46,7 @@ fn cells(out: &Path) -> Vec<Value> {
 
 /// The cell says what the run says, and a second call does not run it again.
 #[test]
+#[ignore = "slow"]
 fn a_cell_is_run_once() {
     if program("longhaul-service").is_none() {
         return;

@@ -25,6 +25,7 @@ struct Cell {
 }
 
 #[test]
+#[ignore = "slow"]
 fn mistakes_are_caught_and_the_correct_client_passes() {
     let Some(client) = program("planted-client") else { return };
     let cells = cells();

@@ -28,6 +28,7 @@ fn greeted(address: SocketAddr) -> std::io::Result<usize> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn faults_of_the_network_are_played_in_front_of_a_mock_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (faults, kubeconfig) = (folder.path().join("faults.yaml"), folder.path().join("kubeconfig.yaml"));

@@ -29,6 +29,7 @@ fn right(signing: &str) -> &'static str {
 }
 
 #[test]
+#[ignore = "slow"]
 fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes() {
     let Some(service) = program("longhaul-service") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -66,6 +67,7 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
 
 /// Loopback has more addresses than one: the mock is at the one that was named, and at no other.
 #[test]
+#[ignore = "slow"]
 fn a_registry_listens_where_it_is_told_to() {
     let mut command = longhaul(&["mock", "registry", "--listen", "127.0.0.9:0", "--images", "1"]);
     let mut mock = Mock(command.stdout(Stdio::piped()).spawn().unwrap());

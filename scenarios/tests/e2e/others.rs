@@ -75,6 +75,7 @@ fn installed(program: &str) -> Option<PathBuf> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_file_is_valid() {
     let copy = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(folder().join("config"), copy.path().join("config")).unwrap();
@@ -103,6 +104,7 @@ macro_rules! each {
 
         $(
             #[test]
+            #[ignore = "slow"]
             fn $name() {
                 ends_as_the_table_says(stringify!($name));
             }
@@ -125,6 +127,7 @@ each! {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_file_has_its_test() {
     let files: Vec<String> = others().into_iter().map(|other| other.name.replace('-', "_")).collect();
     assert_eq!(files, EACH);
@@ -132,6 +135,7 @@ fn every_file_has_its_test() {
 
 /// The same registrations, definitions and objects where the server is none of ours.
 #[test]
+#[ignore = "slow"]
 fn cert_manager_webhook_on_a_real_server() {
     if has_current_apiserver() {
         plays("cert_manager_webhook", &["--control-plane", "local"]);

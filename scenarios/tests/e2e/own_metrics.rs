@@ -54,6 +54,7 @@ fn run(queue: &str, url: &str, more: &[&str]) -> Option<Soak> {
 const URL: &str = "'http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics'";
 
 #[test]
+#[ignore = "slow"]
 fn a_series_within_its_budget_passes_and_is_recorded() {
     let Some(soak) = run("7", URL, &["--metrics-series", "queue"]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -69,6 +70,7 @@ fn a_series_within_its_budget_passes_and_is_recorded() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_series_over_its_budget_fails_by_it_alone() {
     let Some(soak) = run("7 if asked < 4 else 41", URL, &[]) else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -77,6 +79,7 @@ fn a_series_over_its_budget_fails_by_it_alone() {
 
 /// An hour later it would be too late to learn of a wrong address.
 #[test]
+#[ignore = "slow"]
 fn a_page_that_is_not_there_ends_the_run_before_it_begins() {
     let Some(soak) = run("7", "'http://127.0.0.1:1/metrics?${LONGHAUL_METRICS_PORT}'", &[]) else { return };
     assert_eq!(soak.code(), Some(3), "{}", soak.story());

@@ -65,12 +65,14 @@ fn is_right(soak: &Soak) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn churn_goes_through_ones_own_webhooks_and_right_answers_pass() {
     let Some(soak) = run(&[], &[]) else { return };
     is_right(&soak);
 }
 
 #[test]
+#[ignore = "slow"]
 fn they_pass_on_a_real_control_plane_too() {
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none_or(|assets| assets.is_empty()) {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -81,6 +83,7 @@ fn they_pass_on_a_real_control_plane_too() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_wrong_allow_fails() {
     let Some(soak) = run(&[("own.yaml", "  cwd: . =>   cwd: .\n  env: {BUG: allows}")], &[]) else { return };
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
@@ -88,6 +91,7 @@ fn a_wrong_allow_fails() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_wrong_denial_fails() {
     let Some(soak) = run(&[("own.yaml", "  cwd: . =>   cwd: .\n  env: {BUG: denies}")], &[]) else { return };
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
@@ -95,6 +99,7 @@ fn a_wrong_denial_fails() {
 
 /// What is registered is asked nothing: said before, and inconclusive after.
 #[test]
+#[ignore = "slow"]
 fn a_webhook_that_nobody_asks_is_inconclusive() {
     let selector = "    sideEffects: None\n--- =>     sideEffects: None\n    namespaceSelector: {matchLabels: {caches: enabled}}\n---";
     let Some(folder) = project(&[("webhooks.yaml", selector)]) else { return };
@@ -121,6 +126,7 @@ fn a_webhook_that_nobody_asks_is_inconclusive() {
 
 /// Direct load sends the same objects, and shows to the webhook that looks what the one that fills in made of them.
 #[test]
+#[ignore = "slow"]
 fn direct_load_sends_ones_own_kinds() {
     let Some(soak) = run(&[("own.yaml", "admission: {rate: 100/s}\n")], &[]) else { return };
     is_right(&soak);
@@ -129,6 +135,7 @@ fn direct_load_sends_ones_own_kinds() {
 
 /// What is made from a definition is no proof against a webhook that knows more than the definition.
 #[test]
+#[ignore = "slow"]
 fn what_was_made_from_the_definition_may_be_refused() {
     let other = "\n---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: others.cache.example.com}\nspec:\n  \
                  group: cache.example.com\n  scope: Namespaced\n  names: {kind: Other, plural: others}\n  versions:\n    - {name: v1, served: \
@@ -171,11 +178,13 @@ fn operators_webhooks_are_right(more: &[&str]) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn those_of_an_operator_are_right_directly_and_through_the_mock() {
     operators_webhooks_are_right(&[]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn those_of_an_operator_are_right_directly_and_through_a_real_server() {
     if has_current_apiserver() {
         operators_webhooks_are_right(&["--control-plane", "local"]);
@@ -184,6 +193,7 @@ fn those_of_an_operator_are_right_directly_and_through_a_real_server() {
 
 /// A gate of denials compares nothing: it is refused, in words.
 #[test]
+#[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {
     let change = [
         ("own.yaml", "  install: {webhooks: webhooks.yaml} =>   webhook: {path: /validate-caches}"),

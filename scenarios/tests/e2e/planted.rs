@@ -46,6 +46,7 @@ fn a_missed_delete_is_a_ghost_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_leak_breaks_the_memory_ceiling_and_nothing_else() {
     let Some(soak) = plant("leak-per-object") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -53,6 +54,7 @@ fn a_leak_breaks_the_memory_ceiling_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_wrong_allow_is_a_wrong_verdict_and_nothing_else() {
     let Some(soak) = plant("wrong-allow") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -60,6 +62,7 @@ fn a_wrong_allow_is_a_wrong_verdict_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn ignoring_410_misses_events_and_nothing_else() {
     let Some(soak) = plant("ignore-410") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -71,6 +74,7 @@ fn ignoring_410_misses_events_and_nothing_else() {
 
 /// A plant that does not exist must not look like a clean pass.
 #[test]
+#[ignore = "slow"]
 fn an_unknown_plant_is_refused() {
     let Some(soak) = plant("no-such-bug") else { return };
     assert_eq!(soak.code(), Some(3), "{}", soak.story());
@@ -79,6 +83,7 @@ fn an_unknown_plant_is_refused() {
 
 /// Whoever holds whatever it is sent is over its memory, while all reviews are still answered; and one that does not is not.
 #[test]
+#[ignore = "slow"]
 fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let stage = include_str!("../../library/calibration/calibrate-hostile.yaml");
@@ -97,6 +102,7 @@ fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
 
 /// Each believes too much in its own way. All run at once, because each is mostly waiting.
 #[test]
+#[ignore = "slow"]
 fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let stage = include_str!("../../library/calibration/calibrate-verify.yaml");

@@ -5,12 +5,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{longhaul, program};
+use crate::support::{itself, longhaul, program};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 
 /// Program, paths, seed and length are those of the run, written as a shell reads them back.
 #[test]
+#[ignore = "slow"]
 fn the_command_to_repeat_is_what_was_really_used() {
     let Some(service) = program("longhaul-service") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -25,12 +26,8 @@ fn the_command_to_repeat_is_what_was_really_used() {
     let output = longhaul(&["soak", "--quiet", "--run-dir"]).arg(&first).args(arguments).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let quoted = |path: &Path| format!("'{}'", path.to_str().unwrap().replace('\'', r"'\''"));
-    let repeat = format!(
-        "{} soak {} --seed 77 --for 14s --service {}",
-        env!("CARGO_BIN_EXE_longhaul"),
-        quoted(&file),
-        quoted(&linked)
-    );
+    let repeat =
+        format!("{} soak {} --seed 77 --for 14s --service {}", itself().display(), quoted(&file), quoted(&linked));
     let printed = said.lines().find_map(|line| line.strip_prefix("repeat     "));
     assert_eq!(printed, Some(repeat.as_str()), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
 

@@ -144,6 +144,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
 
 /// What the manifests allow is exactly what was used, and nothing was refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn r31_the_rights_are_what_was_used() {
     let Some(world) = world().await else { return };
     let image = &world.images.iter().find(|image| image.digest.is_some()).expect("an image that exists").reference;
@@ -167,6 +168,7 @@ async fn r31_the_rights_are_what_was_used() {
 
 /// Without its rights the service says so, and changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn what_it_may_not_do_it_says() {
     let Some(world) = world().await else { return };
     world.until("the first list", &["get", "default/web"], "3\n");

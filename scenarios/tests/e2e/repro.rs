@@ -35,6 +35,7 @@ fn rows(record: &Path, name: &str) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_script_is_written_as_it_says_and_only_what_is_watched_is_judged() {
     let Some(soak) = run("script.yaml", &["--keep-events"]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -60,6 +61,7 @@ fn a_script_is_written_as_it_says_and_only_what_is_watched_is_judged() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_refused_write_ends_the_run_and_names_its_step() {
     if program("example-watcher").is_none() {
         return;
@@ -75,6 +77,7 @@ fn a_refused_write_ends_the_run_and_names_its_step() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_client_that_does_not_list_again_is_named_with_the_story_of_it() {
     let Some(planted) = program("example-watcher-planted") else { return };
     let planted = planted.to_str().unwrap();
@@ -93,6 +96,7 @@ fn a_client_that_does_not_list_again_is_named_with_the_story_of_it() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_clean_client_passes_the_same() {
     if program("example-watcher").is_none() {
         return;
@@ -107,6 +111,7 @@ fn the_clean_client_passes_the_same() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_fault_that_no_request_meets_proves_nothing() {
     if program("example-watcher").is_none() {
         return;
@@ -123,6 +128,7 @@ fn a_fault_that_no_request_meets_proves_nothing() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_network_that_fails_lies_between_the_subject_and_any_control_plane() {
     let Some(soak) = run("network.yaml", &[]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -131,6 +137,7 @@ fn a_network_that_fails_lies_between_the_subject_and_any_control_plane() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_service_can_be_held_to_one_version_of_http() {
     if program("longhaul-service").is_none() {
         return;
@@ -156,6 +163,7 @@ fn the_service_can_be_held_to_one_version_of_http() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn an_unknown_bug_is_named_with_the_nearest_known_one() {
     let output = longhaul(&["repro", "no-such-bug-anywhere"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -175,6 +183,7 @@ fn an_unknown_bug_is_named_with_the_nearest_known_one() {
 /// After a restore an object that the backup did not have is gone, and one that it had in an older version has that one again:
 /// whoever lists again sees both, and whoever waits on the old revision sees neither.
 #[test]
+#[ignore = "slow"]
 fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     let Some(soak) = run("rewind.yaml", &[]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -199,6 +208,7 @@ fn bug(arguments: &[&str], command: &[&str]) -> Value {
 
 /// A controller watches its own kind: a documented bug is played with objects of that, made of its definition.
 #[test]
+#[ignore = "slow"]
 fn a_documented_bug_is_played_with_a_kind_of_ones_own() {
     let Some(client) = program("planted-client") else { return };
     let client = client.to_str().unwrap();
@@ -214,6 +224,7 @@ fn a_documented_bug_is_played_with_a_kind_of_ones_own() {
 
 /// A client that follows something else is told what it follows, and what was written.
 #[test]
+#[ignore = "slow"]
 fn a_client_that_watches_something_else_is_told_what() {
     let Some(client) = program("planted-client") else { return };
     let told = bug(&[], &["env", "LONGHAUL_WATCH=configmaps/v1", client.to_str().unwrap()]);
@@ -224,6 +235,7 @@ fn a_client_that_watches_something_else_is_told_what() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_cannot_be_written_is_refused_before_anything_starts() {
     let output = longhaul(&["repro", "bad-line-swallowed", "--resource", "caches.example.com/v1", "--", "true"])
         .output()

@@ -29,6 +29,7 @@ const WATCHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py"
 const TEMPLATE: &str = "  template:\n    kind: Memcached\n    spec: {size: \"${random 1..5}\", note: \"no ${i}\"}\n    status: {nodes: \"${random 0..9}\"}\n";
 
 #[test]
+#[ignore = "slow"]
 fn a_strangers_resource_is_churned_and_seen() {
     let (_folder, path) = folder();
     let soak = play(&path, "memcached.yaml", SAME, &[]);
@@ -38,6 +39,7 @@ fn a_strangers_resource_is_churned_and_seen() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn its_objects_are_made_from_the_schema_where_no_template_is() {
     let (_folder, path) = folder();
     let file = path.join("memcached.yaml");
@@ -49,6 +51,7 @@ fn its_objects_are_made_from_the_schema_where_no_template_is() {
 
 /// A file beside the scenario's is as good as what stands in it, and it is that file which is churned.
 #[test]
+#[ignore = "slow"]
 fn a_template_may_be_a_file_beside_the_scenario() {
     let (_folder, path) = folder();
     let template = "kind: Memcached\nspec: {size: \"${random 1..5}\"}\nstatus: {nodes: \"${random 0..9}\"}\n";
@@ -64,6 +67,7 @@ fn a_template_may_be_a_file_beside_the_scenario() {
 
 /// Objects of the whole cluster, of which updates change what `vary` names: a rule refuses whoever changes the rest.
 #[test]
+#[ignore = "slow"]
 fn objects_of_the_cluster_vary_in_what_is_named() {
     let (_folder, path) = folder();
     let crd = path.join("memcached-crd.yaml");
@@ -87,6 +91,7 @@ fn objects_of_the_cluster_vary_in_what_is_named() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn who_forgets_its_deletions_is_caught() {
     if program("example-watcher-planted").is_none() {
         return;
@@ -98,6 +103,7 @@ fn who_forgets_its_deletions_is_caught() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_the_server_refuses_ends_the_run_with_its_words() {
     let (_folder, path) = folder();
     let soak = play(&path, "memcached.yaml", ("random 1..5", "random 7..9"), &[]);
@@ -106,6 +112,7 @@ fn what_the_server_refuses_ends_the_run_with_its_words() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn mistakes_in_other_files_are_told_before_the_run() {
     for (change, told) in [
         (("memcached-crd.yaml", "nowhere.yaml"), "nowhere.yaml: No such file"),
@@ -131,6 +138,7 @@ pub fn has_python() -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
     if !has_python() {
         return;
@@ -152,6 +160,7 @@ fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
 
 /// Two versions of a script have the same interpreter: only what `files` names tells them apart.
 #[test]
+#[ignore = "slow"]
 fn two_versions_of_a_script_have_two_digests() {
     if !has_python() {
         return;
@@ -186,6 +195,7 @@ fn two_versions_of_a_script_have_two_digests() {
 
 /// A probe and a line each say when it is ready; one that fails or never comes ends the run with what was waited for.
 #[test]
+#[ignore = "slow"]
 fn it_is_ready_when_its_page_or_a_line_says_so() {
     if !has_python() {
         return;
@@ -232,6 +242,7 @@ const HOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: Validatin
 
 /// With `{request: first}` any request will do; without it the run waits for the first list or watch of what is judged.
 #[test]
+#[ignore = "slow"]
 fn its_first_request_says_that_it_is_ready() {
     if !has_python() {
         return;
@@ -263,6 +274,7 @@ type Case<'c> = (&'c [(&'c str, &'c str)], &'c [&'c str]);
 
 /// Whatever the folder holds, what is written can be played, and no budget in it is one that its witness cannot decide.
 #[test]
+#[ignore = "slow"]
 fn init_proposes_what_the_software_in_the_folder_can_pass() {
     let plain = CRD.replace("observedGeneration", "seen");
     let crd = |text| ("crd.yaml", text);
@@ -310,6 +322,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn init_replaces_no_file_unasked() {
     let (_folder, path) = folder();
     let folder = path.to_str().unwrap();
@@ -320,6 +333,7 @@ fn init_replaces_no_file_unasked() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn two_records_are_put_side_by_side() {
     let (_folder, path) = folder();
     let one = play(&path, "memcached.yaml", SAME, &[]);

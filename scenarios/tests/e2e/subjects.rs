@@ -52,6 +52,7 @@ fn crashing(env: &str, changes: &[(&str, &str)]) -> Soak {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_controller_that_does_not_crash_passes() {
     if !has_python() {
         return;
@@ -64,6 +65,7 @@ fn a_controller_that_does_not_crash_passes() {
 
 /// It is started again, and is judged for the crash and for nothing else: what was deleted meanwhile it could not know.
 #[test]
+#[ignore = "slow"]
 fn a_crash_is_told_and_judged_and_the_run_goes_on() {
     if !has_python() {
         return;
@@ -87,6 +89,7 @@ fn a_crash_is_told_and_judged_and_the_run_goes_on() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
     if !has_python() {
         return;
@@ -106,6 +109,7 @@ fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
 
 /// What was written while nobody ran is still due: who does not look at it has missed it.
 #[test]
+#[ignore = "slow"]
 fn what_was_committed_while_nobody_ran_is_still_due() {
     if !has_python() {
         return;
@@ -124,6 +128,7 @@ fn what_was_committed_while_nobody_ran_is_still_due() {
 
 /// Growth says nothing of a subject that was started anew, and the crash is what the run fails by.
 #[test]
+#[ignore = "slow"]
 fn without_a_restart_a_crash_ends_the_run_as_before() {
     if !has_python() {
         return;
@@ -141,6 +146,7 @@ fn without_a_restart_a_crash_ends_the_run_as_before() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn several_processes_are_one_subject() {
     if !has_python() || program("example-watcher").is_none() {
         return;
@@ -230,6 +236,7 @@ impl Run {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_controller_that_runs_already_is_watched_and_left() {
     let Some(watcher) = program("example-watcher") else { return };
     let (_folder, path) = folder();
@@ -245,6 +252,7 @@ fn a_controller_that_runs_already_is_watched_and_left() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn ctrl_c_leaves_what_ran_before() {
     let Some(watcher) = program("example-watcher") else { return };
     let (_folder, path) = folder();
@@ -284,6 +292,7 @@ fn hook(path: &Path, habit: &str) -> (Ended, u16) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_webhook_that_runs_already_is_judged_by_its_address() {
     if !has_python() {
         return;
@@ -327,6 +336,7 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
 
 /// What does not fit together is told with its line and what to write instead.
 #[test]
+#[ignore = "slow"]
 fn what_does_not_belong_to_a_kind_is_refused() {
     let (_folder, path) = folder();
     for (file, change, told) in [

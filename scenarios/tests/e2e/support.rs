@@ -11,11 +11,21 @@ pub struct Soak {
     runs: tempfile::TempDir,
 }
 
-/// The service binaries lie where cargo puts all programs of this profile. `None` (and a message) when a test is run
-/// without `cargo xtask test`, which builds them.
+/// Where the programs lie that are tested: `cargo xtask test` builds them as `cargo xtask soak` does, because unoptimized ones would
+/// keep the machine busy for most of the tests' time; else where cargo puts all programs of this profile.
+pub fn programs() -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_longhaul")).parent().unwrap();
+    std::env::var_os("LONGHAUL_PROGRAMS").map_or(built.to_owned(), PathBuf::from)
+}
+
+/// The program `longhaul` itself.
+pub fn itself() -> PathBuf {
+    programs().join("longhaul")
+}
+
+/// A program beside it. `None` (and a message) when a test is run without `cargo xtask test`, which builds them.
 pub fn program(name: &str) -> Option<PathBuf> {
-    let longhaul = Path::new(env!("CARGO_BIN_EXE_longhaul"));
-    let path = longhaul.with_file_name(name);
+    let path = programs().join(name);
     if path.is_file() {
         return Some(path);
     }
@@ -25,7 +35,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
 
 /// `longhaul` with these arguments, ready to start.
 pub fn longhaul(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+    let mut command = Command::new(itself());
     command.args(arguments).stdin(Stdio::null()).env_remove("GITHUB_STEP_SUMMARY");
     command
 }

@@ -17,6 +17,7 @@ fn stored(soak: &Soak) -> u64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn everything_is_pinned_and_no_right_is_missing() {
     let Some(soak) = run("longhaul-service", &[]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
@@ -25,6 +26,7 @@ fn everything_is_pinned_and_no_right_is_missing() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_wrong_allow_is_stored_unpinned_and_nothing_else() {
     let Some(soak) = run("longhaul-service-planted", &["--plant", "wrong-allow"]) else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
@@ -33,6 +35,7 @@ fn a_wrong_allow_is_stored_unpinned_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn everything_is_pinned_on_a_real_control_plane_too() {
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none_or(|assets| assets.is_empty()) {
         println!("skipped: needs KUBEBUILDER_ASSETS");

@@ -44,6 +44,7 @@ fn rows(soak: &Soak, event: &str) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn an_outage_of_the_registry_refuses_what_nobody_knows_and_a_cache_knows_most() {
     let text = include_str!("../../library/registry-down.yaml");
     let ttl = |ttl: &str| {
@@ -65,6 +66,7 @@ fn an_outage_of_the_registry_refuses_what_nobody_knows_and_a_cache_knows_most() 
 }
 
 #[test]
+#[ignore = "slow"]
 fn restarts_lose_no_call_unless_a_process_goes_before_its_address_does() {
     let text = include_str!("../../library/rolling-restart.yaml");
     let short = |lag: &str, drain: &str| {

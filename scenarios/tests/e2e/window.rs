@@ -53,6 +53,7 @@ fn addresses<const N: usize>(run: &mut Child, begin: [&str; N]) -> ([String; N],
 }
 
 #[test]
+#[ignore = "slow"]
 fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     let Some(service) = program("longhaul-service") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -134,6 +135,7 @@ const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 /// Who waits sees newer pages and then the verdict; who looks closer is left in peace, is told the verdict, and may turn to it. By then nobody
 /// listens any more.
 #[test]
+#[ignore = "slow"]
 fn an_open_page_ends_with_the_verdict() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(browser) = BROWSERS.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok()) else {
@@ -230,6 +232,7 @@ fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> 
 
 /// A port that is taken is told before anything is started.
 #[test]
+#[ignore = "slow"]
 fn a_port_in_use_is_refused_at_the_start() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

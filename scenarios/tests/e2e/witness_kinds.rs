@@ -49,6 +49,7 @@ fn cannot_tell(witness: &[&str], mode: &str, budgets: &str, undecided: &str) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn children_prove_their_parents() {
     let by_name = ["{kind: children}", NAME];
     passes(&by_name, "name", "{missed: 0}");
@@ -59,6 +60,7 @@ fn children_prove_their_parents() {
 /// Without the version in them children cannot tell of updates; and others than the subject take them: the garbage collector those with an
 /// owner, the end of a namespace all.
 #[test]
+#[ignore = "slow"]
 fn children_tell_no_more_than_they_show() {
     let by_label = ["{kind: children}", LABEL];
     passes(&by_label, "label no-update", "{unseen: 0}");
@@ -81,6 +83,7 @@ fn withheld(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_a_fault_withheld_is_due_from_when_it_came() {
     let status = ["{kind: status, annotation: example.com/seen}"];
     let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
@@ -96,6 +99,7 @@ fn what_a_fault_withheld_is_due_from_when_it_came() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn what_was_withheld_and_overlooked_is_missed() {
     let status = ["{kind: status, annotation: example.com/seen}"];
     let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
@@ -110,6 +114,7 @@ fn what_was_withheld_and_overlooked_is_missed() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_finalizer_proves_deletions() {
     let witness = ["{kind: finalizer, name: example.com/cleanup}"];
     passes(&witness, "finalizer", "{ghost: 0}");
@@ -121,6 +126,7 @@ fn a_finalizer_proves_deletions() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_condition_or_an_annotation_repeats_the_generation() {
     let condition = ["{kind: status, condition: Ready}"];
     passes(&condition, "condition", "{missed: 0}");
@@ -132,6 +138,7 @@ fn a_condition_or_an_annotation_repeats_the_generation() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn log_lines_of_a_library_name_objects() {
     let witness = ["{kind: log, preset: controller-runtime, of: Package}"];
     passes(&witness, "log", "{unseen: 0}");
@@ -141,6 +148,7 @@ fn log_lines_of_a_library_name_objects() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn series_of_metrics_prove_objects_and_deletions() {
     let witness = ["{kind: metrics, series: package_info, uid: uid}", METRICS];
     passes(&witness, "metrics", "{ghost: 0}");
@@ -149,6 +157,7 @@ fn series_of_metrics_prove_objects_and_deletions() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn values_of_metrics_prove_versions() {
     let witness = ["{kind: metrics, series: package_generation, uid: uid, value: generation}", METRICS];
     passes(&witness, "metrics", "{missed: 0, ghost: 0}");

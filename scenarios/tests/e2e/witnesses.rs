@@ -31,6 +31,7 @@ fn python() -> Option<String> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_example_watcher_passes() {
     if program("example-watcher").is_none() {
         return;
@@ -40,6 +41,7 @@ fn the_example_watcher_passes() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_python_watcher_passes() {
     let Some(command) = python() else { return };
     let soak = watcher(&command, &[]);
@@ -47,6 +49,7 @@ fn the_python_watcher_passes() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_watcher_that_misses_deletes_leaves_ghosts() {
     if program("example-watcher-planted").is_none() {
         return;
@@ -57,6 +60,7 @@ fn a_watcher_that_misses_deletes_leaves_ghosts() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_watcher_that_ignores_410_misses_events() {
     if program("example-watcher-planted").is_none() {
         return;
@@ -68,6 +72,7 @@ fn a_watcher_that_ignores_410_misses_events() {
 
 /// A clean program must not run under the name of a bug: a pass would be a lie.
 #[test]
+#[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {
     let Some(service) = program("longhaul-service") else { return };
     let soak = run(SMALL, &["--plant", "missed-delete", "--service", service.to_str().unwrap()]);
@@ -85,6 +90,7 @@ fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
 
 /// What a watch says that is about no object proves nothing, and is no mistake.
 #[test]
+#[ignore = "slow"]
 fn bookmarks_and_errors_may_be_posted_as_they_come() {
     let bookmark = r#"{"type": "BOOKMARK", "object": {"kind": "Package", "metadata": {"resourceVersion": "7"}}}"#;
     let error = r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}"#;
@@ -94,6 +100,7 @@ fn bookmarks_and_errors_may_be_posted_as_they_come() {
 
 /// One line that cannot be read: who tolerates none is told which, who tolerates ten is told too, and passes.
 #[test]
+#[ignore = "slow"]
 fn a_line_that_cannot_be_read_is_shown_with_its_number() {
     let lines = [r#"{"type": "BOOKMARK"}"#, r#"{"change": "SYNCED", "uid": "a"}"#];
     let shown = "line 2 of a post, `change` is `SYNCED`: write added, modified or deleted: {\"change\": \"SYNCED\", \"uid\": \"a\"}";
@@ -109,6 +116,7 @@ fn a_line_that_cannot_be_read_is_shown_with_its_number() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn log_lines_prove_what_was_seen() {
     let Some(command) = python() else { return };
     // The watcher prints its lines instead of posting them: two of its methods replaced from outside.
@@ -123,6 +131,7 @@ fn log_lines_prove_what_was_seen() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn status_writes_prove_what_was_seen() {
     let Some(service) = program("longhaul-service") else { return };
     let text = SMALL
@@ -136,6 +145,7 @@ fn status_writes_prove_what_was_seen() {
 
 /// Nothing is written after a deletion: whoever asks for ghosts gets no answer, not a good one.
 #[test]
+#[ignore = "slow"]
 fn a_budget_that_the_witness_cannot_decide_is_inconclusive() {
     let Some(service) = program("longhaul-service") else { return };
     let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status}");
@@ -148,6 +158,7 @@ fn a_budget_that_the_witness_cannot_decide_is_inconclusive() {
 
 /// The status witness is no rubber stamp: a field that nobody writes proves nothing.
 #[test]
+#[ignore = "slow"]
 fn a_status_that_nobody_writes_proves_nothing() {
     let Some(service) = program("longhaul-service") else { return };
     let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status, pointer: /status/noSuchField}");

@@ -42,6 +42,7 @@ fn workers(parent: u32) -> Vec<Pid> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn shares_add_up_to_the_plan() {
     let webhook = Webhook::start(Habit::Allow);
     let hlog = webhook.file("workers.hlog");
@@ -78,6 +79,7 @@ fn shares_add_up_to_the_plan() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_killed_worker_makes_the_run_invalid_and_nobody_stays() {
     let webhook = Webhook::start(Habit::Allow);
     let child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
@@ -96,6 +98,7 @@ fn a_killed_worker_makes_the_run_invalid_and_nobody_stays() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_worker_outlives_a_killed_coordinator() {
     let webhook = Webhook::start(Habit::Allow);
     let mut child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
@@ -116,6 +119,7 @@ fn gone(pid: Pid) -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn ctrl_c_ends_all_with_the_summary() {
     let webhook = Webhook::start(Habit::Allow);
     let child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
@@ -137,6 +141,7 @@ fn ctrl_c_ends_all_with_the_summary() {
 
 /// A worker checks its coordinator as the coordinator checks its workers.
 #[test]
+#[ignore = "slow"]
 fn a_worker_refuses_what_it_does_not_know() {
     let said = |input: &str| {
         let mut child = longhaul(&["worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

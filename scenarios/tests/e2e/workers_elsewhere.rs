@@ -46,6 +46,7 @@ fn coordinator(webhook: &Webhook, arguments: &[&str]) -> (Child, BufReader<Child
 }
 
 #[test]
+#[ignore = "slow"]
 fn workers_that_listen_do_the_same() {
     let webhook = Webhook::start(Habit::Allow);
     let (mut first, _first_says, one) = waiting(worker(&["--listen", "127.0.0.1:0"], TOKEN).spawn().unwrap());
@@ -61,6 +62,7 @@ fn workers_that_listen_do_the_same() {
 
 /// Who connects to a worker and says nothing does not keep its coordinator waiting.
 #[test]
+#[ignore = "slow"]
 fn strangers_do_not_keep_a_worker_from_its_coordinator() {
     let webhook = Webhook::start(Habit::Allow);
     let (mut child, mut said, address) = waiting(worker(&["--listen", "127.0.0.1:0"], TOKEN).spawn().unwrap());
@@ -83,6 +85,7 @@ fn strangers_do_not_keep_a_worker_from_its_coordinator() {
 
 /// Two of ours, among somebody who only connects, somebody who speaks HTTP and somebody with another token.
 #[test]
+#[ignore = "slow"]
 fn workers_that_connect_do_the_same_and_strangers_do_not_disturb_them() {
     let webhook = Webhook::start(Habit::Allow);
     let (child, mut said, address) = coordinator(&webhook, &["--rate", "50/s", "--for", "2s"]);
@@ -113,6 +116,7 @@ fn workers_that_connect_do_the_same_and_strangers_do_not_disturb_them() {
 
 /// Workers may be started before their coordinator.
 #[test]
+#[ignore = "slow"]
 fn a_worker_waits_for_its_coordinator() {
     let webhook = Webhook::start(Habit::Allow);
     let reserved = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -130,6 +134,7 @@ fn a_worker_waits_for_its_coordinator() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn workers_that_never_come_end_it_before_anything_is_sent() {
     let webhook = Webhook::start(Habit::Allow);
     let (child, mut said, address) = coordinator(&webhook, &["--rate", "50/s", "--for", "1s", "--wait", "3s"]);
@@ -146,6 +151,7 @@ fn workers_that_never_come_end_it_before_anything_is_sent() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_lost_worker_makes_the_run_invalid() {
     let webhook = Webhook::start(Habit::Allow);
     let (child, _said, address) = coordinator(&webhook, &["--rate", "50/s", "--for", "10m"]);
@@ -164,6 +170,7 @@ fn a_lost_worker_makes_the_run_invalid() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn tokens_that_cannot_be_used_say_what_to_do() {
     let webhook = Webhook::start(Habit::Allow);
     let said = |arguments: &[&str]| {
@@ -211,6 +218,7 @@ fn impostor(hello: String, token: &'static str, lines: Vec<String>) -> String {
 const NONCE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 #[test]
+#[ignore = "slow"]
 fn other_versions_and_nonsense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);
     let token_file = token_file(&webhook);

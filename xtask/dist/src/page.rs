@@ -247,6 +247,7 @@ pub(crate) mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn the_commands_of_the_page_do_what_it_says() {
         with_shipped(check);
     }

@@ -263,16 +263,19 @@ async fn sees_everything(watcher: Command) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn the_rust_watcher_sees_everything() {
     sees_everything(rust()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn the_python_watcher_sees_everything() {
     sees_everything(python()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_bug_that_is_not_compiled_in_is_refused() {
     let mut watcher = rust();
     let output = watcher.env("LONGHAUL_PLANTED_BUG", "missed-delete").output().await.unwrap();
@@ -282,6 +285,7 @@ async fn a_bug_that_is_not_compiled_in_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "planted-bugs")]
+#[ignore = "slow"]
 async fn a_planted_missed_delete_shows() {
     let mut watcher = Command::new(env!("CARGO_BIN_EXE_example-watcher-planted"));
     watcher.env("LONGHAUL_PLANTED_BUG", "missed-delete");

@@ -79,6 +79,7 @@ fn by_keys(fault: &Value) -> Option<u64> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn hits_are_what_the_page_says_or_what_the_keys_allow() {
     let faults = |text: &str| -> Vec<Value> { serde_saphyr::from_str(text).unwrap() };
     let four = faults(

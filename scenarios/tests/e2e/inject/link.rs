@@ -66,6 +66,7 @@ fn leads_out(folder: &Path) -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_link_is_refused_and_the_bug_that_follows_it_is_found() {
     let Some(programs) = Programs::find() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -129,6 +129,7 @@ fn seed_peak_kib(folder: &str) -> Option<u64> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn inject_into_a_real_node() {
     let Some(programs) = Programs::find() else { return };
     let Some(tool) = std::env::var_os("LONGHAUL_REAL_NODE") else {

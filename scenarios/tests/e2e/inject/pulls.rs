@@ -64,6 +64,7 @@ fn sha(bytes: &[u8]) -> impl AsRef<[u8]> {
 
 /// Every request that pulls, of images of both kinds, whole and in part, and what cannot be pulled: the answers are the same.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn the_seed_answers_pulls_as_the_mock_registry_does() {
     let Some(programs) = Programs::find() else { return };
     let registry = mock_registry::Server::start(mock_registry::Config::new()).await.unwrap();
@@ -175,6 +176,7 @@ fn digest_in(layout: &Path) -> String {
 
 /// skopeo and crane take out what was put in.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn skopeo_and_crane_pull_what_was_put_in() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;

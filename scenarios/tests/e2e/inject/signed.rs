@@ -58,6 +58,7 @@ impl Signed {
 
 /// Both forms, with keys and without: sent only because they are verified, and verified again by whoever asks the seed.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn signatures_travel_and_hold_at_the_other_end() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
@@ -98,6 +99,7 @@ async fn signatures_travel_and_hold_at_the_other_end() {
 
 /// One bad image among good ones: its class is said, and nothing is sent. Who takes one image of an index leaves the index's signature.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn what_is_not_verified_is_not_sent() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;

@@ -90,6 +90,7 @@ fn scenarios() -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_count_is_missed_under_any_fault_of_the_library() {
     let Some(service) = program("longhaul-service") else { return };
     let scenarios = scenarios();
@@ -102,6 +103,7 @@ fn no_count_is_missed_under_any_fault_of_the_library() {
 
 /// What the test above stands on: a watch that goes on from a refused version is seen there.
 #[test]
+#[ignore = "slow"]
 fn a_missed_count_would_be_seen() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let scenario = for_deployments(&Path::new(LIBRARY).join("410-inside-200.yaml")).unwrap();

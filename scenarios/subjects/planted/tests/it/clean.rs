@@ -50,16 +50,19 @@ async fn everything_is_heard_over_http_1() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn everything_is_heard_over_http_2() {
     hears_everything(&["--http", "2", "--relist", "6s"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn everything_is_heard_with_streaming_lists() {
     hears_everything(&["--streaming-lists", "--relist", "6s"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_handler_writes_once_for_each_generation() {
     let world = World::start(&["--handler", "status", "--handler-delay", "5ms"]).await;
     world.churn("handled").await;
@@ -71,6 +74,7 @@ async fn a_handler_writes_once_for_each_generation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_restored_backup_is_noticed_and_believed() {
     use mock_faults::{Newer, Watches};
     let world = World::start(&["--relist", "3s", "--rewind-patience", "2s"]).await;

@@ -39,6 +39,7 @@ async fn survives_over_both(fault: &str) -> Result<(), String> {
 macro_rules! survived {
     ($($group:ident: $($fault:literal),+;)+) => {
         $(#[tokio::test(flavor = "multi_thread")]
+        #[ignore = "slow"]
         async fn $group() {
             let mut stories = tokio::task::JoinSet::new();
             $(stories.spawn(survives_over_both($fault));)+

@@ -24,6 +24,7 @@ async fn played(arguments: &[&str], fault: &str) -> World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn every_fault_finds_its_mistake() {
     tokio::join!(
         shows(&["--mistake", "no-read-timeout"], &[], "{name: silent-watch, at: 0s}"),
@@ -42,6 +43,7 @@ async fn every_fault_finds_its_mistake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_name_that_is_used_again_is_an_update_to_who_keeps_names() {
     let world = World::start(&["--mistake", "replaces-by-name"]).await;
     world.until_watching().await;
@@ -60,6 +62,7 @@ async fn a_name_that_is_used_again_is_an_update_to_who_keeps_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_watch_that_is_not_closed_stays_open() {
     let world = World::start(&["--mistake", "watch-not-closed"]).await;
     world.until_watching().await;
@@ -69,6 +72,7 @@ async fn a_watch_that_is_not_closed_stays_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_client_that_gave_up_is_alive_and_asks_nothing() {
     let mut world = World::start(&["--mistake", "exits-on-410"]).await;
     world.until_watching().await;
@@ -80,6 +84,7 @@ async fn a_client_that_gave_up_is_alive_and_asks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_restored_backup_is_not_believed_by_who_knows_better() {
     use mock_faults::{Newer, Watches};
     let world = World::start(&["--mistake", "ignores-rewind"]).await;

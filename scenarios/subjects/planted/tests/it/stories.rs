@@ -81,6 +81,7 @@ macro_rules! mistakes {
 macro_rules! told_together {
     ($($group:ident: $($story:ident),+;)+) => {
         $(#[tokio::test(flavor = "multi_thread")]
+        #[ignore = "slow"]
         async fn $group() {
             tokio::join!($($story()),+);
         })+

@@ -1,0 +1,108 @@
+//! `cargo test` where cargo-nextest is not there: it has no limit on a test that hangs and no list of skipped ones, so that both are
+//! here.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+use crate::skipped::Missing;
+
+/// Each test tells that it ended: what is silent for longer hangs. The slowest takes three minutes, a build in between as well.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// Runs it, shows what it prints, and ends it with everything that it started when nothing was printed for too long.
+pub(crate) fn run(tests: &mut Command) -> Result<()> {
+    run_until(tests.arg("--show-output"), SILENCE)
+}
+
+fn run_until(tests: &mut Command, silence: Duration) -> Result<()> {
+    let shown = cargo::shown(tests);
+    let began = Instant::now();
+    let mut child =
+        tests.stdout(Stdio::piped()).process_group(0).spawn().with_context(|| format!("failed to start `{shown}`"))?;
+    let missing = follow(&mut child, silence);
+    if missing.is_none() {
+        end(&child);
+    }
+    let status = child.wait().with_context(|| format!("failed to wait for `{shown}`"))?;
+    println!("tests took {} s", began.elapsed().as_secs());
+    let Some(missing) = missing else {
+        bail!(
+            "`{shown}` was ended: no test ended for {} s, the last that are named above are those that hang",
+            silence.as_secs()
+        );
+    };
+    missing.report();
+    if !status.success() {
+        bail!("`{shown}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// Shows its lines and reads from them which tests were skipped; none when it was silent for too long.
+fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
+    let (lines, heard) = mpsc::sync_channel(64);
+    let output = child.stdout.take();
+    // It ends with the output, which ends with the last process that holds it.
+    std::thread::spawn(move || {
+        for line in output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok)) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let mut missing = Missing::default();
+    let mut test = String::new();
+    loop {
+        match heard.recv_timeout(silence) {
+            Ok(line) => {
+                println!("{line}");
+                if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
+                    name.clone_into(&mut test);
+                }
+                missing.line(&test, &line);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Some(missing),
+            Err(RecvTimeoutError::Timeout) => return None,
+        }
+    }
+}
+
+/// Ends the process group of `child`, which is its own.
+fn end(child: &Child) {
+    let group = format!("-{}", child.id());
+    let ended = Command::new("kill").args(["-KILL", "--", &group]).status();
+    if !ended.is_ok_and(|status| status.success()) {
+        eprintln!("xtask: failed to end the process group {group}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_what_it_started() {
+        let ended = run_until(&mut shell("echo one; sleep 1000 & wait"), Duration::from_millis(300));
+        assert!(ended.is_err_and(|error| error.to_string().contains("hang")));
+    }
+
+    #[test]
+    fn what_ends_is_told_by_its_status() {
+        assert!(run_until(&mut shell("echo one"), SILENCE).is_ok());
+        assert!(
+            run_until(&mut shell("echo one; exit 101"), SILENCE).is_err_and(|error| error.to_string().contains("101"))
+        );
+    }
+}

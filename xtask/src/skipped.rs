@@ -1,0 +1,101 @@
+//! What is worth saying at the end of a run of tests: what it took, which took longest, and which did not test anything because a
+//! program was missing. A skipped test must not look like a passed one.
+//!
+//! Reads the JUnit file of nextest as text, an element a line as nextest writes it, or what `cargo test` prints: a miss here costs a
+//! message, not a verdict.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a test prints when it lacks something.
+const MARK: &str = "skipped: needs ";
+/// How many of the slowest tests are named.
+const SLOWEST: usize = 10;
+
+/// Prints how long it took, the slowest tests, what was missing and how many tests that cost.
+pub(crate) fn report_junit(junit: &Path, took: Duration) {
+    println!("tests took {} s", took.as_secs());
+    let Ok(text) = std::fs::read_to_string(junit) else { return };
+    for (seconds, test) in slowest(&text) {
+        println!("{seconds:>7.1} s  {test}");
+    }
+    let mut missing = Missing::default();
+    let mut test = "";
+    for line in text.lines() {
+        if let Some((_, rest)) = line.split_once("<testcase name=\"") {
+            test = rest.split('"').next().unwrap_or_default();
+        }
+        missing.line(test, line);
+    }
+    missing.report();
+}
+
+/// What was missing, with the names of the tests that needed it.
+#[derive(Default)]
+pub(crate) struct Missing(BTreeMap<String, Vec<String>>);
+
+impl Missing {
+    /// Takes a line that this test printed.
+    pub(crate) fn line(&mut self, test: &str, line: &str) {
+        let Some((_, what)) = line.split_once(MARK) else { return };
+        let what = what.split(['<', '(']).next().unwrap_or_default().trim().to_owned();
+        let tests = self.0.entry(what).or_default();
+        if tests.last().is_none_or(|last| last != test) {
+            tests.push(test.to_owned());
+        }
+    }
+
+    /// Prints what was missing and how many tests that cost.
+    pub(crate) fn report(&self) {
+        for (what, tests) in &self.0 {
+            println!("skipped: needs {what}: {}", tests.join(", "));
+        }
+        let total: usize = self.0.values().map(Vec::len).sum();
+        if total > 0 {
+            println!("{total} tests were skipped, not passed");
+        }
+    }
+}
+
+/// The slowest tests with their seconds, the slowest first.
+fn slowest(junit: &str) -> Vec<(f64, String)> {
+    let attribute = |line: &str, name: &str| {
+        let (_, rest) = line.split_once(&format!(" {name}=\""))?;
+        Some(rest.split('"').next().unwrap_or_default().to_owned())
+    };
+    let cases = junit.lines().filter(|line| line.contains("<testcase "));
+    let mut tests: Vec<_> = cases
+        .filter_map(|line| Some((attribute(line, "time")?.parse::<f64>().ok()?, attribute(line, "name")?)))
+        .collect();
+    tests.sort_by(|one, other| other.0.total_cmp(&one.0));
+    tests.truncate(SLOWEST);
+    tests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_tests_are_named_by_what_they_lack() {
+        let mut missing = Missing::default();
+        let lines = [
+            ("a::copies", "skipped: needs skopeo"),
+            ("a::copies", "skipped: needs skopeo<"),
+            ("a::passes", "running 1 test"),
+        ];
+        for (test, line) in [&lines[..], &[("b::applies", "skipped: needs kubectl (1.27)")]].concat() {
+            missing.line(test, line);
+        }
+        assert_eq!(missing.0["skopeo"], ["a::copies"]);
+        assert_eq!(missing.0["kubectl"], ["b::applies"]);
+        assert_eq!(missing.0.len(), 2);
+    }
+
+    #[test]
+    fn the_slowest_come_first() {
+        let junit = "<testcase name=\"a\" classname=\"x\" time=\"1.5\">\n<testcase name=\"b\" time=\"20.25\"/>\n<testsuite time=\"90\">\n";
+        assert_eq!(slowest(junit), [(20.25, "b".to_owned()), (1.5, "a".to_owned())]);
+    }
+}
