@@ -351,11 +351,11 @@ impl Choice {
             let mut source = self.source.clone();
             let subject = &mut source.scenario.subject;
             let mut service = None;
-            match subject.kind {
-                SubjectKind::Service => service = Some(PathBuf::from(&contestant.command)),
-                SubjectKind::Command => subject.command = contestant.words()?,
-                SubjectKind::Attach => anyhow::bail!(
-                    "{}: a gate starts both builds itself: write `kind: command` instead of `attach`",
+            match &mut subject.kind {
+                SubjectKind::Service(_) => service = Some(PathBuf::from(&contestant.command)),
+                SubjectKind::Command(command) => command.run = contestant.words()?,
+                _ => anyhow::bail!(
+                    "{}: a gate starts both builds itself: write `command` instead of `attach`",
                     self.source.origin
                 ),
             }

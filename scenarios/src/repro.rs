@@ -13,7 +13,7 @@ use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Http, Need, Outside, Own, Repro, Scenario, Source, SubjectKind};
+use crate::scenario::{Command, Http, Need, Outside, Own, Repro, Scenario, Source, SubjectKind};
 
 mod happening;
 mod notice;
@@ -218,29 +218,40 @@ fn aimed(play: &Play) -> Source {
         let real = drain.0 / play.clock_rate.unwrap_or(1).max(1);
         scenario.phases.drain = scenario.phases.drain.max(Span(real));
     }
-    scenario.subject.clock_rate = play.clock_rate.or(scenario.subject.clock_rate);
+    if let Some(rate) = play.clock_rate {
+        scenario.subject.kind_mut().hurry(rate);
+    }
     let subject = &mut scenario.subject;
     if play.own_clocks
-        && let Some(watch) = subject.settings.as_mut().and_then(|settings| settings.get_mut("watch")?.as_object_mut())
+        && let Some(service) = subject.service_mut()
+        && let Some(watch) = service.settings.as_mut().and_then(|settings| settings.get_mut("watch")?.as_object_mut())
     {
         watch.retain(|key, _| !CLOCKS.contains(&key.as_str()));
     }
     if !play.command.is_empty() {
-        subject.kind = SubjectKind::Command;
-        subject.command = command(&play.command, scenario.repro.as_ref());
+        let (upkeep, was) = (subject.upkeep(), subject.command().cloned().unwrap_or_default());
+        let mut client = Command {
+            run: command(&play.command, scenario.repro.as_ref()),
+            processes: Vec::new(),
+            cwd: None,
+            restart: None,
+            back_off: None,
+            clock_rate: upkeep.clock_rate,
+            stop_timeout: upkeep.stop_timeout,
+            ..was
+        };
         let clocks = scenario.repro.as_ref().map(|repro| repro.clocks.clone()).unwrap_or_default();
         let relist = clocks.relist.filter(|_| !play.own_clocks);
         for (variable, clock) in [(RELIST_VARIABLE, relist), (HANDLER_VARIABLE, clocks.handler)] {
-            subject.env.extend(clock.map(|clock| (variable.to_owned(), clock.0.as_secs_f64().to_string())));
+            client.env.extend(clock.map(|clock| (variable.to_owned(), clock.0.as_secs_f64().to_string())));
         }
-        (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
-        (subject.commands, subject.restart, subject.back_off) = (Vec::new(), None, None);
+        (subject.kind, subject.webhook) = (SubjectKind::Command(client), None);
         scenario.admission = None;
         scenario.budgets.admission = None;
-    } else if subject.kind == SubjectKind::Service {
+    } else if let Some(service) = subject.service_mut() {
         if scenario.control_plane.http == Http::Two {
             // The service is told which one to speak; it does not ask the server.
-            let settings = subject.settings.get_or_insert_default();
+            let settings = service.settings.get_or_insert_default();
             let watch = settings.entry("watch").or_insert_with(|| serde_json::json!({}));
             watch["transport"] = "http2".into();
         }

@@ -52,20 +52,28 @@ pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
 
 /// A scenario as it is recorded: without the secrets that its subject is given.
 pub(crate) fn scenario(mut scenario: Value) -> Value {
-    if let Some(Value::Object(subject)) = scenario.get_mut("subject") {
-        for (key, value) in subject.iter_mut() {
-            match (key.as_str(), value) {
-                ("command", Value::Array(command)) => {
-                    let texts: Vec<String> =
-                        command.iter().map(|part| part.as_str().unwrap_or_default().to_owned()).collect();
-                    *command = arguments(&texts).into_iter().map(Value::String).collect();
-                }
-                ("env" | "settings", value) => values(value),
-                _ => {}
-            }
-        }
+    let kinds = scenario.get_mut("subject").and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, kind) in kinds {
+        let Some(settings) = kind.as_object_mut() else { continue };
+        given(settings);
+        let processes = settings.get_mut("processes").and_then(Value::as_array_mut).into_iter().flatten();
+        processes.filter_map(Value::as_object_mut).for_each(given);
     }
     scenario
+}
+
+/// Masks what a process is given.
+fn given(settings: &mut serde_json::Map<String, Value>) {
+    for (key, value) in settings {
+        match (key.as_str(), value) {
+            ("run", Value::Array(run)) => {
+                let texts: Vec<String> = run.iter().map(|part| part.as_str().unwrap_or_default().to_owned()).collect();
+                *run = arguments(&texts).into_iter().map(Value::String).collect();
+            }
+            ("env" | "settings", value) => values(value),
+            _ => {}
+        }
+    }
 }
 
 /// Masks the values of names that look secret, and what looks secret in all other texts.
@@ -159,14 +167,17 @@ mod tests {
         let recorded = scenario(json!({
             "controlPlane": {"authorization": "rbac"},
             "subject": {
-                "command": ["run", "--token=abc"],
-                "env": {"GITHUB_TOKEN": "abc", "MODE": "fast", "URL": "https://u:abc@h/"},
-                "settings": {"resolve": {"registries": [{"host": "a", "password": "abc", "token": 7}]}},
+                "command": {
+                    "run": ["run", "--token=abc"],
+                    "processes": [{"name": "a", "run": ["--token=abc"], "env": {"TOKEN": "abc"}}],
+                    "env": {"GITHUB_TOKEN": "abc", "MODE": "fast", "URL": "https://u:abc@h/"},
+                },
+                "service": {"settings": {"resolve": {"registries": [{"host": "a", "password": "abc", "token": 7}]}}},
             },
         }));
         let text = recorded.to_string();
         assert!(!text.contains("abc") && !text.contains('7'), "{text}");
-        assert_eq!(recorded["subject"]["env"]["MODE"], "fast");
+        assert_eq!(recorded["subject"]["command"]["env"]["MODE"], "fast");
         assert_eq!(recorded["controlPlane"]["authorization"], "rbac");
     }
 }

@@ -15,7 +15,6 @@ mod attached;
 mod clock_rate;
 mod log;
 mod processes;
-pub(crate) mod service;
 mod tail;
 
 pub(crate) use attached::Attached;

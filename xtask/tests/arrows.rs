@@ -109,7 +109,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
     ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
     ("mocks/kube/src", "verbs", &["handler", "listen", "inject", "janitor"]),
-    ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "calibrate", "cli", "subject", "observer"]),
+    ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "calibrate", "cli", "observer"]),
     (
         "scenarios/src",
         "witness",
@@ -121,7 +121,7 @@ const APART: &[(&str, &str, &[&str])] = &[
         "metrics",
         &["run", "load", "repro", "matrix", "calibrate", "cli", "subject", "observer", "scenario", "witness"],
     ),
-    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "calibrate", "cli", "observer"]),
+    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "calibrate", "cli", "observer", "scenario"]),
     ("scenarios/src", "calibrate", &["run", "load", "repro", "matrix", "cli", "observer", "witness"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];

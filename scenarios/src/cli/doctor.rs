@@ -40,7 +40,7 @@ const NEEDS: &[Need] = &[
     need(
         "longhaul-service",
         Beside("longhaul-service"),
-        "scenarios with `subject: {kind: service}`",
+        "scenarios with `subject: {service: {}}`",
         "cargo build -p service",
     ),
     need(

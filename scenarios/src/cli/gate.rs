@@ -10,7 +10,7 @@ use units::Span;
 use crate::gate::init::Project;
 use crate::gate::{self, Choice, Contestant};
 use crate::out::out;
-use crate::scenario::{Outside, Source, SubjectKind};
+use crate::scenario::{Outside, Source};
 
 /// The scenario of who names none.
 const DEFAULT: &str = "gate";
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     scenario: String,
     #[command(flatten)]
     outside: Outside,
-    /// What B is compared with: the program of the service, or, in a scenario of `kind: command`, a command.
+    /// What B is compared with: the program of the service, or, in a scenario with `subject: {command: […]}`, a command.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     a: Option<String>,
     /// What may be worse.
@@ -83,7 +83,7 @@ pub(super) struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Write workflows for GitHub Actions and GitLab CI into a repository: a soak, and for pull requests a gate against what they would be
-    /// merged into. The scenario is one of `kind: command`.
+    /// merged into. Its subject is a `command`.
     Init {
         /// The root of the repository.
         #[arg(default_value = ".")]
@@ -155,10 +155,10 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     }
     let contestant = |option: &str, command: &Option<String>, plant: &Option<String>| {
         let command = command.clone().unwrap_or_default();
-        if source.scenario.subject.kind == SubjectKind::Service {
+        if source.scenario.subject.kind().is_service() {
             ensure!(
                 Path::new(&command).is_file(),
-                "--{option} {command}: no such file; {} starts the built-in service, so name its program, or a scenario of `kind: command`",
+                "--{option} {command}: no such file; {} starts the built-in service, so name its program, or a scenario with `subject: {{command: […]}}`",
                 arguments.scenario
             );
         }

@@ -95,8 +95,9 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
         let length_ms = u64::try_from((scenario.phases.total() * clock_rate).as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
         // The scenario sets these clocks for the built-in service; every client with an option for them gets the same.
-        let settings = scenario.subject.settings.as_ref().filter(|_| !own_clocks);
-        let watch = settings.and_then(|settings| settings.get("watch"));
+        let settings =
+            scenario.subject.service_mut().and_then(|service| service.settings.take()).filter(|_| !own_clocks);
+        let watch = settings.as_ref().and_then(|settings| settings.get("watch"));
         let clock = |key: &str| watch.and_then(|watch| watch.get(key)?.as_str()?.parse::<units::Span>().ok());
         let (silence_s, relist_s) = (clock("silenceLimit"), clock("relistInterval"));
         let (silence_s, relist_s) = (silence_s.map(|span| span.0.as_secs()), relist_s.map(|span| span.0.as_secs()));

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::out::out;
 use crate::repro::{Outcome, Play, play};
-use crate::scenario::{Http, Need, Outside, Own, Reach, Source, SubjectKind, Witness, library, nearest};
+use crate::scenario::{Http, Need, Outside, Own, Reach, Source, Witness, library, nearest};
 
 const SERVICE: &str = "longhaul-service";
 /// It follows one kind and writes nothing.
@@ -128,8 +128,8 @@ fn find(id: &str, reach: Reach) -> Result<Source> {
 }
 
 fn planned(arguments: &Arguments, mut source: Source) -> Result<Play> {
-    let service = match (source.scenario.subject.kind, &arguments.service) {
-        (SubjectKind::Service, None) if arguments.command.is_empty() => {
+    let service = match (source.scenario.subject.kind().is_service(), &arguments.service) {
+        (true, None) if arguments.command.is_empty() => {
             let remedy = "build it first: `cargo xtask repro` does that, or name one with --service";
             Some(crate::subject::sibling(SERVICE).with_context(|| remedy.to_owned())?)
         }
@@ -153,7 +153,7 @@ fn planned(arguments: &Arguments, mut source: Source) -> Result<Play> {
     }
     let (http, drain, out) = (arguments.http, arguments.drain, arguments.out.clone());
     let quiet = arguments.quiet || arguments.json || arguments.all;
-    let ours = arguments.command.is_empty() && source.scenario.subject.kind == SubjectKind::Service;
+    let ours = arguments.command.is_empty() && source.scenario.subject.kind().is_service();
     let cannot = if ours { SERVICE_CANNOT.to_vec() } else { arguments.cannot.clone() };
     let (command, own_clocks) = (arguments.command.clone(), arguments.own_clocks);
     let clock_rate = arguments.clock_rate;

@@ -11,7 +11,7 @@ use units::Span;
 
 use crate::calibrate::PLANTS;
 use crate::run::{self, Options};
-use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source, SubjectKind};
+use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source, Subject};
 
 /// The planted service, beside `longhaul` when it was built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
@@ -124,7 +124,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         crate::out::err!("{error}");
         return ExitCode::from(reports::exit::USAGE);
     }
-    let service = match service(&arguments, source.scenario.subject.kind) {
+    let service = match service(&arguments, &source.scenario.subject) {
         Ok(service) => service,
         Err(error) => return super::fail(reports::exit::USAGE, &error),
     };
@@ -178,8 +178,8 @@ fn plays_anywhere(fault: &Fault, all: &[Fault]) -> bool {
 }
 
 /// Which service binary to test.
-fn service(arguments: &Arguments, kind: SubjectKind) -> anyhow::Result<Option<PathBuf>> {
-    if kind != SubjectKind::Service {
+fn service(arguments: &Arguments, subject: &Subject) -> anyhow::Result<Option<PathBuf>> {
+    if !subject.kind().is_service() {
         return Ok(None);
     }
     if let Some(path) = &arguments.service {

@@ -16,7 +16,7 @@ use units::{Rate, Span};
 use self::profile::Profile;
 use super::work::Work;
 use crate::run::{Options, Stand, While};
-use crate::scenario::{Source, SubjectKind};
+use crate::scenario::Source;
 
 mod profile;
 
@@ -163,10 +163,8 @@ impl Slowed {
         let (script, output) =
             (folder.join(format!("callgrind-{name}.sh")), folder.join(format!("callgrind-{name}.out")));
         let mut source = slow(&options.source, patience);
-        let program = match (source.scenario.subject.kind, &options.service) {
-            (SubjectKind::Service, Some(program)) => {
-                crate::quoted(&std::path::absolute(program)?.display().to_string())
-            }
+        let program = match (source.scenario.subject.kind().is_service(), &options.service) {
+            (true, Some(program)) => crate::quoted(&std::path::absolute(program)?.display().to_string()),
             _ => String::new(),
         };
         // A program may be a script that becomes another program; whatever it is then, it has the same number.
@@ -177,10 +175,9 @@ impl Slowed {
         std::fs::write(&script, text).with_context(|| format!("failed to write {}", script.display()))?;
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700))?;
         let mut service = None;
-        if program.is_empty() {
-            source.scenario.subject.command.insert(0, script.display().to_string());
-        } else {
-            service = Some(script);
+        match source.scenario.subject.command_mut() {
+            Some(command) => command.run.insert(0, script.display().to_string()),
+            None => service = Some(script),
         }
         let options = Options {
             source,

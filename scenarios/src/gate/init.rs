@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::placed;
-use crate::scenario::{Source, SubjectKind};
+use crate::scenario::Source;
 
 /// A workflow: where it lies in a repository, its text, and where the other checkout is in its pipeline.
 struct Workflow {
@@ -96,15 +96,13 @@ impl Project {
         }
         let source = Source::read(&path.display().to_string()).map_err(anyhow::Error::new)?;
         let subject = &source.scenario.subject;
-        ensure!(
-            subject.kind == SubjectKind::Command && !subject.command.is_empty(),
-            "{}: a gate compares two commands: write `subject: {{kind: command, command: […]}}`",
-            path.display()
-        );
-        let words = subject.command.clone();
+        let command = subject.command().filter(|command| !command.run.is_empty());
+        let words = command.map(|command| command.run.clone()).with_context(|| {
+            format!("{}: a gate compares two commands: write `subject: {{command: […]}}`", path.display())
+        })?;
         ensure!(
             !words.iter().any(|word| word.contains(['\n', '\r'])),
-            "{}: an argument of `subject.command` has a line end, which no workflow can hold: put it into a file",
+            "{}: an argument of `command` has a line end, which no workflow can hold: put it into a file",
             path.display()
         );
         let names = |word: &String| word.trim_start_matches("./") == self.program();
@@ -186,7 +184,7 @@ mod tests {
     #[test]
     fn the_arguments_of_the_scenario_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {kind: command, command: [python3, controller.py, --name, \"it's $5\"], witness: \
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {command: [python3, controller.py, --name, \"it's $5\"], witness: \
             {kind: http}}\nchurn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 5/s}\n";
         std::fs::write(folder.path().join("longhaul.yaml"), scenario).unwrap();
         let error = write(folder.path(), &project("make", "other.py")).unwrap_err().to_string();

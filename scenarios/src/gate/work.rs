@@ -106,7 +106,7 @@ mod tests {
 
     fn work(more: &str) -> Result<Work> {
         let text = format!(
-            "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 2s, drain: 1s}}\nsubject: {{kind: command, command: \
+            "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 2s, drain: 1s}}\nsubject: {{command: \
              [x], witness: {{kind: http}}}}\n{more}"
         );
         let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();

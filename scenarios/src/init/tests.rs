@@ -83,9 +83,9 @@ fn a_project_of_kubebuilder_4_is_started_with_its_flags() {
             "# go.kubebuilder.io/v4, as kubebuilder lays it out (PROJECT).",
             "name: shop-operator\n",
             "# Build it first: go build -o bin/manager cmd/main.go\n",
-            "    - ./bin/manager\n    - '--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}'\n    - '--metrics-secure=false'\n",
-            "    - '--health-probe-bind-address=127.0.0.1:0'\n    - '--leader-elect=false'\n",
-            "    - '--webhook-cert-path=${LONGHAUL_TLS_DIR}'\n    - '--webhook-port=${LONGHAUL_WEBHOOK_PORT}'\n",
+            "      - ./bin/manager\n      - '--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}'\n      - '--metrics-secure=false'\n",
+            "      - '--health-probe-bind-address=127.0.0.1:0'\n      - '--leader-elect=false'\n",
+            "      - '--webhook-cert-path=${LONGHAUL_TLS_DIR}'\n      - '--webhook-port=${LONGHAUL_WEBHOOK_PORT}'\n",
             "  manifests:\n    - config/crd/bases\n",
             "url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
             "  children: {resource: configmaps/v1, by: owner, drift: [{afterLoad: 1s, share: 0.3}]}\n",
@@ -124,9 +124,9 @@ fn a_project_of_kubebuilder_3_serves_where_it_always_did() {
         &text,
         &[
             "# Build it first: go build -o bin/manager main.go\n",
-            "    - '--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}'\n    - '--health-probe-bind-address=127.0.0.1:0'\n",
-            "    - '--zap-log-level=5'\n",
-            "  env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}\n",
+            "      - '--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}'\n      - '--health-probe-bind-address=127.0.0.1:0'\n",
+            "      - '--zap-log-level=5'\n",
+            "    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}\n",
             "  install: {webhooks: config/webhook/manifests.yaml}\n",
             "  webhook: {port: 9443}\n",
             "  witness: {kind: log, of: Basket, preset: controller-runtime}\n",
@@ -181,7 +181,7 @@ fn a_project_of_kube_rs_holds_by_its_finalizer() {
         &text,
         &[
             "# Rust with kube-rs, by Cargo.toml.",
-            "  command: [./target/release/controller]\n",
+            "    run: [./target/release/controller]\n",
             "  witness: {kind: finalizer, name: baskets.shop.example.com}\n",
             "  events: {unseen: 0, ghost: 0}\n",
             "    - yaml/crd.yaml\n",
@@ -213,7 +213,7 @@ fn a_project_of_the_java_operator_sdk_is_started_by_its_class() {
         &[
             "# Java with the Java Operator SDK, by pom.xml.",
             "# Build it first: mvn package dependency:copy-dependencies",
-            "  command: [java, '-cp', 'target/classes:target/dependency/*', com.example.Shop]\n",
+            "    run: [java, '-cp', 'target/classes:target/dependency/*', com.example.Shop]\n",
             "  witness: {kind: finalizer, name: baskets.shop.example.com/finalizer}\n",
             "    - target/classes/META-INF/fabric8/baskets.shop.example.com-v1.yml\n",
         ],
@@ -252,7 +252,7 @@ fn names_with_lines_in_them_stay_in_their_place() {
     ));
     for (path, text) in &mut files {
         if *path == "PROJECT" {
-            *text = "layout: [\"go.kubebuilder.io/v4\\nsubject: {kind: service}\\u001b[2J\"]\nprojectName: \"x\\ny\"\nversion: \"3\"\n".to_owned();
+            *text = "layout: [\"go.kubebuilder.io/v4\\nsubject: {service: {}}\\u001b[2J\"]\nprojectName: \"x\\ny\"\nversion: \"3\"\n".to_owned();
         }
         if *path == "Makefile" {
             *text = "a:\n\tgo build -o bin/$(shell touch /tmp/x) cmd/main.go\n".to_owned();

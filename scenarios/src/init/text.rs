@@ -111,16 +111,16 @@ fn control_plane(text: &mut String, found: &Found) {
 
 fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     line!(text, "subject:");
-    line!(text, "  kind: command");
+    line!(text, "  command:");
     if is_webhook_only(found) {
-        line!(text, "  # It watches nothing: ready when its port answers.");
-        line!(text, "  role: webhook");
+        line!(text, "    # It watches nothing: ready when its port answers.");
+        line!(text, "    role: webhook");
     } else if !found.hooks.is_empty() {
         line!(
             text,
-            "  # It watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
+            "    # It watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
         );
-        line!(text, "  role: both");
+        line!(text, "    role: both");
     }
     let mut cwd = ".".to_owned();
     if let Some(language) = found.program() {
@@ -131,14 +131,14 @@ fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     } else {
         line!(
             text,
-            "  # check: nothing in the folder tells how it is started. KUBECONFIG leads it to the API server of the run."
+            "    # check: nothing in the folder tells how it is started. KUBECONFIG leads it to the API server of the run."
         );
-        line!(text, "  command: [./path/to/your/program]");
+        line!(text, "    run: [./path/to/your/program]");
     }
     if let Some((file, command)) = &found.image {
-        line!(text, "  # The image ({}) starts it so: {}", file.display(), command.join(" "));
+        line!(text, "    # The image ({}) starts it so: {}", file.display(), command.join(" "));
     }
-    line!(text, "  cwd: {}", quoted(&cwd));
+    line!(text, "    cwd: {}", quoted(&cwd));
     let mut env: Vec<(&str, &str)> = proposal.iter().filter_map(|proposal| proposal.env).collect();
     let flags = flags(found);
     let serves = !found.hooks.is_empty();
@@ -148,7 +148,7 @@ fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     }
     if !env.is_empty() {
         let pairs: Vec<String> = env.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
-        line!(text, "  env: {{{}}}", pairs.join(", "));
+        line!(text, "    env: {{{}}}", pairs.join(", "));
     }
     webhook(text, found, flags);
     metrics(text, flags);
@@ -173,27 +173,27 @@ fn flags(found: &Found) -> Option<&Flags> {
 fn start(text: &mut String, found: &Found, language: &Language) {
     let Language { name, file, framework, build, command, told } = language;
     let with = framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
-    line!(text, "  # {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
+    line!(text, "    # {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
     if let Some(build) = build {
         let folder = language.folder();
         let place = if folder.as_os_str().is_empty() { String::new() } else { format!(" (in {})", folder.display()) };
-        line!(text, "  # Build it first{place}: {build}");
+        line!(text, "    # Build it first{place}: {build}");
     }
     if command.is_empty() {
-        line!(text, "  # check: nothing in the folder tells how it is started.");
-        line!(text, "  command: [./path/to/your/program]");
+        line!(text, "    # check: nothing in the folder tells how it is started.");
+        line!(text, "    run: [./path/to/your/program]");
         return;
     }
     let arguments = told.flags.as_ref().map(|flags| arguments(flags, found)).unwrap_or_default();
     if arguments.is_empty() {
         let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
-        line!(text, "  command: [{}]", words.join(", "));
+        line!(text, "    run: [{}]", words.join(", "));
         return;
     }
-    line!(text, "  # Its flags are those that its main package defines.");
-    line!(text, "  command:");
+    line!(text, "    # Its flags are those that its main package defines.");
+    line!(text, "    run:");
     for word in command.iter().chain(&arguments) {
-        line!(text, "    - {}", quoted(word));
+        line!(text, "      - {}", quoted(word));
     }
 }
 

@@ -9,7 +9,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::install::Api;
-use crate::scenario::{Rbac, Scenario, SubjectKind};
+use crate::scenario::{Rbac, Scenario};
 
 /// Superusers, as in a real cluster.
 pub(super) const MASTERS: &str = "system:masters";
@@ -36,11 +36,11 @@ impl Account {
     pub(super) fn of(scenario: &Scenario) -> Result<Self> {
         let subject = &scenario.subject;
         let none = Rbac::default();
-        match (subject.kind, &subject.rbac) {
-            (SubjectKind::Command | SubjectKind::Attach, None) | (_, Some(Rbac { admin: true, .. })) => {
+        match (subject.kind().is_service(), &subject.rbac) {
+            (false, None) | (_, Some(Rbac { admin: true, .. })) => {
                 Ok(Self { user: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], objects: Vec::new() })
             }
-            (SubjectKind::Service, more) => {
+            (true, more) => {
                 let (namespace, name) = kind::manifests::ALL_ROLES_ACCOUNT;
                 let mut objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
                 if scenario.api.is_some() {
@@ -50,7 +50,7 @@ impl Account {
                 }
                 Ok(Self::service_account(namespace, name, objects, more.as_ref().unwrap_or(&none)))
             }
-            (SubjectKind::Command | SubjectKind::Attach, Some(rbac)) => {
+            (false, Some(rbac)) => {
                 let (namespace, _) = kind::manifests::ALL_ROLES_ACCOUNT;
                 let mut objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
                 // The cluster roles may be named; the service's own accounts and bindings are none of a command's business.

@@ -55,8 +55,8 @@ impl BackOff {
 impl Crashes {
     pub(super) fn new(scenario: &Scenario) -> Self {
         Self {
-            policy: scenario.subject.restart,
-            delays: scenario.subject.delays(scenario.compression()),
+            policy: scenario.subject.upkeep().restart,
+            delays: scenario.subject.upkeep().delays(scenario.compression()),
             back_offs: BTreeMap::new(),
             total: 0,
             untold: None,
@@ -139,7 +139,7 @@ mod tests {
 
     fn crashes(restart: &str) -> Crashes {
         let mut scenario = crate::scenario::Source::read("example-watcher").unwrap().scenario;
-        scenario.subject.restart = serde_saphyr::from_str(restart).unwrap();
+        scenario.subject.command_mut().unwrap().restart = serde_saphyr::from_str(restart).unwrap();
         Crashes::new(&scenario)
     }
 

@@ -14,7 +14,7 @@ use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left, S
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::scenario::{Children, ControlPlaneKind, Scenario, SubjectKind};
+use crate::scenario::{Children, ControlPlaneKind, Scenario};
 
 pub(super) mod children;
 mod compare;
@@ -79,7 +79,7 @@ impl Reader {
         let subject = &scenario.subject;
         let page = match (&subject.world, health) {
             (Some(url), _) => Some(Page { objects: url.clone(), checksum: None }),
-            (None, Some(health)) if subject.kind == SubjectKind::Service => Some(Page {
+            (None, Some(health)) if subject.kind().is_service() => Some(Page {
                 objects: format!("http://{health}/debug/watch/objects"),
                 checksum: Some(format!("http://{health}/debug/watch")),
             }),

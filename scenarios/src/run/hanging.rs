@@ -35,7 +35,7 @@ struct Owners {
 /// Reads it. None where nothing is churned, or the subject only answers reviews.
 pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock, failing: &Failing) -> Option<Hanging> {
     let mut resources = all_churned(scenario);
-    if resources.is_empty() || scenario.subject.is_webhook_only() {
+    if resources.is_empty() || scenario.subject.watches_nothing() {
         return None;
     }
     for kind in scenario.subject.children.iter() {

@@ -12,7 +12,7 @@ use super::plane::Plane;
 use super::start::LoadPlan;
 use super::upkeep::{CERTIFICATES, RESTARTS, TRUSTED_KEYS};
 use crate::machine;
-use crate::scenario::{Scenario, SubjectKind};
+use crate::scenario::Scenario;
 use crate::secrets;
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
@@ -49,19 +49,19 @@ pub(super) fn manifest(
         machine: machine::machine(),
         control_plane: plane.describe(),
         subject: Subject {
-            kind: scenario.subject.kind.name().to_owned(),
+            kind: scenario.subject.kind().name().to_owned(),
             command: secrets::arguments(command),
             digest,
             planted_bug: options.plant.clone(),
-            restart: scenario.subject.restart.map(|restart| restart.name().to_owned()),
-            unsampled: unsampled(&scenario.subject),
+            restart: scenario.subject.upkeep().restart.map(|restart| restart.name().to_owned()),
+            unsampled: scenario.subject.kind().notes().unsampled.map(str::to_owned),
             metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
         witness_sees: Some(scenario.sees()),
         witness_tolerates: scenario.subject.witness.tolerates(),
         compress: scenario.compression(),
-        clock_rate: scenario.subject.clock_rate.unwrap_or(1),
+        clock_rate: scenario.subject.upkeep().clock_rate.unwrap_or(1),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
         faults: scenario
@@ -83,12 +83,6 @@ pub(super) fn manifest(
     }
 }
 
-/// Why nothing is known of its processes.
-fn unsampled(subject: &crate::scenario::Subject) -> Option<String> {
-    (subject.kind == SubjectKind::Attach && subject.pid.is_none())
-        .then(|| "it ran before the run (`kind: attach`), and the scenario names no `pid`".to_owned())
-}
-
 /// What a reader of the report must know about this run.
 fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     let mut notes = Vec::new();
@@ -97,11 +91,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
             "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
         );
     }
-    if options.source.scenario.subject.kind == SubjectKind::Attach {
-        notes.push(
-            "the subject ran before the run and was left running: what it did before is not in this record".to_owned(),
-        );
-    }
+    notes.extend(options.source.scenario.subject.kind().notes().note.map(str::to_owned));
     notes.extend(hurry(&options.source.scenario));
     if let Some(left_out) = &options.left_out {
         notes.push(left_out.clone());
@@ -112,7 +102,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
 /// What ran faster than it does in a cluster.
 pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(rate) = scenario.subject.clock_rate.filter(|rate| *rate > 1) {
+    if let Some(rate) = scenario.subject.upkeep().clock_rate.filter(|rate| *rate > 1) {
         notes.push(format!("the subject's own clock ran {rate} times faster; all times of this report are real"));
     }
     let compress = scenario.compression();
@@ -173,16 +163,16 @@ fn upkeep(subject: &crate::scenario::Subject, loaded: Duration) -> impl Iterator
         needs: Vec::new(),
         needs_resource: None,
     };
-    let restarts = subject.restarts.map(|restarts| {
+    let restarts = subject.upkeep().restarts.map(|restarts| {
         let (at_ms, every_ms) = (restarts.at.as_millis(), restarts.every.as_millis());
         let detail = format!("{} restarts, one every {}", restarts.count, restarts.every);
         entry(RESTARTS, at_ms, Some(every_ms * u64::from(restarts.count)), detail)
     });
-    let certificates = subject.certificates.map(|certificates| {
+    let certificates = subject.upkeep().certificates.map(|certificates| {
         let detail = format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
         entry(CERTIFICATES, certificates.every.as_millis(), None, detail)
     });
-    let keys = subject.trusted_keys.map(|keys| {
+    let keys = subject.upkeep().trusted_keys.map(|keys| {
         let detail = format!("another key is trusted every {}", keys.every);
         entry(TRUSTED_KEYS, keys.every.as_millis(), None, detail)
     });

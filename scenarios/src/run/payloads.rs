@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use loadgen::admission::{Image, Plan, Through, Truth, through};
 use mock_registry::Population;
 
-use crate::scenario::{Scenario, SubjectKind};
+use crate::scenario::Scenario;
 
 /// Images with heavy signatures: none is asked about while another review waits for it.
 const HEAVY_IMAGES: usize = 8;
@@ -18,7 +18,7 @@ pub(super) const HOST: &str = "registry.test:5000";
 /// The registry's name in images, where it is one name in every run: the service can be told where a host really is. A foreign
 /// subject needs the address itself, which is `None` here because it is only known when the registry listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
-    (scenario.subject.kind == SubjectKind::Service).then(|| HOST.to_owned())
+    scenario.subject.kind().is_service().then(|| HOST.to_owned())
 }
 
 /// The images that the registry has, and those that it only seems to have.
@@ -122,14 +122,14 @@ pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Source;
+    use crate::scenario::{Source, SubjectKind};
 
     /// A fingerprint is only told ahead where no address of the run can change it.
     #[test]
     fn what_names_the_registry_is_known_when_that_listens() {
         let mut scenario = Source::read("smoke").unwrap().scenario;
         assert!(matches!(fingerprint(&scenario).unwrap(), Some(Fingerprint::Known(_))));
-        scenario.subject.kind = SubjectKind::Command;
+        scenario.subject.kind = SubjectKind::Command(Default::default());
         assert_eq!(fingerprint(&scenario).unwrap(), Some(Fingerprint::OfTheRun));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("traffic.jsonl");

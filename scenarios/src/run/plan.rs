@@ -8,7 +8,7 @@ use reports::record::Sight;
 use units::Span;
 
 use super::Fingerprint;
-use crate::scenario::{Install, Scenario, SubjectKind};
+use crate::scenario::{Install, Scenario};
 
 /// The plan, one fact a line.
 pub fn describe(scenario: &Scenario) -> String {
@@ -27,7 +27,7 @@ pub fn describe(scenario: &Scenario) -> String {
         phases.drain
     ));
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
-    line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.name()));
+    line(format!("subject         {}, witness {}", scenario.subject.kind().name(), scenario.subject.witness.name()));
     for (key, text) in processes(scenario) {
         line(format!("{key:15} {text}"));
     }
@@ -124,23 +124,9 @@ fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, li
 /// Who is started, and again, or what runs already.
 fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let subject = &scenario.subject;
-    let mut lines = Vec::new();
-    if !subject.commands.is_empty() {
-        let each = subject.commands.iter().map(|one| format!("{} (`{}`)", one.name, one.command.join(" ")));
-        lines.push(("processes", each.collect::<Vec<_>>().join(", ")));
-    }
-    if subject.kind == SubjectKind::Attach {
-        let pid = subject.pid.map_or_else(
-            || "no `pid`, so memory, descriptors and threads are not known".to_owned(),
-            |pid| format!("process {pid}"),
-        );
-        let url = subject.url.iter().map(|url| format!("reviews at {url}"));
-        let file = subject.kubeconfig.iter().map(|path| format!("kubeconfig {}", path.display()));
-        let all: Vec<String> = std::iter::once(pid).chain(url).chain(file).collect();
-        lines.push(("runs already", format!("{}; neither started nor stopped", all.join(", "))));
-    }
-    if let Some(restart) = subject.restart {
-        let delays = subject.delays(scenario.compression());
+    let mut lines: Vec<_> = subject.kind().plan().into_iter().collect();
+    if let Some(restart) = subject.upkeep().restart {
+        let delays = subject.upkeep().delays(scenario.compression());
         let (initial, max, reset) = (Span(delays.initial), Span(delays.max), Span(delays.reset_after));
         let text = format!(
             "{}: at once, then after {initial}, doubled up to {max}; anew after {reset} of running",
@@ -175,13 +161,13 @@ fn rights(scenario: &Scenario) -> String {
             let rules = (!rbac.rules.is_empty()).then(|| reports::words::counted(rbac.rules.len() as u64, "rule"));
             rbac.roles.iter().cloned().chain(rules).collect::<Vec<_>>().join(", ")
         }
-        None if subject.kind != SubjectKind::Service => return "everything, as a cluster administrator".to_owned(),
+        None if !subject.kind().is_service() => return "everything, as a cluster administrator".to_owned(),
         None => String::new(),
     };
-    match (subject.kind, more.as_str()) {
-        (SubjectKind::Service, "") => "a service account with the roles of kind/manifests".to_owned(),
-        (SubjectKind::Service, more) => format!("a service account with the roles of kind/manifests and {more}"),
-        (SubjectKind::Command | SubjectKind::Attach, more) => format!("a service account with {more}"),
+    match (subject.kind().is_service(), more.as_str()) {
+        (true, "") => "a service account with the roles of kind/manifests".to_owned(),
+        (true, more) => format!("a service account with the roles of kind/manifests and {more}"),
+        (false, more) => format!("a service account with {more}"),
     }
 }
 

@@ -66,7 +66,7 @@ impl Quiet {
         window: Window,
         writers: Option<&Writers>,
     ) -> Option<Self> {
-        if scenario.subject.is_webhook_only() {
+        if scenario.subject.watches_nothing() {
             return None;
         }
         let mut spelled = all_spelled(scenario);

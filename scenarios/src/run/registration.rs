@@ -328,8 +328,8 @@ mod tests {
             hook("Validating", "cache.kb.io", "/validate")
         );
         std::fs::write(folder.path().join("webhooks.yaml"), text).unwrap();
-        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {kind: command, \
-            command: [x], witness: {kind: http}, install: {webhooks: webhooks.yaml}}\nchurn: {resource: v1/configmaps, population: 5, rate: 1/s}\n";
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: \
+            {command: [x], witness: {kind: http}, install: {webhooks: webhooks.yaml}}\nchurn: {resource: v1/configmaps, population: 5, rate: 1/s}\n";
         let scenario = Source::parse(scenario, "test", folder.path()).unwrap_or_else(|e| panic!("{e}")).scenario;
         let own = Registration::of(&scenario, "https://127.0.0.1:9443/mutate", "pem").unwrap().unwrap();
         assert!(own.is_own() && path(&scenario) == "/mutate");

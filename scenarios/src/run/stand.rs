@@ -98,7 +98,7 @@ impl<'a> Stand<'a> {
         let [launch] = launches.as_slice() else {
             world.stop().await;
             bail!(
-                "{}: a gate compares one program with one: write `command` instead of `commands`",
+                "{}: a gate compares one program with one: write `command: [program, …]` instead of `processes`",
                 options.source.origin
             );
         };
@@ -306,7 +306,7 @@ impl<'a> Stand<'a> {
 
     /// Stops it, and takes its world down.
     pub(crate) async fn down(mut self) {
-        self.subject.stop(self.scenario.subject.stop_timeout.0).await;
+        self.subject.stop(self.scenario.subject.upkeep().stop_timeout.0).await;
         self.world.stop().await;
     }
 }

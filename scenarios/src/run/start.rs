@@ -87,11 +87,11 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let door = Door::make(options, &world)?;
     let calls = calls::plan(options, door.as_ref())?;
     let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door };
-    let (launches, mut ready, webhook) = again.launch(&world)?;
-    launches.iter().try_for_each(crate::subject::Launch::check)?;
+    let (start, mut ready, webhook) = again.launch(&world)?;
+    start.launches().iter().try_for_each(crate::subject::Launch::check)?;
     (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
-    let is_told = scenario.subject.ready.is_some() || scenario.subject.is_webhook_only();
+    let is_told = scenario.subject.kind().ready().is_some() || scenario.subject.watches_nothing();
     if super::timeline::begins_before(&scenario.faults) && !is_told {
         // What it says of itself may wait for the very list that a fault holds back.
         let port = port(scenario, webhook)?.filter(|_| scenario.admission.is_some());
@@ -100,10 +100,10 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let judged = scenario.judged();
     let address = front.as_ref().map(|front| front.address()).or(webhook);
     let mut load = load_plan(scenario, &world, reviews(options, &world, address)?)?;
-    let digest = digest(options, &launches).await?;
+    let digest = digest(options, &start).await?;
     let metrics = metrics(scenario, again.health, again.metrics);
     let mut manifest =
-        manifest::manifest(options, &command_line(&launches), digest, &load, &world.plane, metrics.clone());
+        manifest::manifest(options, &command_line(start.launches()), digest, &load, &world.plane, metrics.clone());
     let directory = match &options.run_dir {
         Some(named) => {
             private::folder(named, "--run-dir")?;
@@ -117,7 +117,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
-    let who = who(options, &world, &again, launches)?;
+    let who = who(&world, &again, start)?;
     let subject = SubjectPlan { who, ready, heard, ear, witness, clock, feed, again, front, metrics };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
@@ -126,7 +126,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
 /// another, and none is followed unless the scenario says where.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
-    let own = health.filter(|_| subject.restarts.is_none()).map(|address| format!("http://{address}/metrics"));
+    let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
     let told = subject.metrics.as_ref();
     let url = told.and_then(|metrics| metrics.url.as_ref()).map(|url| with_port(url, port)).or(own)?;
     let heap = told.and_then(|metrics| metrics.heap.clone());
@@ -142,7 +142,7 @@ fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
 
 /// The address in front of the subject's processes, where one follows the other.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Arc<Front>>> {
-    if scenario.subject.restarts.is_none() {
+    if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);
     }
     let front = Front::open().await?;

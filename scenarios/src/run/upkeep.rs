@@ -65,25 +65,25 @@ impl<'a> Upkeep<'a> {
         front: Option<Arc<Front>>,
         truth: Option<Arc<Truth>>,
     ) -> Self {
-        let (here, health) = (again.first, again.health);
+        let (here, health, upkeep) = (again.first, again.health, scenario.subject.upkeep());
         Self {
             world,
             again,
             front,
             here,
             health,
-            restarts: scenario.subject.restarts,
+            restarts: upkeep.restarts,
             restarted: 0,
             begun: 0,
             coming: None,
             going: JoinSet::new(),
-            certificates: scenario.subject.certificates,
+            certificates: upkeep.certificates,
             rotated: 0,
-            trusted_keys: scenario.subject.trusted_keys,
+            trusted_keys: upkeep.trusted_keys,
             changed: 0,
             truth,
             start_timeout: scenario.subject.start_timeout.0,
-            stop_timeout: scenario.subject.stop_timeout.0,
+            stop_timeout: upkeep.stop_timeout.0,
         }
     }
 
@@ -213,8 +213,8 @@ impl<'a> Upkeep<'a> {
         if restarts.due(self.begun).is_none_or(|due| now_ms < millis(due)) {
             return Ok(None);
         }
-        let (mut launches, ready, address) = self.again.launch(self.world)?;
-        let launch = launches.pop().context("nothing is known of how to start the subject")?;
+        let (start, ready, address) = self.again.launch(self.world)?;
+        let launch = start.launches().last().cloned().context("nothing is known of how to start the subject")?;
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
         let health = ready.health();

@@ -110,7 +110,7 @@ impl World {
         let mut images = images.context("failed to seed the mock registry")?;
         let heavy = registry.seed_heavy(payloads::heavy(scenario)).context("failed to seed the mock registry")?;
         images.extend(heavy);
-        let valid = scenario.subject.certificates.map(|certificates| certificates.valid.0);
+        let valid = scenario.subject.upkeep().certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         Ok(Self { plane, endpoint, epoch, registry, login, authority, images, trusted, valid, directory })
     }

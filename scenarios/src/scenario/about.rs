@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use facts::Looks;
 use reports::record::Sees;
 
-use super::{By, Children, Scenario, SubjectKind};
+use super::{By, Children, Scenario};
 use crate::witness::{About, Family, Parent};
 
 impl Scenario {
@@ -33,7 +33,7 @@ impl Scenario {
         let has_page = self.subject.metrics.as_ref().is_some_and(|metrics| metrics.url.is_some());
         About {
             family,
-            has_metrics: has_page && self.subject.kind == SubjectKind::Command,
+            has_metrics: has_page && self.subject.command().is_some(),
             reuses_names: self.reuses_names(),
             others: self.judged().into_iter().map(|(name, _)| name).filter(|name| *name != parents).collect(),
         }

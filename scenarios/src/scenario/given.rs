@@ -47,20 +47,17 @@ fn placeholder(name: &str) -> String {
 
 /// What is used and given by nobody: the key, and why.
 pub(super) fn problem(subject: &Subject) -> Option<(&'static str, String)> {
-    let words = subject.command.iter().chain(subject.commands.iter().flat_map(|one| &one.command));
-    let values = subject.env.values().chain(subject.commands.iter().flat_map(|one| one.env.values()));
     let has_port =
         subject.metrics.iter().filter_map(|metrics| metrics.url.as_ref()).any(|url| url.contains(METRICS_PORT));
     let metrics = [(METRICS_PORT_NAME, "`metrics: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics`")];
     let webhook = [WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR].map(|name| (name, "`webhook: {path: /mutate}`"));
     let missing: Vec<(&str, &str)> =
         metrics.into_iter().filter(|_| !has_port).chain(webhook.into_iter().filter(|_| !subject.serves())).collect();
-    let used = |key, text: &String| {
+    let used = |(key, text): (&'static str, &str)| {
         let (name, remedy) = missing.iter().find(|(name, _)| text.contains(&placeholder(name)))?;
         Some((key, format!("`{}` is given by nobody here: add {remedy} to `subject`", placeholder(name))))
     };
-    let key = if subject.commands.is_empty() { "command" } else { "commands" };
-    words.filter_map(|word| used(key, word)).chain(values.filter_map(|value| used("env", value))).next()
+    subject.kind().texts().into_iter().find_map(used)
 }
 
 #[cfg(test)]
@@ -81,11 +78,11 @@ mod tests {
     fn what_nobody_gives_is_told_with_what_to_add() {
         let subject = |text: &str| serde_saphyr::from_str::<Subject>(text).unwrap();
         let of = |text: &str| problem(&subject(text)).map(|(key, text)| format!("{key}: {text}")).unwrap_or_default();
-        let port = of("{kind: command, command: [a, '${LONGHAUL_METRICS_PORT}']}");
+        let port = of("{command: [a, '${LONGHAUL_METRICS_PORT}']}");
         assert!(port.starts_with("command: `${LONGHAUL_METRICS_PORT}`") && port.contains("add `metrics: "), "{port}");
-        let folder = of("{kind: command, command: [a], env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}}");
+        let folder = of("{command: {run: [a], env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}}}");
         assert!(folder.starts_with("env: ") && folder.contains("`webhook: {path: /mutate}`"), "{folder}");
-        assert_eq!(of("{kind: command, command: [a, '${LONGHAUL_TLS_DIR}'], webhook: {path: /mutate}}"), "");
-        assert_eq!(of("{kind: command, command: [sh, -c, 'echo ${LONGHAUL_WITNESS_URL}']}"), "");
+        assert_eq!(of("{command: [a, '${LONGHAUL_TLS_DIR}'], webhook: {path: /mutate}}"), "");
+        assert_eq!(of("{command: [sh, -c, 'echo ${LONGHAUL_WITNESS_URL}']}"), "");
     }
 }

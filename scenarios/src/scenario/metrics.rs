@@ -6,7 +6,7 @@ use reports::record::METRIC_SERIES_MAX;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Scenario, SubjectKind};
+use super::Scenario;
 use crate::fetch::page_address;
 use crate::metrics::Selector;
 
@@ -97,8 +97,7 @@ pub(crate) fn series(scenario: &Scenario) -> Vec<String> {
 pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str, String)> {
     let metrics = scenario.subject.metrics.as_ref();
     let subject = |text: String| Some(("subject", "metrics", text));
-    let has_page =
-        scenario.subject.kind == SubjectKind::Service || metrics.is_some_and(|metrics| metrics.url.is_some());
+    let has_page = scenario.subject.kind().is_service() || metrics.is_some_and(|metrics| metrics.url.is_some());
     match metrics {
         Some(_) if !has_page => {
             return subject("`metrics` says not where: add `url: http://127.0.0.1:8080/metrics`".to_owned());

@@ -141,7 +141,7 @@ webhooks:
         std::fs::write(folder.join("bad.yaml"), "kind: Cache\nspec: {size: 5}\n").unwrap();
         let text = format!(
             "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 2s, drain: 1s}}\ncontrolPlane: {{kind: mock, \
-             manifests: [crd.yaml]}}\nsubject: {{kind: command, command: [x], witness: {{kind: http}}, install: {{webhooks: \
+             manifests: [crd.yaml]}}\nsubject: {{command: [x], witness: {{kind: http}}, install: {{webhooks: \
              webhooks.yaml}}}}\nadmission: {{rate: 100/s}}\n{churn}"
         );
         Source::parse(&text, "test", folder).map(|source| source.scenario).map_err(|error| error.to_string())
@@ -177,7 +177,7 @@ webhooks:
         let churn = |section: &str| {
             let text = format!(
                 "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 2s, drain: 1s}}\ncontrolPlane: {{kind: mock, \
-                 manifests: [crd.yaml, others.yaml]}}\nsubject: {{kind: command, command: [x], witness: {{kind: http}}, install: {{webhooks: \
+                 manifests: [crd.yaml, others.yaml]}}\nsubject: {{command: [x], witness: {{kind: http}}, install: {{webhooks: \
                  all.yaml}}}}\nadmission: {{rate: 100/s}}\n{section}"
             );
             std::fs::write(folder.path().join("crd.yaml"), CRD).unwrap();
@@ -203,8 +203,8 @@ webhooks:
         assert_eq!((objects.len(), &*objects[0].resource), (1, "caches.cache.example.com/v1"));
         assert!(objects[0].made, "whether it has to be let in nobody knows");
         std::fs::write(folder.path().join("other.yaml"), WEBHOOKS.replace("caches", "others")).unwrap();
-        let text = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {kind: command, \
-            command: [x], witness: {kind: http}, install: {webhooks: other.yaml}}\nadmission: {rate: 100/s}\n";
+        let text = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: \
+            {command: [x], witness: {kind: http}, install: {webhooks: other.yaml}}\nadmission: {rate: 100/s}\n";
         let error = Source::parse(text, "test", folder.path()).unwrap_err().to_string();
         assert!(error.contains("no webhook in") && error.contains("is asked about anything that"), "{error}");
     }

@@ -121,7 +121,9 @@ impl Source {
     /// Compresses the lifetimes of the control plane, and lets the subject's clock run faster.
     pub fn hurry(&mut self, compress: Option<u32>, clock_rate: Option<u32>) -> Result<(), Error> {
         self.scenario.control_plane.compress = compress.or(self.scenario.control_plane.compress);
-        self.scenario.subject.clock_rate = clock_rate.or(self.scenario.subject.clock_rate);
+        if let Some(rate) = clock_rate {
+            self.scenario.subject.kind_mut().hurry(rate);
+        }
         let said = [("--compress", compress), ("--clock-rate", clock_rate)];
         let said = said.into_iter().filter_map(|(option, value)| Some(format!("{option} {}", value?)));
         let origin = said.collect::<Vec<_>>().join(" ");
@@ -180,6 +182,13 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
 
 /// Says what serde found in our own words where its own would not help, and shows the lines.
 fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
+    if let Some((key, instead)) = super::subject::rewritten(source) {
+        let text = format!(
+            "`{key}` stands in the wrong place: a subject is named by its kind, which has the keys of that kind. Write\n\n{instead}"
+        );
+        let place = place_of(source, "subject", Some(Part::Key(&key)));
+        return Error { origin: origin.to_owned(), place, text, snippet: None };
+    }
     let bare = error.without_snippet();
     let place = bare.location().map(|location| (location.line(), location.column()));
     let text = match bare {
@@ -226,7 +235,7 @@ pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// Line and column of a top-level key, of a key in it, or of an item of a list in it: `faults` itself, or the list under a key of
 /// the section. Where the part is not written in lines of its own, the section is the place.
-fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)> {
+fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u64)> {
     let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let lines: Vec<&str> = text.lines().collect();
     let start = lines.iter().position(|line| has_key(line, section))?;
@@ -246,6 +255,10 @@ fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)>
     };
     let found = match part {
         None => None,
+        // The keys of a subject's kind stand one deeper.
+        Some(Part::Key(key)) if section == "subject" => {
+            key_at(key).or_else(|| (start + 1..end).find(|index| has_key(lines[*index].trim_start(), key)))
+        }
         Some(Part::Key(key)) => key_at(key),
         Some(Part::Item(item)) => item_at(item),
     };
@@ -257,9 +270,8 @@ fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)>
 /// section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
     let subject = &scenario.subject;
-    super::files::list(ground, &subject.files).map_err(|problem| ("subject", problem))?;
-    let later = [("config", &subject.config), ("ca", &subject.ca), ("kubeconfig", &subject.kubeconfig)];
-    for (key, path) in later.into_iter().filter_map(|(key, path)| Some((key, path.as_ref()?))) {
+    super::files::list(ground, subject.kind().build()).map_err(|problem| ("subject", problem))?;
+    for (key, path) in subject.kind().files() {
         ground.allows(path).map_err(|why| ("subject", format!("`{key}`: {}: {why}", path.display())))?;
     }
     let mut webhooks = Vec::new();

@@ -1,4 +1,4 @@
-//! `subject.ready`: by what a subject is known to be ready.
+//! `ready` of a subject: by what a subject is known to be ready.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ pub struct Registry {
     /// How many images it is seeded with. Some of the references used under load do not exist on purpose.
     #[serde(default = "default_images")]
     pub images: usize,
-    /// `subject: {kind: service}`: images are signed by keys of the run and by whom its authority vouches for, in both forms of cosign,
+    /// `subject: {service: {}}`: images are signed by keys of the run and by whom its authority vouches for, in both forms of cosign,
     /// some of them wrongly and some not at all. The service is told to verify them: `validators` and `policy.rules` of its settings are replaced by those of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,

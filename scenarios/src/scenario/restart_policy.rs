@@ -1,4 +1,4 @@
-//! `subject.restart` and `subject.backOff`: what happens when a process of the subject ends by itself.
+//! `restart` and `backOff` of a subject: what happens when a process of the subject ends by itself.
 //!
 //! Owns the keys and the numbers, which are a kubelet's (Kubernetes, "Pod Lifecycle", container restarts): the first restart at once,
 //! then after 10 s, doubled up to 5 min, and anew from the beginning once a process has run for 10 min. When which process is due is

@@ -2,7 +2,8 @@
 
 use loadgen::admission::Through;
 
-use super::{ControlPlaneKind, Scenario, Subject, SubjectKind, Witness};
+use super::subject::Upkeep;
+use super::{ControlPlaneKind, Scenario, Subject, Witness};
 
 /// A second to notice that keys have changed, and one in which there is nothing to excuse.
 const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
@@ -11,15 +12,15 @@ const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
 pub(super) struct Problem {
     pub section: Option<&'static str>,
     /// Which key or item of a list in it, if it is about one.
-    pub part: Option<Part>,
+    pub part: Option<Part<'static>>,
     pub text: String,
 }
 
 /// A part of a section.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum Part<'a> {
     /// A key of the section itself.
-    Key(&'static str),
+    Key(&'a str),
     /// An item of a list.
     Item(Item),
 }
@@ -55,7 +56,7 @@ const CLOCK_RATE_MAX: u32 = 100;
 
 /// Clocks and lifetimes that run faster.
 fn clocks(scenario: &Scenario) -> Result<(), Problem> {
-    let (plane, subject) = (&scenario.control_plane, &scenario.subject);
+    let (plane, upkeep) = (&scenario.control_plane, scenario.subject.upkeep());
     let at = |section, key, text: String| Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
     match plane.compress {
         Some(0) => return at("controlPlane", "compress", "`compress: 0`: write 1 or more".to_owned()),
@@ -68,7 +69,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
         }
         _ => {}
     }
-    match subject.clock_rate {
+    match upkeep.clock_rate {
         Some(0) => at("subject", "clockRate", "`clockRate: 0`: write 1 or more".to_owned()),
         Some(rate) if rate > CLOCK_RATE_MAX => {
             at("subject", "clockRate", format!("`clockRate: {rate}`: at most {CLOCK_RATE_MAX}"))
@@ -77,7 +78,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
             let text = "`clockRate`: a real control plane keeps its own clock, and the subject would run away from it: use `kind: mock`";
             at("subject", "clockRate", text.to_owned())
         }
-        Some(2..) if subject.certificates.is_some() => {
+        Some(2..) if upkeep.certificates.is_some() => {
             let text = "`clockRate`: certificates that are replaced end by the real clock: leave one of both out";
             at("subject", "clockRate", text.to_owned())
         }
@@ -127,16 +128,12 @@ fn phases(scenario: &Scenario) -> Result<(), Problem> {
 
 fn subject(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
-    super::processes::check(subject).map_err(|(key, text)| Problem {
-        section: Some("subject"),
-        part: Some(Part::Key(key)),
-        text,
-    })?;
+    subject.check().map_err(|(key, text)| Problem { section: Some("subject"), part: Some(Part::Key(key)), text })?;
     if let Some((key, text)) = super::given::problem(subject) {
         return Err(Problem { section: Some("subject"), part: Some(Part::Key(key)), text });
     }
     role(subject)?;
-    if let Some(text) = subject.ready.as_ref().and_then(super::Readiness::problem) {
+    if let Some(text) = subject.kind().ready().and_then(super::Readiness::problem) {
         return problem("subject", text);
     }
     let is_installed = subject.install.is_some();
@@ -144,7 +141,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return problem("subject", text);
     }
     if !subject.serves() && (is_installed || subject.webhook.is_some()) {
-        return problem("subject", format!("says not where it serves reviews: add {}", serving(subject)));
+        return problem("subject", format!("says not where it serves reviews: add {}", subject.kind().serving()));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
@@ -173,29 +170,14 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How a subject says where it serves reviews.
-fn serving(subject: &Subject) -> &'static str {
-    match subject.kind {
-        SubjectKind::Attach => "`url: https://127.0.0.1:9443/validate` and `ca: FILE`",
-        SubjectKind::Command | SubjectKind::Service => "`webhook: {path: /mutate}`",
-    }
-}
-
 /// What a webhook that watches nothing cannot be asked, and what everybody else must say.
 fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
-    if let Some(role) = subject.role {
-        let role = role.name();
-        if subject.kind == SubjectKind::Service {
-            let text = "belongs to `kind: command`: the service watches as well, and its policy is known";
-            return problem("subject", format!("`role: {role}` {text}"));
-        }
-        if !subject.serves() {
-            let text = format!("`role: {role}` serves reviews: say where, for example {}", serving(subject));
-            return problem("subject", text);
-        }
+    if let Some(role) = subject.kind().role().filter(|_| !subject.serves()) {
+        let (role, serving) = (role.name(), subject.kind().serving());
+        return problem("subject", format!("`role: {role}` serves reviews: say where, for example {serving}"));
     }
-    if !subject.is_webhook_only() {
+    if !subject.watches_nothing() {
         if has_no_witness {
             return problem(
                 "subject",
@@ -218,11 +200,11 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     let loaded = units::Span(scenario.phases.loaded());
     if !scenario.registry.signed {
-        let is_asked = subject.trusted_keys.is_some();
+        let is_asked = subject.upkeep().trusted_keys.is_some();
         return if is_asked { problem("subject", "`trustedKeys` needs `registry: {signed: true}`") } else { Ok(()) };
     }
-    if subject.kind != SubjectKind::Service {
-        return problem("registry", "`signed`: whom a subject trusts is only known of `subject: {kind: service}`");
+    if !subject.kind().is_service() {
+        return problem("registry", "`signed`: whom a subject trusts is only known of `subject: {service: {}}`");
     }
     if scenario.admission.as_ref().is_some_and(|load| load.through == Through::Apiserver) {
         return problem(
@@ -236,7 +218,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
             "`signed`: what `registry-tag-moved` moves a tag to is signed by nobody: leave one of both out",
         );
     }
-    let Some(keys) = subject.trusted_keys else { return Ok(()) };
+    let Some(keys) = subject.upkeep().trusted_keys else { return Ok(()) };
     if keys.every.0 < KEYS_EVERY_LEAST || keys.every >= loaded {
         let text = format!(
             "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): a second is for noticing"
@@ -250,7 +232,8 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
 fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     let loaded = units::Span(scenario.phases.loaded());
-    if subject.restarts.is_none() && subject.certificates.is_none() {
+    let Upkeep { restarts, certificates, .. } = subject.upkeep();
+    if restarts.is_none() && certificates.is_none() {
         return Ok(());
     }
     if !subject.serves() {
@@ -259,11 +242,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
             "`restarts` and `certificates` are for a subject that serves reviews: add `webhook: {path: /mutate}`",
         );
     }
-    if subject.restarts.is_some() && subject.webhook.as_ref().is_some_and(|webhook| webhook.port.is_some()) {
-        let text = "`restarts` starts one process before the other ends, and both would want `webhook: {port: …}`: leave one of both out";
-        return problem("subject", text);
-    }
-    if let Some(restarts) = subject.restarts {
+    if let Some(restarts) = restarts {
         if restarts.count == 0 || restarts.every.0.is_zero() {
             return problem("subject", "`restarts` needs a `count` of 1 or more and a time in `every`");
         }
@@ -273,7 +252,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
             return problem("subject", format!("the last restart begins at {last}, but load ends at {loaded}"));
         }
     }
-    if let Some(certificates) = subject.certificates {
+    if let Some(certificates) = certificates {
         if certificates.every.0 < std::time::Duration::from_secs(1) || certificates.valid <= certificates.every {
             return problem(
                 "subject",
@@ -370,17 +349,17 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.admission.is_some() && !subject.serves() {
         return problem(
             "admission",
-            format!("the subject says not where it serves reviews: add {} to it", serving(subject)),
+            format!("the subject says not where it serves reviews: add {} to it", subject.kind().serving()),
         );
     }
-    if scenario.budgets.crashes.is_some() && subject.restart.is_none() {
+    if scenario.budgets.crashes.is_some() && subject.upkeep().restart.is_none() {
         let text = "`crashes` is about a subject that is started again, and without that any end of it fails the run: add `restart: \
                     always` to `subject`, or leave it out";
         return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
     }
     through(scenario)?;
     about_nothing(scenario)?;
-    if scenario.budgets.events.is_some() && subject.is_webhook_only() {
+    if scenario.budgets.events.is_some() && subject.watches_nothing() {
         return problem("budgets", "`events` is judged by a witness, and `role: webhook` has none: leave it out");
     }
     if scenario.budgets.events.is_some() && scenario.churn.is_empty() && scenario.script.is_none() {
@@ -463,13 +442,13 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
         }
         return Ok(());
     };
-    if scenario.subject.kind != SubjectKind::Service {
+    if !scenario.subject.kind().is_service() {
         return problem(
             "api",
-            "the API over Deployments is the service's: write `subject: {kind: service}`, or leave it out",
+            "the API over Deployments is the service's: write `subject: {service: {}}`, or leave it out",
         );
     }
-    if scenario.subject.restarts.is_some() {
+    if scenario.subject.upkeep().restarts.is_some() {
         let text = "`restarts` are for a subject that answers reviews: calls do not follow a process that goes";
         return problem("api", text);
     }

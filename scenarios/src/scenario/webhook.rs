@@ -32,7 +32,7 @@ pub enum Install {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Webhook {
-    /// The path of the mutating webhook, such as `/mutate`; `kind: command` needs it.
+    /// The path of the mutating webhook, such as `/mutate`; a `command` needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The port at which it serves, where its program lets nobody choose: the 9443 of a controller-runtime without a flag for it. Two runs at

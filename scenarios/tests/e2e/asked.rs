@@ -28,7 +28,7 @@ fn run(case: &Case, mistake: Option<&str>) -> Option<Soak> {
     let scenario = json!({
         "apiVersion": "longhaul/v1", "name": "asked", "description": "What does the client ask?", "seed": 1,
         "phases": {"warmUp": "1s", "steady": "9s", "drain": "4s"},
-        "subject": {"kind": "command", "command": command, "witness": {"kind": "http"}},
+        "subject": {"command": command, "witness": {"kind": "http"}},
         "script": {
             "resource": "packages.longhaul.dev/v1alpha1", "objects": ["a", "b"],
             "steps": [{"at": "1s", "create": ["c"]}, {"at": "9s", "update": "a"}],

@@ -24,15 +24,31 @@ const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, populatio
 
 fn command(command: &str, budgets: &str) -> String {
     format!(
-        "{HEAD}subject:\n  kind: command\n  command: {command}\n  witness: {{kind: http}}\n  startTimeout: 2s\n{CHURN}budgets: {budgets}\n"
+        "{HEAD}subject:\n  command: {command}\n  witness: {{kind: http}}\n  startTimeout: 2s\n{CHURN}budgets: {budgets}\n"
     )
 }
 
 #[test]
 fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
-    let (code, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\nchurns: {{}}\n"));
+    let (code, message) = check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\nchurns: {{}}\n"));
     assert_eq!(code, Some(64));
     assert!(message.starts_with("FILE:6:1: unknown key `churns`: did you mean `churn`?"), "{message}");
+}
+
+/// A subject as it was written before is refused with the section as it is written now, to be pasted.
+#[test]
+fn a_flat_subject_is_told_as_it_is_written_now() {
+    let flat = "subject:\n  kind: command\n  command: [./x]\n  env: {A: b}\n  witness: {kind: http}\n";
+    let (code, message) = check(&format!("{HEAD}{flat}{CHURN}"));
+    assert_eq!(code, Some(64));
+    assert!(message.starts_with("FILE:6:3: `kind` stands in the wrong place"), "{message}");
+    let (_, section) = message.split_once("\n\n").unwrap();
+    assert!(section.starts_with("subject:\n  command:\n    env: {A: b}\n    run: [./x]\n  witness"), "{section}");
+    assert_eq!(check(&format!("{HEAD}{section}{CHURN}")).0, Some(0));
+    let two = check(&format!("{HEAD}subject: {{service: {{}}, attach: {{}}, witness: {{kind: http}}}}\n{CHURN}")).1;
+    assert!(two.contains("`subject` is one of `service` and `attach`: keep one"), "{two}");
+    let none = check(&format!("{HEAD}subject: {{witness: {{kind: http}}}}\n{CHURN}")).1;
+    assert!(none.starts_with("FILE:5:") && none.contains("does not say what it is: add `service: {}`"), "{none}");
 }
 
 #[test]
@@ -50,7 +66,7 @@ fn a_wrong_unit_is_named_with_the_units_that_exist() {
 fn names_may_have_dots_and_others_are_told_what_to_write() {
     let named = |name: &str| {
         let head = HEAD.replace("name: x", &format!("name: {name}"));
-        check(&format!("{head}subject: {{kind: service, witness: {{kind: http}}}}\n{CHURN}"))
+        check(&format!("{head}subject: {{service: {{}}, witness: {{kind: http}}}}\n{CHURN}"))
     };
     let (_, fine) = named("controller-v1.2_rc3");
     assert!(!fine.contains("a name has"), "{fine}");
@@ -76,8 +92,7 @@ fn a_missing_file_lists_the_library() {
 
 #[test]
 fn parts_that_do_not_fit_are_refused_before_anything_starts() {
-    let text =
-        format!("{HEAD}subject: {{kind: command, command: [x], witness: {{kind: log, pattern: nothing}}}}\n{CHURN}");
+    let text = format!("{HEAD}subject: {{command: [x], witness: {{kind: log, pattern: nothing}}}}\n{CHURN}");
     let (code, message) = check(&text);
     assert_eq!(code, Some(64));
     assert_eq!(
@@ -85,47 +100,47 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
         "FILE:5:1: witness `pattern` does not say which object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
     );
     let late = "faults: [{name: watch-reset, at: 9s}]\n";
-    let (_, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\n{CHURN}{late}"));
+    let (_, message) = check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\n{CHURN}{late}"));
     assert!(message.starts_with("FILE:7:1: fault 1 (`watch-reset`) begins at 9s, but load ends at 3s"), "{message}");
 }
 
 #[test]
 fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused() {
     let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
-    let said = |subject: &str, more: &str| {
-        check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}{subject}}}\n{more}")).1
+    let said = |service: &str, shared: &str, more: &str| {
+        check(&format!("{HEAD}subject: {{service: {{{service}}}, witness: {{kind: http}}{shared}}}\n{more}")).1
     };
-    let with = |subject: &str| said(subject, load);
-    assert_eq!(with(", restarts: {count: 2, every: 1s, at: 1s}, certificates: {every: 1s, valid: 3s}"), "");
-    let late = with(", restarts: {count: 3, every: 1s, at: 1s}");
+    let with = |service: &str| said(service, "", load);
+    assert_eq!(with("restarts: {count: 2, every: 1s, at: 1s}, certificates: {every: 1s, valid: 3s}"), "");
+    let late = with("restarts: {count: 3, every: 1s, at: 1s}");
     assert!(late.contains("the last restart begins at 3s, but load ends at 3s"), "{late}");
-    let none = with(", restarts: {count: 0, every: 1s}");
+    let none = with("restarts: {count: 0, every: 1s}");
     assert!(none.contains("`restarts` needs a `count` of 1 or more"), "{none}");
-    let gap = with(", certificates: {every: 2s, valid: 2s}");
+    let gap = with("certificates: {every: 2s, valid: 2s}");
     assert!(gap.contains("`valid` longer than it, or there is always one that has ended"), "{gap}");
-    let never = with(", certificates: {every: 3s, valid: 9s}");
+    let never = with("certificates: {every: 3s, valid: 9s}");
     assert!(never.contains("no certificate is replaced before load ends at 3s"), "{never}");
-    let keys = with(", trustedKeys: {every: 1s}");
+    let keys = with("trustedKeys: {every: 1s}");
     assert!(keys.contains("`trustedKeys` needs `registry: {signed: true}`"), "{keys}");
     let signed =
-        |subject: &str, more: &str| said(subject, &format!("registry: {{kind: mock, signed: true}}\n{load}{more}"));
-    assert_eq!(signed(", trustedKeys: {every: 2s}", ""), "");
-    let quick = signed(", trustedKeys: {every: 1s}", "");
+        |service: &str, more: &str| said(service, "", &format!("registry: {{kind: mock, signed: true}}\n{load}{more}"));
+    assert_eq!(signed("trustedKeys: {every: 2s}", ""), "");
+    let quick = signed("trustedKeys: {every: 1s}", "");
     assert!(quick.contains("`every` is at least 2s and shorter than the load (3s)"), "{quick}");
     let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
     assert!(moves.contains("what `registry-tag-moved` moves a tag to is signed by nobody"), "{moves}");
-    let watcher = check(&command("[x]\n  restarts: {count: 1, every: 1s}", "{}")).1;
+    let watcher = check(&command("\n    run: [x]\n    restarts: {count: 1, every: 1s}", "{}")).1;
     assert!(watcher.contains("are for a subject that serves reviews: add `webhook: {path: /mutate}`"), "{watcher}");
     let budget = "budgets: {registry: {unavailable: 3}}\n";
-    assert!(said("", &format!("{CHURN}{budget}")).contains("are about reviews, and there are none"));
+    assert!(said("", "", &format!("{CHURN}{budget}")).contains("are about reviews, and there are none"));
     let hidden = "admission: {through: apiserver, rate: 5/s, mix: {createPod: 1}}\n";
-    let hidden = said(", install: webhook, webhook: {failurePolicy: Fail}", &format!("{hidden}{budget}"));
+    let hidden = said("", ", install: webhook, webhook: {failurePolicy: Fail}", &format!("{hidden}{budget}"));
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 
 #[test]
 fn what_waits_for_a_hit_that_cannot_come_is_refused_with_its_line() {
-    let subject = "subject: {kind: service, witness: {kind: http}}\n";
+    let subject = "subject: {service: {}, witness: {kind: http}}\n";
     let script =
         "script:\n  resource: packages.longhaul.dev/v1alpha1\n  objects: [a]\n  steps:\n    - {at: 1s, update: a}\n";
     let faults = "faults:\n  - {name: watch-end, id: first, at: 1s}\n";
@@ -145,7 +160,7 @@ fn what_waits_for_a_hit_that_cannot_come_is_refused_with_its_line() {
 
 #[test]
 fn a_step_or_a_fault_that_makes_no_sense_is_refused_with_its_line() {
-    let subject = "subject: {kind: service, witness: {kind: http}}\n";
+    let subject = "subject: {service: {}, witness: {kind: http}}\n";
     let script = |step: &str| {
         let head = "script:\n  resource: packages.longhaul.dev/v1alpha1\n  objects: [a]\n  steps:\n    - {at: 1s, update: a}\n";
         check(&format!("{HEAD}{subject}{head}    - {step}\n"))
@@ -301,14 +316,13 @@ fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
         let all = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&all).into_owned())
     };
-    let service = "subject: {kind: service, witness: {kind: http}}\n";
+    let service = "subject: {service: {}, witness: {kind: http}}\n";
     let manifests = |file: &str| format!("{HEAD}controlPlane: {{kind: mock, manifests: [{file}]}}\n{service}{CHURN}");
     let template = |file: &str| {
         let churn = CHURN.replace("population", &format!("template: {file}, population"));
         format!("{HEAD}{service}{churn}")
     };
-    let config =
-        |file: &str| format!("{HEAD}{}{CHURN}", service.replace("service,", &format!("service, config: {file},")));
+    let config = |file: &str| format!("{HEAD}{}{CHURN}", service.replace("{}", &format!("{{config: {file}}}")));
     for file in ["/proc/self/environ", "/dev/zero", "../secret", "link", ".."] {
         for text in [manifests(file), template(file), config(file)] {
             let (code, said) = check(&text, &[]);

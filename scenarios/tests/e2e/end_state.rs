@@ -173,16 +173,11 @@ fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)
     };
-    let (before, after) = text.split_once("  settings:\n    watch: ").unwrap();
+    let (before, after) = text.split_once("  service:\n    settings:\n      watch: ").unwrap();
     let (watch, after) = after.split_once('\n').unwrap();
     std::fs::write(&settings, format!("watch: {watch}\n")).unwrap();
-    text = format!("{before}{after}");
-    let command = format!(
-        "kind: command\n  command: [{}, run, --role, watch, --config, {}]",
-        service.display(),
-        settings.display()
-    );
-    text = replaced(&text, "kind: service", &command);
+    let command = format!("  command: [{}, run, --role, watch, --config, {}]\n", service.display(), settings.display());
+    text = format!("{before}{command}{after}");
     text = replaced(&text, "converged: true, restored: true", "converged: true");
     let file = folder.path().join("children.yaml");
     std::fs::write(&file, text).unwrap();

@@ -16,7 +16,7 @@ seed: 5
 phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
 controlPlane: {kind: mock}
 registry: {kind: mock, images: 20}
-subject: {kind: service, witness: {kind: http}}
+subject: {service: {}, witness: {kind: http}}
 admission: {rate: 300/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
 ";
 
@@ -159,7 +159,7 @@ name: watches
 description: Is one watcher worse?
 seed: 9
 phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
-subject: {kind: command, command: [python3, watcher.py], witness: {kind: http}}
+subject: {command: [python3, watcher.py], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 ";
 /// A webhook that watches nothing.
@@ -169,7 +169,7 @@ name: answers
 description: Is one webhook worse?
 seed: 9
 phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
-subject: {kind: command, role: webhook, command: [python3, hook.py], webhook: {path: /validate}, startTimeout: 10s}
+subject: {command: {role: webhook, run: [python3, hook.py]}, webhook: {path: /validate}, startTimeout: 10s}
 admission: {rate: 250/s}
 ";
 const WATCHER: &str = include_str!("../../subjects/watcher.py");

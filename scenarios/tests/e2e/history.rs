@@ -12,7 +12,7 @@ name: short
 description: Does a small watcher see a few seconds of churn?
 seed: 11
 phases: {warmUp: 1s, steady: 3s, drain: 2s}
-subject: {kind: command, command: [example-watcher], witness: {kind: http}}
+subject: {command: [example-watcher], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, mix: {create: 2, update: 5, delete: 2}}
 budgets: {events: {missed: 0, ghost: 0}}
 ";

@@ -174,7 +174,7 @@ fn a_killed_run_leaves_no_process_and_no_keys() {
     let script = "trap '' TERM; sleep 600 & echo $$ $! $KUBECONFIG > $TOLD; wait; sleep 600";
     let text = format!(
         "apiVersion: longhaul/v1\nname: killed\ndescription: What is left?\nphases: {{warmUp: 1s, steady: 60s, drain: 3s}}\n\
-         subject:\n  kind: command\n  command: [sh, -c, \"{script}\", '--token=hunter1', --password, hunter2]\n  \
+         subject:\n  command:\n    run: [sh, -c, \"{script}\", '--token=hunter1', --password, hunter2]\n    \
          env: {{TOLD: {}, DB_PASSWORD: hunter3, REPO: 'https://me:hunter4@git.test/x'}}\n  witness: {{kind: http}}\n\
          churn: {{resource: packages.longhaul.dev/v1alpha1, population: 5, rate: 5/s, mix: {{create: 1, update: 1, delete: 1}}}}\n",
         told.display()

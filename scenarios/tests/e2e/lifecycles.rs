@@ -15,7 +15,7 @@ fn scenario(client: &std::path::Path, watches: &str, churn: &str) -> (tempfile::
     let text = format!(
         "apiVersion: longhaul/v1\nname: lifecycles\ndescription: Is every version seen?\nseed: 7\n\
          phases: {{warmUp: 1s, steady: 8s, drain: 6s}}\n\
-         subject: {{kind: command, command: [{}], witness: {{kind: http}}, watches: [{watches}]}}\n\
+         subject: {{command: [{}], witness: {{kind: http}}, watches: [{watches}]}}\n\
          churn:\n{churn}\nbudgets: {{events: {{missed: 0, ghost: 0, regressed: 0, converged: true}}}}\n",
         client.display()
     );

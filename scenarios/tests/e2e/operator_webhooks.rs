@@ -33,7 +33,7 @@ fn written(project: &Path) -> String {
 
 fn play(project: &Path, text: &str, planted: &str) -> Soak {
     let file = project.join(format!("planted-{planted}.yaml"));
-    let text = text.replacen("\n  cwd: .\n", &format!("\n  cwd: .\n  env: {{PLANTED: \"{planted}\"}}\n"), 1);
+    let text = text.replacen("\n    cwd: .\n", &format!("\n    cwd: .\n    env: {{PLANTED: \"{planted}\"}}\n"), 1);
     assert!(text.contains("PLANTED"), "{text}");
     std::fs::write(&file, text).unwrap();
     // Its program is a link into the cache.

@@ -48,8 +48,9 @@ fn other(file: &Path, readme: &str) -> Other {
     let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
     let text = std::fs::read_to_string(file).unwrap();
     let scenario: Value = serde_saphyr::from_str(&text).unwrap();
-    let words: Vec<&str> =
-        scenario["subject"]["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let command = &scenario["subject"]["command"];
+    let words = command.as_array().or(command["run"].as_array()).unwrap();
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
     let script =
         words.iter().find_map(|word| word.split("exec ").nth(1)).map(|line| line.split_whitespace().next().unwrap());
     let in_cluster = words.iter().position(|word| *word == "in-cluster.sh").map(|at| words[at + 1]);

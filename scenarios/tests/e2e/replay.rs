@@ -27,7 +27,7 @@ fn scenario(folder: &Path, admission: &str) -> String {
     let file = folder.join("replayed.yaml");
     let text = format!(
         "apiVersion: longhaul/v1\nname: replayed\ndescription: Is the file sent?\nphases: {{warmUp: 1s, steady: 3s, drain: 1s}}\n\
-         subject: {{kind: service, witness: {{kind: http}}}}\nadmission:\n{admission}budgets:\n  \
+         subject: {{service: {{}}, witness: {{kind: http}}}}\nadmission:\n{admission}budgets:\n  \
          admission: {{p50: 5s, wrongVerdicts: 0, errors: 0}}\n"
     );
     std::fs::write(&file, text).unwrap();

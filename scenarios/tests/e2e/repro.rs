@@ -143,7 +143,7 @@ fn the_service_can_be_held_to_one_version_of_http() {
         return;
     }
     let text = std::fs::read_to_string(file("gone.yaml")).unwrap();
-    let service = text.replace("kind: command\n  command: [example-watcher]", "kind: service");
+    let service = text.replace("command: [example-watcher]", "service: {}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("service.yaml");
     std::fs::write(&path, service).unwrap();

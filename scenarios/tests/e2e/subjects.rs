@@ -173,7 +173,7 @@ fn several_processes_are_one_subject() {
     let text = text
         .replace(crash.0, crash.1)
         .replace("errors: 0, ", "")
-        .replace("  cwd: .\n", "  cwd: .\n  restart: always\n");
+        .replace("    cwd: .\n", "    cwd: .\n    restart: always\n");
     std::fs::write(path.join("both.yaml"), text).unwrap();
     let soak = play(&path, "both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 99}\n"), &[]);
     let crashes = rows(&soak, "crashes.jsonl");
@@ -340,11 +340,7 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
 fn what_does_not_belong_to_a_kind_is_refused() {
     let (_folder, path) = folder();
     for (file, change, told) in [
-        (
-            "attached.yaml",
-            ("  kind: attach", "  kind: attach\n  env: {A: b}"),
-            "10:3: `env` is for a subject that the harness starts",
-        ),
+        ("attached.yaml", ("  attach:", "  attach:\n    env: {A: b}"), "10:5: unknown key `env`. Known: pid, "),
         (
             "attached.yaml",
             ("{kind: http}", "{kind: log, pattern: '(?P<uid>a)(?P<rv>b)'}"),
@@ -352,18 +348,14 @@ fn what_does_not_belong_to_a_kind_is_refused() {
         ),
         (
             "attached.yaml",
-            ("  kind: attach", "  kind: attach\n  url: /validate"),
+            ("  attach:", "  attach:\n    url: /validate"),
             "`url: /validate` is no address of a webhook",
         ),
-        (
-            "attached.yaml",
-            ("  kind: attach", "  kind: attach\n  restart: always"),
-            "`restart` is for a subject that the harness starts",
-        ),
-        ("attached-webhook.yaml", ("  ca: ca.pem\n", ""), "`url` needs `ca: FILE`"),
+        ("attached.yaml", ("  attach:", "  attach:\n    restart: always"), "unknown key `restart`"),
+        ("attached-webhook.yaml", ("    ca: ca.pem\n", ""), "`url` needs `ca: FILE`"),
         (
             "attached-webhook.yaml",
-            ("  url: https://127.0.0.1:9443/validate\n  ca: ca.pem\n", ""),
+            ("    url: https://127.0.0.1:9443/validate\n    ca: ca.pem\n", ""),
             "say where, for example `url: https://",
         ),
         ("both.yaml", ("name: hook", "name: manager"), "two are called `manager`"),
@@ -372,12 +364,12 @@ fn what_does_not_belong_to_a_kind_is_refused() {
             ("name: hook", "name: My Hook"),
             "`My Hook`: a name has 1 to 63 lower-case letters, digits and `-`",
         ),
-        ("both.yaml", ("  cwd: .", "  cwd: .\n  command: [x]"), "has both `command` and `commands`"),
+        ("both.yaml", ("    cwd: .", "    cwd: .\n    run: [x]"), "has both `run` and `processes`"),
         ("both.yaml", ("  webhook: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
         ("both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 1}\n"), "add `restart: always` to `subject`"),
-        ("both.yaml", ("  cwd: .", "  cwd: .\n  restart: allways"), "allways"),
-        ("both.yaml", ("  cwd: .", "  cwd: .\n  pid: 7"), "`pid` belongs to `kind: attach`"),
-        ("crashing.yaml", ("  restart: always\n", ""), "`backOff` is between a crash and the next start"),
+        ("both.yaml", ("    cwd: .", "    cwd: .\n    restart: allways"), "allways"),
+        ("both.yaml", ("    cwd: .", "    cwd: .\n    pid: 7"), "unknown key `pid`"),
+        ("crashing.yaml", ("    restart: always\n", ""), "`backOff` is between a crash and the next start"),
         ("crashing.yaml", ("initial: 400ms", "initial: 4s"), "it begins with 4s and never gets longer than 1s"),
     ] {
         let whole = std::fs::read_to_string(path.join(file)).unwrap();

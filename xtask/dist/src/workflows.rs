@@ -20,7 +20,7 @@ name: mine
 description: Does my controller see every change?
 seed: 9
 phases: {warmUp: 300ms, steady: 1s, drain: 2s}
-subject: {kind: command, command: [./my-controller, --flag, \"two words\"], witness: {kind: http}}
+subject: {command: [./my-controller, --flag, \"two words\"], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 budgets: {events: {missed: 0, ghost: 0}}
 ";

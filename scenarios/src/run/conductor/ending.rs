@@ -14,7 +14,7 @@ impl Conductor<'_> {
     pub(super) fn completed(&mut self) -> EndReason {
         let struck = (0..self.scenario.faults.len()).any(|index| self.hit_count(index) > 0);
         // What has no witness cannot be silent.
-        let is_mute = self.scenario.subject.is_webhook_only();
+        let is_mute = self.scenario.subject.watches_nothing();
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
         // A subject that was struck before there was anything to see may be blind: that is no fault of the witness.

@@ -1,0 +1,168 @@
+//! A subject that runs already. It is started by nobody, so nothing is given to it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use hyper::Uri;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Notes, Role, Scene, Start, Subject, Wrong, wrong};
+use crate::scenario::{METRICS_PORT, Readiness};
+use crate::subject::Attached;
+use crate::witness::Witness;
+
+/// The keys of `attach`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Attach {
+    /// Its process, which is measured with all below it. Without one nothing is known of memory, descriptors and threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Where it serves admission reviews, such as `https://127.0.0.1:9443/validate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The certificates of who signed that of its webhook, a PEM file relative to the scenario file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    /// The kubeconfig that it reads, relative to the scenario file. It is written when the run begins, for your eyes alone, and removed when it
+    /// ends. Default: a file in a temporary folder, which is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<PathBuf>,
+    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// By what it is known to be ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Readiness>,
+}
+
+impl Kind for Attach {
+    fn name(&self) -> &'static str {
+        "attach"
+    }
+
+    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
+        if self.pid == Some(0) {
+            return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` tells");
+        }
+        if let Some(text) = self.url.as_ref().and_then(|url| problem(url)) {
+            return wrong("url", text);
+        }
+        match (&self.url, &self.ca) {
+            (Some(_), None) => {
+                let text = "`url` needs `ca: FILE`: the certificate of who signed that of the webhook, as PEM";
+                return wrong("url", text);
+            }
+            (None, Some(_)) => return wrong("ca", "`ca` is for a webhook: add `url: https://127.0.0.1:9443/validate`"),
+            _ => {}
+        }
+        if subject.has_place() {
+            let text = "`webhook: {path: …, port: …}`: where a webhook that runs already serves stands in `url`";
+            return wrong("webhook", text);
+        }
+        if matches!(self.ready, Some(Readiness::Log(_))) {
+            let text =
+                "`ready: {log: …}` reads the output of a process that the harness starts: use `url` or `request`";
+            return wrong("ready", text);
+        }
+        let page = subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
+        if page.is_some_and(|url| url.contains(METRICS_PORT)) {
+            let text =
+                format!("`metrics`: nobody gives `{METRICS_PORT}` to a process that runs already: write its port");
+            return wrong("metrics", text);
+        }
+        if matches!(subject.witness, Witness::Log(_)) {
+            let text =
+                "`witness: {kind: log}` reads the output of a process that the harness starts: use `http` or `status`";
+            return wrong("witness", text);
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        let all = [("ca", &self.ca), ("kubeconfig", &self.kubeconfig)];
+        all.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?))).collect()
+    }
+
+    fn role(&self) -> Option<Role> {
+        self.role
+    }
+
+    fn ready(&self) -> Option<&Readiness> {
+        self.ready.as_ref()
+    }
+
+    fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    fn ca(&self) -> Option<&Path> {
+        self.ca.as_deref()
+    }
+
+    fn serving(&self) -> &'static str {
+        "`url: https://127.0.0.1:9443/validate` and `ca: FILE`"
+    }
+
+    fn plan(&self) -> Option<(&'static str, String)> {
+        let pid = self.pid.map_or_else(
+            || "no `pid`, so memory, descriptors and threads are not known".to_owned(),
+            |pid| format!("process {pid}"),
+        );
+        let url = self.url.iter().map(|url| format!("reviews at {url}"));
+        let file = self.kubeconfig.iter().map(|path| format!("kubeconfig {}", path.display()));
+        let all: Vec<String> = std::iter::once(pid).chain(url).chain(file).collect();
+        Some(("runs already", format!("{}; neither started nor stopped", all.join(", "))))
+    }
+
+    fn notes(&self) -> Notes {
+        let unsampled = "it ran before the run (`attach`), and the scenario names no `pid`";
+        Notes {
+            unsampled: self.pid.is_none().then_some(unsampled),
+            note: Some("the subject ran before the run and was left running: what it did before is not in this record"),
+        }
+    }
+
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        anyhow::ensure!(
+            !scene.is_planted,
+            "--plant: nobody plants a bug in a subject that runs already (`subject: {{attach: …}}`)"
+        );
+        let attached =
+            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))?;
+        Ok(Start::Runs(attached, self.kubeconfig.as_ref().map(|path| scene.ground.folder().join(path))))
+    }
+}
+
+/// Host and port of a webhook, for a connection; none where it is no address of one.
+pub(crate) fn host_and_port(url: &str) -> Option<(String, u16)> {
+    let uri: Uri = url.parse().ok().filter(|uri: &Uri| uri.scheme_str() == Some("https"))?;
+    let host = uri.host().filter(|host| !host.is_empty())?;
+    Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), uri.port_u16().unwrap_or(443)))
+}
+
+/// What is wrong with an address.
+fn problem(url: &str) -> Option<String> {
+    match host_and_port(url) {
+        Some(_) => None,
+        None => Some(format!(
+            "`url: {url}` is no address of a webhook: write for example `https://127.0.0.1:9443/validate`"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_a_webhook_is_https() {
+        assert_eq!(host_and_port("https://127.0.0.1:9443/validate"), Some(("127.0.0.1".to_owned(), 9443)));
+        assert_eq!(host_and_port("https://[::1]:9443/v"), Some(("::1".to_owned(), 9443)));
+        assert_eq!(host_and_port("https://hook.local/v"), Some(("hook.local".to_owned(), 443)));
+        for wrong in ["http://127.0.0.1:9443/v", "127.0.0.1:9443", "/validate", ""] {
+            assert!(problem(wrong).is_some_and(|text| text.contains("https://127.0.0.1:9443/validate")), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Any command: one program, or several processes that are one subject.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use units::Span;
+
+use super::{Kind, Role, Scene, Start, Subject, Upkeep, Wrong, default_stop_timeout, wrong};
+use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts};
+use crate::subject::{self, Launch};
+
+/// More is no subject but a cluster.
+const PROCESSES_MAX: usize = 16;
+
+/// The keys of `command`, of which a list of words is `run` alone.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default, remote = "Self")]
+#[schemars(transform = or_words)]
+pub struct Command {
+    /// The program and its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub run: Vec<String>,
+    /// Several processes instead of one, such as a controller and its webhook, or two replicas. All have the same kubeconfig and variables, and
+    /// are measured together; one that ends has ended the subject.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<Process>,
+    /// `webhook`: it answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no witness. `both`: it watches as
+    /// well, and its answers are judged as those of a `webhook`. Default: whatever the other keys say, and reviews are answered as the
+    /// service's policy wants it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Its working directory, relative to the scenario file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+    /// The files and folders that make up its build, relative to the scenario file, such as the script that an interpreter runs. The SHA-256 of
+    /// all of them together, as of what `sha256sum` prints of them, is the subject's digest in the record, so that two versions differ.
+    /// Default: the program file of `run`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+    /// By what it is known to be ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has asked the control plane for what
+    /// is judged, and its webhook's port is open; one of `role: webhook` answers TLS there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Readiness>,
+    /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
+    /// it may is `budgets.crashes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// How long nobody runs after a crash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back_off: Option<BackOff>,
+    /// It is restarted while load runs, as a rolling update does it. For a subject that serves admission reviews.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<Restarts>,
+    /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificates: Option<Certificates>,
+    /// How many times faster its own clock runs, by libfaketime: where it is linked dynamically and not written in Go. What the harness
+    /// measures stays in real time; the server's side is compressed alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_rate: Option<u32>,
+    /// How long it may take to exit after SIGTERM.
+    pub stop_timeout: Span,
+}
+
+/// One of several processes of a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Process {
+    /// How it is called in the log and in the report.
+    pub name: String,
+    /// The program and its arguments.
+    pub run: Vec<String>,
+    /// Variables for it alone, beside those of the subject.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Its working directory, relative to the scenario file. Default: that of the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self {
+            run: Vec::new(),
+            processes: Vec::new(),
+            role: None,
+            env: BTreeMap::new(),
+            cwd: None,
+            files: Vec::new(),
+            ready: None,
+            restart: None,
+            back_off: None,
+            restarts: None,
+            certificates: None,
+            clock_rate: None,
+            stop_timeout: default_stop_timeout(),
+        }
+    }
+}
+
+impl Kind for Command {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
+        match (self.run.is_empty(), self.processes.is_empty()) {
+            (true, true) => {
+                return wrong(
+                    "command",
+                    "`command` names no program: write `command: [program, argument, …]`, or `processes` with several",
+                );
+            }
+            (false, false) => return wrong("processes", "has both `run` and `processes`: keep one"),
+            _ => {}
+        }
+        if self.processes.len() > PROCESSES_MAX {
+            let count = self.processes.len();
+            return wrong("processes", format!("`processes`: there are {count}; at most {PROCESSES_MAX}"));
+        }
+        let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        for (index, one) in self.processes.iter().enumerate() {
+            let Process { name, run, .. } = one;
+            let text = if name.is_empty() || name.len() > 63 || !name.chars().all(is_fine) {
+                format!("`processes`: `{name}`: a name has 1 to 63 lower-case letters, digits and `-`")
+            } else if run.is_empty() {
+                format!("`processes`: `{name}` needs `run: [program, argument, …]`")
+            } else if self.processes[..index].iter().any(|other| other.name == *name) {
+                format!("`processes`: two are called `{name}`: give each a name of its own")
+            } else {
+                continue;
+            };
+            return wrong("processes", text);
+        }
+        if subject.webhook.as_ref().is_some_and(|webhook| webhook.port.is_some()) && self.restarts.is_some() {
+            let text = "`restarts` starts one process before the other ends, and both cannot serve at the one `webhook.port`: give the program \
+                        a flag for `${LONGHAUL_WEBHOOK_PORT}`, or leave one of both out";
+            return wrong("restarts", text);
+        }
+        if self.processes.len() > 1 && self.restarts.is_some() {
+            let text = "`restarts` puts one process in the place of another: name one with `run`, or leave it out";
+            return wrong("restarts", text);
+        }
+        Ok(())
+    }
+
+    fn build(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    fn texts(&self) -> Vec<(&'static str, &str)> {
+        let key = if self.processes.is_empty() { "command" } else { "processes" };
+        let words = self.run.iter().chain(self.processes.iter().flat_map(|one| &one.run));
+        let values = self.env.values().chain(self.processes.iter().flat_map(|one| one.env.values()));
+        words.map(|word| (key, word.as_str())).chain(values.map(|value| ("env", value.as_str()))).collect()
+    }
+
+    fn role(&self) -> Option<Role> {
+        self.role
+    }
+
+    fn ready(&self) -> Option<&Readiness> {
+        self.ready.as_ref()
+    }
+
+    fn upkeep(&self) -> Upkeep {
+        let Self { restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
+        Upkeep { restart, back_off, restarts, certificates, trusted_keys: None, clock_rate, stop_timeout }
+    }
+
+    fn hurry(&mut self, rate: u32) {
+        self.clock_rate = Some(rate);
+    }
+
+    fn plan(&self) -> Option<(&'static str, String)> {
+        let each: Vec<String> =
+            self.processes.iter().map(|one| format!("{} (`{}`)", one.name, one.run.join(" "))).collect();
+        (!each.is_empty()).then(|| ("processes", each.join(", ")))
+    }
+
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        let launch = |one: Option<&Process>, words: &[String]| -> Result<Launch> {
+            let (program, arguments) = words.split_first().context("the scenario names no command")?;
+            let own = one.iter().flat_map(|one| &one.env);
+            let cwd = one.and_then(|one| one.cwd.as_ref()).or(self.cwd.as_ref());
+            Ok(Launch {
+                name: one.map(|one| one.name.clone()),
+                program: find(program, scene.is_planted),
+                arguments: arguments.to_vec(),
+                environment: self.env.iter().chain(own).map(|(name, value)| (name.clone(), value.clone())).collect(),
+                directory: cwd.map(|cwd| scene.ground.folder().join(cwd)),
+                awaited: scene.awaited.clone(),
+            })
+        };
+        let launches = if self.processes.is_empty() {
+            vec![launch(None, &self.run)?]
+        } else {
+            self.processes.iter().map(|one| launch(Some(one), &one.run)).collect::<Result<_>>()?
+        };
+        Ok(Start::Programs(launches, None))
+    }
+}
+
+/// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would. Our own
+/// have their planted bugs in a program of its own; a foreign program may understand the variable by itself.
+fn find(program: &str, planted: bool) -> PathBuf {
+    if program.contains('/') {
+        return PathBuf::from(program);
+    }
+    let names = [planted.then(|| format!("{program}-planted")), Some(program.to_owned())];
+    let found = names.into_iter().flatten().find_map(|name| subject::sibling(&name).ok());
+    found.unwrap_or_else(|| PathBuf::from(program))
+}
+
+impl Serialize for Command {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Command {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = Command;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a program and its arguments as a list, or a mapping with `run`")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, words: A) -> Result<Command, A::Error> {
+                let run = Vec::deserialize(de::value::SeqAccessDeserializer::new(words))?;
+                Ok(Command { run, ..Command::default() })
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Command, A::Error> {
+                Command::deserialize(de::value::MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A list of words is a command as well.
+fn or_words(schema: &mut Schema) {
+    let mapping = schema.clone();
+    *schema = json_schema!({"anyOf": [{"type": "array", "items": {"type": "string"}}, mapping]});
+}

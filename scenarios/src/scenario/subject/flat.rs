@@ -1,0 +1,116 @@
+//! Subjects as they were written before: `kind` and all keys side by side. They are refused with what to write instead.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::keys;
+
+/// The first key that stands in the wrong place, and the section as it is to be written; none where nothing does.
+pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
+    let file: Map<String, Value> = serde_saphyr::from_str(text).ok()?;
+    let written = file.get("subject")?.as_object()?;
+    let kinds = keys();
+    let told = written.get("kind").and_then(Value::as_str);
+    let (kind, own) =
+        kinds.iter().find(|(name, _)| told.map_or(written.contains_key(**name), |told| told == **name))?;
+    let belongs = |key: &str| own.iter().any(|own| own == key);
+    let is_stray = |key: &&String| *key == "commands" || (key != kind && belongs(key));
+    let stray = written.keys().find(|key| *key == "kind").or_else(|| written.keys().find(is_stray))?;
+    let (mut settings, mut shared) = (Map::new(), Map::new());
+    for (key, value) in written {
+        match (key.as_str(), value) {
+            ("kind", _) => {}
+            (key, Value::Object(map)) if key == *kind => settings.extend(map.clone()),
+            ("command", value) => drop(settings.insert("run".to_owned(), value.clone())),
+            ("commands", Value::Array(all)) => {
+                drop(settings.insert("processes".to_owned(), all.iter().map(process).collect()))
+            }
+            (key, value) if belongs(key) => drop(settings.insert(key.to_owned(), value.clone())),
+            (key, value) => drop(shared.insert(key.to_owned(), value.clone())),
+        }
+    }
+    let mut lines = "subject:\n".to_owned();
+    match (settings.len(), settings.get("run")) {
+        (1, Some(run)) => line(&mut lines, 2, kind, run),
+        (0, _) => line(&mut lines, 2, kind, &json!({})),
+        _ => {
+            let _ = writeln!(lines, "  {kind}:");
+            settings.iter().for_each(|(key, value)| line(&mut lines, 4, key, value));
+        }
+    }
+    shared.iter().for_each(|(key, value)| line(&mut lines, 2, key, value));
+    Some((stray.clone(), lines))
+}
+
+fn process(one: &Value) -> Value {
+    let mut one = one.clone();
+    if let Some(map) = one.as_object_mut()
+        && let Some(words) = map.remove("command")
+    {
+        map.insert("run".to_owned(), words);
+    }
+    one
+}
+
+fn line(lines: &mut String, indent: usize, key: &str, value: &Value) {
+    let _ = writeln!(lines, "{:indent$}{key}: {}", "", flow(value));
+}
+
+/// YAML on one line.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let all: Vec<String> = map.iter().map(|(key, value)| format!("{}: {}", plain(key), flow(value))).collect();
+            format!("{{{}}}", all.join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => plain(text),
+        other => other.to_string(),
+    }
+}
+
+/// A text without quotes where it is read as that text anyway.
+fn plain(text: &str) -> String {
+    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || "/.".contains(c))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+        && serde_saphyr::from_str::<Value>(text).is_ok_and(|read| read == text);
+    if is_word { text.to_owned() } else { json!(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(subject: &str) -> String {
+        rewritten(&format!("name: x\nsubject: {subject}\n"))
+            .map(|(key, text)| format!("{key}|{text}"))
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_was_flat_is_told_as_it_is_now() {
+        assert_eq!(
+            told("{kind: service, witness: {kind: http}}"),
+            "kind|subject:\n  service: {}\n  witness: {kind: http}\n"
+        );
+        assert_eq!(
+            told("{kind: command, command: [./x, '--a=1', '7']}"),
+            "kind|subject:\n  command: [./x, \"--a=1\", \"7\"]\n"
+        );
+        assert_eq!(
+            told("{kind: command, command: [x], env: {A: 'true'}, startTimeout: 2s}"),
+            "kind|subject:\n  command:\n    env: {A: \"true\"}\n    run: [x]\n  startTimeout: \"2s\"\n"
+        );
+        assert_eq!(
+            told("{kind: command, commands: [{name: a, command: [x]}]}"),
+            "kind|subject:\n  command:\n    processes: [{name: a, run: [x]}]\n"
+        );
+        assert_eq!(told("{kind: attach, pid: 7, world: a}"), "kind|subject:\n  attach:\n    pid: 7\n  world: a\n");
+        assert_eq!(
+            told("{command: [x], role: webhook}"),
+            "role|subject:\n  command:\n    role: webhook\n    run: [x]\n"
+        );
+        assert_eq!(told("{command: {run: [x], role: webhook}, worlds: 1}"), "", "that is another mistake");
+    }
+}

@@ -1,0 +1,195 @@
+//! The built-in service: its keys, and its configuration for a run.
+//!
+//! The scenario's settings are kept as they are; addresses, certificates and the registry are replaced by those of the
+//! run. The service itself checks the result, strictly.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use units::Span;
+
+use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, default_stop_timeout, wrong};
+use crate::scenario::{BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys};
+use crate::subject::Launch;
+
+/// A configuration has a few kilobytes.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The keys of `service`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Service {
+    /// A service configuration beside the scenario file. Addresses, certificates and registries in it are replaced by those of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
+    /// Settings written here instead of in a file; the service itself checks them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Map<String, Value>>,
+    /// With `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trusted_keys: Option<TrustedKeys>,
+    /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
+    /// it may is `budgets.crashes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// How long nobody runs after a crash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back_off: Option<BackOff>,
+    /// It is restarted while load runs, as a rolling update does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<Restarts>,
+    /// Its serving certificates are replaced while load runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificates: Option<Certificates>,
+    /// How many times faster its own clock runs, by libfaketime. What the harness measures stays in real time; the server's side is compressed
+    /// alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_rate: Option<u32>,
+    /// How long it may take to exit after SIGTERM.
+    #[serde(default = "default_stop_timeout")]
+    pub stop_timeout: Span,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            config: None,
+            settings: None,
+            trusted_keys: None,
+            restart: None,
+            back_off: None,
+            restarts: None,
+            certificates: None,
+            clock_rate: None,
+            stop_timeout: default_stop_timeout(),
+        }
+    }
+}
+
+impl Kind for Service {
+    fn name(&self) -> &'static str {
+        "service"
+    }
+
+    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
+        if subject.has_place() {
+            return wrong("webhook", "`webhook: {path: …, port: …}` is for a `command`: the service has its own");
+        }
+        if self.config.is_some() && self.settings.is_some() {
+            return wrong("settings", "has both `config` and `settings`: keep one");
+        }
+        Ok(())
+    }
+
+    fn is_service(&self) -> bool {
+        true
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        self.config.iter().map(|path| ("config", path.as_path())).collect()
+    }
+
+    fn upkeep(&self) -> Upkeep {
+        let Self { trusted_keys, restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
+        Upkeep { restart, back_off, restarts, certificates, trusted_keys, clock_rate, stop_timeout }
+    }
+
+    fn hurry(&mut self, rate: u32) {
+        self.clock_rate = Some(rate);
+    }
+
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        let program = scene.program.context("no service binary was named")?;
+        let wiring = (scene.wiring)()?;
+        let config = self.configuration(scene.ground, &wiring)?;
+        // Each process has its own: one that is going must not follow the addresses of the next.
+        let config = (scene.write)(&format!("service-{}.yaml", wiring.admission.port()), &config)?;
+        let words = ["run", "--role", "all", "--config"].map(str::to_owned);
+        let launch = Launch {
+            name: None,
+            program: std::path::absolute(program)
+                .with_context(|| format!("failed to resolve {}", program.display()))?,
+            arguments: words.into_iter().chain([config.display().to_string()]).collect(),
+            environment: Vec::new(),
+            directory: None,
+            awaited: None,
+        };
+        Ok(Start::Programs(vec![launch], Some(wiring.health)))
+    }
+}
+
+/// The parts of the world that go into the configuration.
+pub(crate) struct Wiring {
+    pub(crate) admission: SocketAddr,
+    pub(crate) health: SocketAddr,
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    /// As images name the registry.
+    pub(crate) registry: String,
+    /// Where it really is.
+    pub(crate) endpoint: SocketAddr,
+    /// What it says to the registry, where that wants to know: a name, and the file with the password.
+    pub(crate) login: Option<(String, PathBuf)>,
+    /// The section of its API over Deployments, if the run calls that.
+    pub(crate) replicas: Option<Value>,
+    /// Its validators and the rules of its policy, if images are signed in the run.
+    pub(crate) trust: Option<(Value, Value)>,
+}
+
+/// Why a configuration could not be made.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("the service configuration {path} cannot be read: {why}")]
+    Read { path: PathBuf, why: String },
+    #[error("the service configuration {path} is no YAML mapping: {detail}")]
+    Parse { path: PathBuf, detail: String },
+}
+
+impl Service {
+    /// The configuration, ready to be written to a file. JSON is YAML.
+    fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
+        let mut config = self.written(ground)?;
+        let mut section = |name: &str, values: Value| {
+            let entry = config.entry(name).or_insert_with(|| json!({}));
+            // A section that is no mapping is replaced: the service would refuse it anyway.
+            if !entry.is_object() {
+                *entry = json!({});
+            }
+            if let (Some(entry), Value::Object(values)) = (entry.as_object_mut(), values) {
+                entry.extend(values);
+            }
+        };
+        section("admission", json!({"listen": wiring.admission, "certificate": wiring.certificate, "key": wiring.key}));
+        section("health", json!({"listen": wiring.health}));
+        if let Some(replicas) = &wiring.replicas {
+            section("replicas", replicas.clone());
+        }
+        if let Some((_, rules)) = &wiring.trust {
+            section("policy", json!({"rules": rules}));
+        }
+        let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
+        if let Some((name, password)) = &wiring.login {
+            registry["username"] = json!(name);
+            registry["passwordFile"] = json!(password);
+        }
+        section("resolve", json!({"registries": [registry]}));
+        if let Some((validators, _)) = &wiring.trust {
+            config.insert("validators".to_owned(), validators.clone());
+        }
+        Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
+    }
+
+    fn written(&self, ground: &Ground) -> Result<Map<String, Value>, Error> {
+        if let Some(settings) = &self.settings {
+            return Ok(settings.clone());
+        }
+        let Some(path) = &self.config else { return Ok(Map::new()) };
+        let text = ground.text(path, BYTES_MAX).map_err(|why| Error::Read { path: path.clone(), why })?;
+        serde_saphyr::from_str(&text.text)
+            .map_err(|error| Error::Parse { path: path.clone(), detail: text.problem(&error) })
+    }
+}
