@@ -3,10 +3,18 @@
 
 use std::sync::Arc;
 
+use super::settings::keys;
 use super::{Asked, Behaviour, Fault, Form, Host, Row, Scene, Stream};
 
+keys! {
+    /// The keys of `compact`.
+    pub struct Keys {
+        keep "keep": u64 = ("0", "newest revisions"),
+    }
+}
+
 pub(super) const ROW: Row = Row::server("compact", "The history is forgotten; open watches go on.")
-    .takes(&[("keep", "0", "newest revisions")])
+    .takes::<Keys>()
     .instant()
     .sees("history is forgotten, open watches go on")
     .hit("a watch from a forgotten revision")
@@ -20,7 +28,7 @@ pub(super) struct Compact {
 
 impl Compact {
     pub(crate) fn new(fault: &Fault) -> Self {
-        Self { keep: fault.keep.unwrap_or(0), floor: None }
+        Self { keep: fault.keys::<Keys>().keep.unwrap_or(0), floor: None }
     }
 }
 

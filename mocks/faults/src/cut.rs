@@ -7,16 +7,40 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::reason_of;
+use super::settings::keys;
 use super::{
     ActiveFault, Behaviour, Code, Effect, Ending, Error, Fault, Flow, Http2Code, Item, Name, Row, Scene, Stream, Then,
     WatchState,
 };
 
+keys! {
+    /// The keys of `watch-reset`.
+    pub struct ResetKeys {
+        code "code": Code = ("`internal-error`", "HTTP/2"),
+    }
+}
+
+keys! {
+    /// The keys of `watch-eof`.
+    pub struct EofKeys {
+        mid_line "midLine": bool = ("false", "half a line before it; needs an event while it is armed"),
+    }
+}
+
+keys! {
+    /// The keys of `error-event`.
+    pub struct ErrorEventKeys {
+        code "code": Code = ("410", ""),
+        reason "reason": String = ("the one that belongs to the code", ""),
+        then "then": Then = ("`end`", "`end` or `hold`"),
+    }
+}
+
 pub(super) const WATCH_RESET: Row =
     Row::watches("watch-reset", "The connection of each open watch is reset (RST; `RST_STREAM` on HTTP/2).")
-        .takes(&[("code", "`internal-error`", "HTTP/2")])
+        .takes::<ResetKeys>()
         .instant()
-        .refuses(needs_a_word)
+        .refuses(|fault| needs_a_word(fault.keys::<ResetKeys>().code))
         .sees("RST of the connection; RST_STREAM with this code on HTTP/2")
         .hit("a watch")
         .played(|fault| Box::new(Cut::new(fault)));
@@ -32,7 +56,7 @@ pub(super) const WATCH_EOF: Row = Row::watches(
     "watch-eof",
     "The connection of a watch ends with FIN in the middle of the body, without TLS `close_notify`.",
 )
-.takes(&[("midLine", "false", "half a line before it; needs an event while it is armed")])
+.takes::<EofKeys>()
 .instant()
 .sees("TCP FIN in the middle of the body, no TLS close_notify; ends the whole connection")
 .hit("a watch")
@@ -42,7 +66,7 @@ pub(super) const ERROR_EVENT: Row = Row::watches(
     "error-event",
     "An `ERROR` event with a `Status` in the stream; the stream then ends or stays open without a byte.",
 )
-.takes(&[("code", "410", ""), ("reason", "the one that belongs to the code", ""), ("then", "`end`", "`end` or `hold`")])
+.takes::<ErrorEventKeys>()
 .instant()
 .refuses(needs_a_status)
 .sees("an `ERROR` event with a Status; then the end, or silence")
@@ -74,10 +98,12 @@ impl Cut {
     pub(crate) fn new(fault: &Fault) -> Self {
         let (how, words) = match fault.name {
             Name::WatchEnd => (How::Ending(Ending::Clean), "ended"),
-            Name::WatchEof if fault.mid_line == Some(true) => (How::MidLine, "closed in the middle of a line"),
+            Name::WatchEof if fault.keys::<EofKeys>().mid_line == Some(true) => {
+                (How::MidLine, "closed in the middle of a line")
+            }
             Name::WatchEof => (How::Ending(Ending::Eof), "closed without an end"),
             Name::ErrorEvent => {
-                let holds = fault.then == Some(Then::Hold);
+                let holds = fault.keys::<ErrorEventKeys>().then == Some(Then::Hold);
                 let words = if holds { "sent an error and nothing more" } else { "sent an error and ended" };
                 (How::Error { line: error_line(fault), holds }, words)
             }
@@ -126,7 +152,7 @@ impl Effect for MidLine {
 }
 
 fn reset_code(fault: &Fault) -> Http2Code {
-    match fault.code {
+    match fault.keys::<ResetKeys>().code {
         Some(Code::Http2(code)) => code,
         _ => Http2Code::InternalError,
     }
@@ -134,11 +160,12 @@ fn reset_code(fault: &Fault) -> Http2Code {
 
 /// The `Status` of an `ERROR` event (Kubernetes API concepts, "Efficient detection of changes").
 fn error_line(fault: &Fault) -> Bytes {
-    let code = match fault.code {
+    let keys = fault.keys::<ErrorEventKeys>();
+    let code = match keys.code {
         Some(Code::Status(code)) => code,
         _ => CODE,
     };
-    let reason = fault.reason.clone().unwrap_or_else(|| reason_of(code).to_owned());
+    let reason = keys.reason.unwrap_or_else(|| reason_of(code).to_owned());
     let message = if code == CODE { "too old resource version" } else { "the watch failed" };
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -148,8 +175,8 @@ fn error_line(fault: &Fault) -> Bytes {
 }
 
 /// An HTTP/2 error has a name.
-pub(super) fn needs_a_word(fault: &Fault) -> Result<(), Error> {
-    match fault.code {
+pub(super) fn needs_a_word(code: Option<Code>) -> Result<(), Error> {
+    match code {
         Some(Code::Status(status)) => {
             let instead = "write an HTTP/2 error, for example `internal-error`";
             Err(Error::Value { key: "code", given: status.to_string(), instead })
@@ -161,7 +188,7 @@ pub(super) fn needs_a_word(fault: &Fault) -> Result<(), Error> {
 /// A status is a number.
 fn needs_a_status(fault: &Fault) -> Result<(), Error> {
     let wrong = |given, instead| Err(Error::Value { key: "code", given, instead });
-    match fault.code {
+    match fault.keys::<ErrorEventKeys>().code {
         Some(Code::Http2(_)) => wrong("a word".to_owned(), "write the status as a number, for example `410`"),
         Some(Code::Status(status)) if !(400..=599).contains(&status) => {
             wrong(status.to_string(), "write the status of an error, 400 to 599")

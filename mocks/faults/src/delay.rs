@@ -4,18 +4,35 @@
 
 use std::time::Duration;
 
+use units::Span;
+
+use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, Name, On, Row, Scene};
+
+keys! {
+    /// The keys of `delay-answer`.
+    pub struct AnswerKeys {
+        delay "delay": Span = ("400ms", ""),
+    }
+}
+
+keys! {
+    /// The keys of `hold-headers`.
+    pub struct HeadersKeys {
+        delay "delay": Span = ("1s", ""),
+    }
+}
 
 pub(super) const DELAY_ANSWER: Row =
     Row::requests("delay-answer", "Answers are decided at once and sent later; watches begin later.")
-        .takes(&[("delay", "400ms", "")])
+        .takes::<AnswerKeys>()
         .on(On::List)
         .sees("the answer is decided now (a list's snapshot too) and sent later; a watch begins later")
         .played(|_| Box::new(Delay));
 
 pub(super) const HOLD_HEADERS: Row =
     Row::requests("hold-headers", "A watch is opened at once, but its headers and events are sent later, together.")
-        .takes(&[("delay", "1s", "")])
+        .takes::<HeadersKeys>()
         .refuses(|fault| {
             if fault.on() == On::Watch {
                 return Ok(());
@@ -36,7 +53,11 @@ pub(super) struct Delay;
 impl Behaviour for Delay {
     fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let holds = scene.fault.name == Name::HoldHeaders;
-        let delay = scene.fault.delay.map_or(if holds { HOLD } else { DELAY }, |delay| delay.0);
+        let delay = if holds {
+            scene.fault.keys::<HeadersKeys>().delay.map_or(HOLD, |delay| delay.0)
+        } else {
+            scene.fault.keys::<AnswerKeys>().delay.map_or(DELAY, |delay| delay.0)
+        };
         let place = if asked.on == On::Watch && !holds { &mut injection.before } else { &mut injection.after };
         *place = Some(place.unwrap_or_default() + delay);
         scene.hit(format!("{} answered {delay:?} late", asked.describe()));

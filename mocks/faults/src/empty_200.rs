@@ -1,10 +1,18 @@
 //! `empty-200`: a watch is answered with 200 and ends at once; with `stale` only one from a revision that is compacted away,
 //! as real servers do for resources without a watch cache. A hit is one answer.
 
+use super::settings::keys;
 use super::{Asked, Behaviour, Injection, Instead, Row, Scene};
 
+keys! {
+    /// The keys of `empty-200`.
+    pub struct Keys {
+        stale "stale": bool = ("false", "only from compacted revisions, which a healthy server answers with 410"),
+    }
+}
+
 pub(super) const ROW: Row = Row::requests("empty-200", "Watches are answered with 200 and end at once.")
-    .takes(&[("stale", "false", "only from compacted revisions, which a healthy server answers with 410")])
+    .takes::<Keys>()
     .sees("200 and a clean end at once")
     .played(|_| Box::new(Empty200));
 
@@ -13,7 +21,7 @@ pub(super) struct Empty200;
 
 impl Behaviour for Empty200 {
     fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
-        if scene.fault.stale == Some(true) {
+        if scene.fault.keys::<Keys>().stale == Some(true) {
             injection.empty_when_gone = Some(scene.active.clone());
         } else if injection.instead.is_none() {
             scene.hit(format!("{} answered with nothing", asked.describe()));

@@ -8,10 +8,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use units::Span;
+
+use super::settings::keys;
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 
+keys! {
+    /// The keys of `event-delayed`.
+    pub struct Keys {
+        delay "delay": Span = ("1s", ""),
+    }
+}
+
 pub(super) const ROW: Row = Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
-    .takes(&[("delay", "1s", "")])
+    .takes::<Keys>()
     .sees("events come later, in order")
     .drawn(3, None)
     .hit("an event")
@@ -27,7 +37,7 @@ pub(super) struct EventDelayed;
 
 impl Behaviour for EventDelayed {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
+        let delay = scene.fault.keys::<Keys>().delay.map_or(DELAY, |delay| delay.0);
         stream.attach(Box::new(Delaying { active: scene.active.clone(), delay, held: VecDeque::new() }));
     }
 }

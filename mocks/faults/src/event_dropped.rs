@@ -4,11 +4,19 @@
 
 use std::sync::Arc;
 
+use super::settings::keys;
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 use facts::Change;
 
+keys! {
+    /// The keys of `event-dropped`.
+    pub struct Keys {
+        change "change": Change = ("any", "`added`, `modified`, `deleted`"),
+    }
+}
+
 pub(super) const ROW: Row = Row::watches("event-dropped", "Committed events are never sent on a stream.")
-    .takes(&[("change", "any", "`added`, `modified`, `deleted`")])
+    .takes::<Keys>()
     .once()
     .sees("events are never sent")
     .drawn(3, Some(1))
@@ -20,7 +28,7 @@ pub(super) struct EventDropped;
 
 impl Behaviour for EventDropped {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Dropping { active: scene.active.clone(), change: scene.fault.change }));
+        stream.attach(Box::new(Dropping { active: scene.active.clone(), change: scene.fault.keys::<Keys>().change }));
     }
 }
 

@@ -8,20 +8,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::settings::keys;
 use super::{ActiveFault, Behaviour, Effect, Error, EventLine, Fault, Flow, Item, Row, Scene, Stream};
 use facts::Change;
 
+keys! {
+    /// The keys of `event-edited`.
+    pub struct Keys {
+        set "set": BTreeMap<String, Value> = ("", "JSON pointers into the object, each with its value, `null` to take it away, or `\"${other}\"`: another object's"),
+        change "change": Change = ("any", "`added`, `modified`, `deleted`"),
+    }
+}
+
 pub(super) const ROW: Row = Row::watches("event-edited", "Fields of events are rewritten on their way.")
-    .takes(&[
-        ("set", "", "JSON pointers into the object, each with its value, `null` to take it away, or `\"${other}\"`: another object's"),
-        ("change", "any", "`added`, `modified`, `deleted`"),
-    ])
+    .takes::<Keys>()
     .once()
     .refuses(needs_fields)
     .sees("an event with other values in these fields")
     .drawn(3, Some(1))
     .hit("an event")
-    .played(|fault| Box::new(EventEdited { set: Arc::new(fault.set.clone().unwrap_or_default()) }));
+    .played(|fault| Box::new(EventEdited { set: Arc::new(fault.keys::<Keys>().set.unwrap_or_default()) }));
 
 /// Stands for the value of another object.
 const OTHER: &str = "${other}";
@@ -43,7 +49,7 @@ impl Behaviour for EventEdited {
         if set.is_empty() {
             set = Arc::new(BTreeMap::from([(REVISION.to_owned(), Value::from(OTHER))]));
         }
-        let (active, change) = (scene.active.clone(), scene.fault.change);
+        let (active, change) = (scene.active.clone(), scene.fault.keys::<Keys>().change);
         stream.attach(Box::new(Editing { active, change, set, last: None, before: None }));
     }
 }
@@ -145,7 +151,7 @@ fn put(object: &mut Value, at: &str, value: &Value) -> bool {
 
 fn needs_fields(fault: &Fault) -> Result<(), Error> {
     let wrong = |given: String, instead| Err(Error::Value { key: "set", given, instead });
-    let Some(set) = &fault.set else { return Ok(()) };
+    let Some(set) = fault.keys::<Keys>().set else { return Ok(()) };
     if set.is_empty() || set.len() > FIELDS_MAX {
         return wrong(
             format!("{} fields", set.len()),

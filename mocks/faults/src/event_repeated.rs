@@ -1,11 +1,20 @@
 //! `event-repeated`: a watch that resumes from a revision gets the last events up to it once more, then the new ones. A
 //! hit is one watch that had something repeated.
 
+use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, Row, Scene};
+
+keys! {
+    /// The keys of `event-repeated`.
+    pub struct Keys {
+        events "events": u64 = ("1", ""),
+    }
+}
 
 pub(super) const ROW: Row =
     Row::watches("event-repeated", "A watch that resumes gets the last events before its revision once more.")
-        .takes(&[("events", "1", "")])
+        .takes::<Keys>()
+        .refuses(|fault| not_zero("events", fault.keys::<Keys>().events == Some(0)))
         .sees("a resumed watch begins with the last events again")
         .hit("a watch that resumes")
         .played(|_| Box::new(EventRepeated));
@@ -19,7 +28,7 @@ pub(super) struct EventRepeated;
 impl Behaviour for EventRepeated {
     fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if !scene.spent() && scene.chance() {
-            injection.repeat = Some((scene.fault.events.unwrap_or(EVENTS), scene.active.clone()));
+            injection.repeat = Some((scene.fault.keys::<Keys>().events.unwrap_or(EVENTS), scene.active.clone()));
         }
     }
 }

@@ -1,10 +1,19 @@
 //! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has a
 //! successor.
 
+use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, On, Row, Scene};
 
+keys! {
+    /// The keys of `forced-pages`.
+    pub struct Keys {
+        items "items": u64 = ("1", ""),
+    }
+}
+
 pub(super) const ROW: Row = Row::requests("forced-pages", "Lists come in small pages although nobody asked for them.")
-    .takes(&[("items", "1", "")])
+    .takes::<Keys>()
+    .refuses(|fault| not_zero("items", fault.keys::<Keys>().items == Some(0)))
     .on(On::List)
     .sees("lists in pages that nobody asked for; counts pages with a successor")
     .played(|_| Box::new(ForcedPages));
@@ -17,6 +26,6 @@ pub(super) struct ForcedPages;
 
 impl Behaviour for ForcedPages {
     fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
-        injection.page_items = Some((scene.fault.items.unwrap_or(ITEMS), scene.active.clone()));
+        injection.page_items = Some((scene.fault.keys::<Keys>().items.unwrap_or(ITEMS), scene.active.clone()));
     }
 }

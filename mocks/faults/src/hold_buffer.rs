@@ -3,25 +3,36 @@
 
 use std::sync::Arc;
 
+use units::Bytes;
+
 use super::pipe::{Block, Rank};
+use super::settings::{keys, not_zero};
 use super::{ActiveFault, Asked, Behaviour, Effect, Error, Flow, Injection, Item, Row, Scene, Stream};
+
+keys! {
+    /// The keys of `hold-buffer`.
+    pub struct Keys {
+        bytes "bytes": Bytes = ("4KiB", "the size of the buffer"),
+        headers "headers": bool = ("false", "the headers wait in it too"),
+    }
+}
 
 pub(super) const ROW: Row =
     Row::watches("hold-buffer", "Nothing is sent before so many bytes are there, as through a proxy's buffer.")
-        .takes(&[("bytes", "4KiB", "the size of the buffer"), ("headers", "false", "the headers wait in it too")])
-        .refuses(|fault| match fault.bytes {
+        .takes::<Keys>()
+        .refuses(|fault| match fault.keys::<Keys>().bytes {
             Some(bytes) if bytes > BYTES_MAX => {
                 let (given, instead) = (format!("more than {BYTES_MAX}"), "no proxy has a buffer as large as that");
                 Err(Error::Value { key: "bytes", given, instead })
             }
-            _ => Ok(()),
+            bytes => not_zero("bytes", bytes == Some(Bytes(0))),
         })
         .sees("nothing before the buffer is full; with `headers` not even those")
         .hit("a buffer with an event in it")
         .played(|_| Box::new(HoldBuffer));
 
 /// The largest buffer: what one stream may hold in memory.
-const BYTES_MAX: units::Bytes = units::Bytes(16 * 1024 * 1024);
+const BYTES_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// When the fault does not say: a page, as proxies buffer.
 const BYTES: u64 = 4096;
 
@@ -30,13 +41,14 @@ pub(super) struct HoldBuffer;
 
 impl Behaviour for HoldBuffer {
     fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
-        if scene.fault.headers == Some(true) && !scene.spent() {
+        if scene.fault.keys::<Keys>().headers == Some(true) && !scene.spent() {
             injection.holds_head = true;
         }
     }
 
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        let bytes = usize::try_from(scene.fault.bytes.map_or(BYTES, |bytes| bytes.0)).unwrap_or(usize::MAX);
+        let bytes =
+            usize::try_from(scene.fault.keys::<Keys>().bytes.map_or(BYTES, |bytes| bytes.0)).unwrap_or(usize::MAX);
         stream.attach(Box::new(Holding { active: scene.active.clone(), bytes, held: Vec::new(), held_bytes: 0 }));
     }
 }

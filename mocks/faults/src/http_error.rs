@@ -1,14 +1,30 @@
 //! `http-error`: a request is answered with an HTTP error and nothing is done. A hit is one answer.
 
-use super::{Asked, Behaviour, ErrorBody, Injection, Instead, Refusal, Row, Scene};
+use units::Span;
+
+use super::settings::{error_status, keys};
+use super::{Asked, Behaviour, Error, ErrorBody, Injection, Instead, Refusal, Row, Scene};
+
+keys! {
+    /// The keys of `http-error`.
+    pub struct Keys {
+        status "status": u16 = ("500", ""),
+        retry_after "retryAfter": Span = ("none", "in whole seconds"),
+        reason "reason": String = ("the one that belongs to the status", ""),
+        body "body": ErrorBody = ("`status`", "`status` (a `Status` object), `text` or `empty`"),
+    }
+}
 
 pub(super) const ROW: Row = Row::requests("http-error", "Requests are answered with an HTTP error.")
-    .takes(&[
-        ("status", "500", ""),
-        ("retryAfter", "none", "in whole seconds"),
-        ("reason", "the one that belongs to the status", ""),
-        ("body", "`status`", "`status` (a `Status` object), `text` or `empty`"),
-    ])
+    .takes::<Keys>()
+    .refuses(|fault| {
+        let keys = fault.keys::<Keys>();
+        if keys.body == Some(ErrorBody::Empty) && keys.reason.is_some() {
+            let instead = "an empty body has none: leave it out, or write `body: status`";
+            return Err(Error::Value { key: "reason", given: "set".to_owned(), instead });
+        }
+        error_status(keys.status)
+    })
     .sees("this HTTP error, 400 to 599; nothing is done")
     .drawn(8, Some(20))
     .played(|_| Box::new(HttpError));
@@ -24,12 +40,12 @@ impl Behaviour for HttpError {
         if injection.instead.is_some() {
             return;
         }
-        let fault = scene.fault;
+        let keys = scene.fault.keys::<Keys>();
         let refusal = Refusal {
-            status: fault.status.unwrap_or(STATUS),
-            reason: fault.reason.clone(),
-            retry_after_s: fault.retry_after.map(|span| span.as_millis().div_ceil(1000)),
-            body: fault.body.unwrap_or(ErrorBody::Status),
+            status: keys.status.unwrap_or(STATUS),
+            reason: keys.reason,
+            retry_after_s: keys.retry_after.map(|span| span.as_millis().div_ceil(1000)),
+            body: keys.body.unwrap_or(ErrorBody::Status),
         };
         scene.hit(format!("{} answered with {}", asked.describe(), refusal.status));
         injection.instead = Some(Instead::Refusal(refusal));

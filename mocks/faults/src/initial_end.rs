@@ -6,7 +6,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use units::Span;
+
+use super::settings::keys;
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, Name, Row, Scene, Stream};
+
+keys! {
+    /// The keys of `initial-end-held`.
+    pub struct Keys {
+        delay "delay": Span = ("1s", ""),
+    }
+}
 
 pub(super) const MISSING: Row = Row::watches(
     "initial-end-missing",
@@ -18,7 +28,7 @@ pub(super) const MISSING: Row = Row::watches(
 
 pub(super) const HELD: Row =
     Row::watches("initial-end-held", "The closing bookmark of `sendInitialEvents` comes late, after live events.")
-        .takes(&[("delay", "1s", "")])
+        .takes::<Keys>()
         .sees("live events come before that bookmark")
         .hit("such a bookmark")
         .played(|_| Box::new(InitialEnd));
@@ -35,7 +45,7 @@ impl Behaviour for InitialEnd {
         if scene.fault.name == Name::InitialEndMissing {
             return stream.attach(Box::new(Missing { active }));
         }
-        let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
+        let delay = scene.fault.keys::<Keys>().delay.map_or(DELAY, |delay| delay.0);
         stream.attach(Box::new(Holding { active, delay, waiting: None }));
     }
 }

@@ -61,15 +61,18 @@ pub use active::ActiveFault;
 pub use asked::{Asked, Injection, Instead, Refusal, Stale};
 pub(crate) use behaviour::{Behaviour, Scene};
 pub use behaviour::{Host, Moment, Restore};
+pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
 pub use pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use player::Player;
 pub use reason::reason_of;
+pub use registry::{DownKeys, ErrorKeys, SlowKeys};
 pub use row::{Drawn, Family, Row, Takes};
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Code, Connections, Direction, Error, ErrorBody, Every, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
-    NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
+    NewStreams, Newer, Nth, On, Settings, Then, Watches, When, check_all,
 };
+pub use silent_watch::Keys as SilentWatchKeys;
 pub use stream::{Ending, Stream, Streaming, WatchState};
 
 pub use view::View;

@@ -7,10 +7,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::pipe::{Block, Rank};
+use super::settings::{keys, not_zero};
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 
+keys! {
+    /// The keys of `merge-lines`.
+    pub struct Keys {
+        events "events": u64 = ("3", ""),
+    }
+}
+
 pub(super) const ROW: Row = Row::watches("merge-lines", "Several events go out as one piece.")
-    .takes(&[("events", "3", "")])
+    .takes::<Keys>()
+    .refuses(|fault| not_zero("events", fault.keys::<Keys>().events == Some(0)))
     .sees("several events in one piece, or what came within a second")
     .hit("a piece of two or more")
     .played(|_| Box::new(MergeLines));
@@ -25,7 +34,7 @@ pub(super) struct MergeLines;
 
 impl Behaviour for MergeLines {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        let events = usize::try_from(scene.fault.events.unwrap_or(EVENTS)).unwrap_or(usize::MAX);
+        let events = usize::try_from(scene.fault.keys::<Keys>().events.unwrap_or(EVENTS)).unwrap_or(usize::MAX);
         stream.attach(Box::new(Merging { active: scene.active.clone(), events, held: Vec::new(), due: None }));
     }
 }

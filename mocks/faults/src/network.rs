@@ -1,18 +1,65 @@
 //! Rows of the faults of the network, which `mock_proxy` plays in front of any control plane.
 
-use super::row::{Family, Row, Takes};
-use super::{Error, Fault, How};
+use units::{Bytes, Span, Throughput};
+
+use super::row::{Family, Row};
+use super::settings::{keys, not_zero};
+use super::{Direction, Error, Fault, How, NewConnections};
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
     Row::new(Family::Network, name, doc)
 }
 
-const NEW_CONNECTIONS: Takes = ("newConnections", "", "how connections fare that open meanwhile");
-const DIRECTION: Takes = ("direction", "`both`", "`both`, `toSubject`, `toServer`");
+keys! {
+    /// The keys of `net-freeze`.
+    pub struct FreezeKeys {
+        direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
+        new_connections "newConnections": NewConnections = ("", "how connections fare that open meanwhile"),
+        heals "heals": bool = ("false", ""),
+    }
+}
+
+keys! {
+    /// The keys of `net-refuse`.
+    pub struct RefuseKeys {
+        how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
+    }
+}
+
+keys! {
+    /// The keys of `net-latency`.
+    pub struct LatencyKeys {
+        delay "delay": Span = ("100ms", ""),
+        jitter "jitter": Span = ("none", "the most that is added, decided by the seed"),
+    }
+}
+
+keys! {
+    /// The keys of `net-bandwidth`.
+    pub struct BandwidthKeys {
+        rate "rate": Throughput = ("10KiB/s", ""),
+    }
+}
+
+keys! {
+    /// The keys of `net-cut`.
+    pub struct CutKeys {
+        bytes "bytes": Bytes = ("1KiB", "how many pass to the client"),
+        how "how": How = ("`reset`", "`reset` or `close`"),
+    }
+}
+
+keys! {
+    /// The keys of `net-loss`.
+    pub struct LossKeys {
+        direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
+        new_connections "newConnections": NewConnections = ("", "how connections fare that open meanwhile"),
+    }
+}
 
 pub(super) const FREEZE: Row =
     row("net-freeze", "No byte passes the network between subject and control plane; connections stay open.")
-        .takes(&[DIRECTION, NEW_CONNECTIONS, ("heals", "false", "")])
+        .takes::<FreezeKeys>()
         .sees("bytes stop, connections stay open");
 
 pub(super) const RESET: Row =
@@ -22,28 +69,31 @@ pub(super) const RESET: Row =
 
 pub(super) const REFUSE: Row =
     row("net-refuse", "New connections are refused on the network between subject and control plane.")
-        .takes(&[("how", "`reset`", "`reset`, `close`, `hang`")])
+        .takes::<RefuseKeys>()
         .sees("new connections fail");
 
-pub(super) const LATENCY: Row = row("net-latency", "Bytes arrive later.")
-    .takes(&[("delay", "100ms", ""), ("jitter", "none", "the most that is added, decided by the seed")])
-    .sees("bytes come later");
+pub(super) const LATENCY: Row =
+    row("net-latency", "Bytes arrive later.").takes::<LatencyKeys>().sees("bytes come later");
 
-pub(super) const BANDWIDTH: Row =
-    row("net-bandwidth", "Bytes pass slowly.").takes(&[("rate", "10KiB/s", "")]).sees("bytes pass slowly");
+pub(super) const BANDWIDTH: Row = row("net-bandwidth", "Bytes pass slowly.")
+    .takes::<BandwidthKeys>()
+    .refuses(|fault| {
+        not_zero("rate", fault.keys::<BandwidthKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0))
+    })
+    .sees("bytes pass slowly");
 
 pub(super) const CUT: Row = row("net-cut", "Connections are cut after so many bytes.")
-    .takes(&[("bytes", "1KiB", "how many pass to the client"), ("how", "`reset`", "`reset` or `close`")])
+    .takes::<CutKeys>()
     .refuses(cannot_hang)
     .sees("a connection is cut after so many bytes to the client");
 
 pub(super) const LOSS: Row = row("net-loss", "Packets vanish without an acknowledgement; needs a network namespace.")
-    .takes(&[DIRECTION, NEW_CONNECTIONS])
+    .takes::<LossKeys>()
     .sees("packets vanish without an acknowledgement; needs root, iproute2 and nftables");
 
 fn cannot_hang(fault: &Fault) -> Result<(), Error> {
-    if fault.how == Some(How::Hang) {
+    if fault.keys::<CutKeys>().how == Some(How::Hang) {
         return Err(Error::Value { key: "how", given: "hang".to_owned(), instead: "a cut is `reset` or `close`" });
     }
-    Ok(())
+    not_zero("bytes", fault.keys::<CutKeys>().bytes.is_some_and(|bytes| bytes.0 == 0))
 }

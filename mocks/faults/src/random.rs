@@ -244,7 +244,7 @@ impl<'de> Deserialize<'de> for Candidate {
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Candidate, A::Error> {
-                Fault::deserialize(de::value::MapAccessDeserializer::new(map)).map(Candidate)
+                <Fault as Deserialize>::deserialize(de::value::MapAccessDeserializer::new(map)).map(Candidate)
             }
         }
         deserializer.deserialize_any(Either)

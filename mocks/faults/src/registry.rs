@@ -1,13 +1,41 @@
 //! Rows of the faults of the registry, which `mock_registry` plays: one file there, which does what its row here says.
 
+use units::{Span, Throughput};
+
+use super::How;
 use super::row::{Family, Row};
+use super::settings::{error_status, keys, not_zero};
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
     Row::new(Family::Registry, name, doc)
 }
 
+keys! {
+    /// The keys of `registry-error`.
+    pub struct ErrorKeys {
+        status "status": u16 = ("503", ""),
+        retry_after "retryAfter": Span = ("none", "in whole seconds"),
+    }
+}
+
+keys! {
+    /// The keys of `registry-slow`.
+    pub struct SlowKeys {
+        delay "delay": Span = ("1s without `rate`", ""),
+        rate "rate": Throughput = ("as fast as it can", ""),
+    }
+}
+
+keys! {
+    /// The keys of `registry-down`.
+    pub struct DownKeys {
+        how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
+    }
+}
+
 pub(super) const ERROR: Row = row("registry-error", "Requests to the registry are answered with an HTTP error.")
-    .takes(&[("status", "503", ""), ("retryAfter", "none", "in whole seconds")])
+    .takes::<ErrorKeys>()
+    .refuses(|fault| error_status(fault.keys::<ErrorKeys>().status))
     .sees("an HTTP error")
     .hit("an answer");
 
@@ -16,7 +44,8 @@ pub(super) const HANG: Row = row("registry-hang", "Requests to the registry are 
     .hit("a request");
 
 pub(super) const SLOW: Row = row("registry-slow", "Answers of the registry come late, or trickle.")
-    .takes(&[("delay", "1s without `rate`", ""), ("rate", "as fast as it can", "")])
+    .takes::<SlowKeys>()
+    .refuses(|fault| not_zero("rate", fault.keys::<SlowKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
     .sees("an answer that comes late, or trickles")
     .hit("an answer");
 
@@ -26,7 +55,7 @@ pub(super) const CUT: Row = row("registry-cut", "Answers of the registry end in 
 
 pub(super) const DOWN: Row = row("registry-down", "Nobody can connect to the registry, and open connections end.")
     .chooses(&["nth", "every"])
-    .takes(&[("how", "`reset`", "`reset`, `close`, `hang`")])
+    .takes::<DownKeys>()
     .sees("open connections end, new ones do at once; `hang`: nothing happens on them until the fault ends")
     .hit("a connection");
 

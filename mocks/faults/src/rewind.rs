@@ -6,19 +6,24 @@ use std::sync::Arc;
 
 use units::Span;
 
-use super::settings::{Newer, Watches};
+use super::settings::{Newer, Watches, keys};
 use super::{Asked, Behaviour, Fault, Host, On, Restore, Row, Scene, Stream};
+
+keys! {
+    /// The keys of `rewind`.
+    pub struct Keys {
+        age "age": Span = ("10s", ""),
+        newer "newer": Newer = ("`silent`", "`silent`, `gone`, `too-large`"),
+        watches "watches": Watches = ("`kept`", "`kept` or `cut`"),
+    }
+}
 
 pub(super) const ROW: Row = Row::server(
     "rewind",
     "The store goes back to an older state and hands out its revisions again, as after a restore from a backup.",
 )
 .chooses(&["resource", "userAgent"])
-.takes(&[
-    ("age", "10s", ""),
-    ("newer", "`silent`", "`silent`, `gone`, `too-large`"),
-    ("watches", "`kept`", "`kept` or `cut`"),
-])
+.takes::<Keys>()
 .instant()
 .sees("the store is restored from a backup of this age, and its revisions are handed out again")
 .hit("the first list after it; a watch from a revision that does not exist any more")
@@ -36,10 +41,11 @@ pub(super) struct Rewind {
 
 impl Rewind {
     pub(crate) fn new(fault: &Fault) -> Self {
+        let keys = fault.keys::<Keys>();
         let restore = Restore {
-            age: fault.age.unwrap_or(Span::from_secs(AGE_S)).0,
-            newer: fault.newer.unwrap_or(Newer::Silent),
-            watches: fault.watches.unwrap_or(Watches::Kept),
+            age: keys.age.unwrap_or(Span::from_secs(AGE_S)).0,
+            newer: keys.newer.unwrap_or(Newer::Silent),
+            watches: keys.watches.unwrap_or(Watches::Kept),
         };
         Self { restore, undone: None }
     }

@@ -3,6 +3,9 @@
 //! Owns the shape of a row. The list of all rows is `catalogue.rs`; settings, schema, docs/faults.md and the engine ask a row
 //! and have no list of their own.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::settings::{self, Keys, Read};
 use super::{Behaviour, Error, Fault, On};
 
 /// A fault, as far as it differs from others.
@@ -17,6 +20,10 @@ pub struct Row {
     pub chooses: &'static [&'static str],
     /// The keys that say how.
     pub takes: &'static [Takes],
+    /// Reads them.
+    pub(crate) read: Read,
+    /// Their schema.
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     /// What the client sees, for those who look a fault up.
     pub sees: &'static str,
     /// What is counted.
@@ -95,6 +102,8 @@ impl Row {
             family,
             chooses: family.chooses(),
             takes: &[],
+            read: settings::read::<settings::NoKeys>,
+            schema: <settings::NoKeys as JsonSchema>::json_schema,
             sees: "",
             hit: "",
             is_instant: false,
@@ -126,8 +135,11 @@ impl Row {
         Self::new(Family::Connections, name, doc)
     }
 
-    pub(crate) const fn takes(mut self, keys: &'static [Takes]) -> Self {
-        self.takes = keys;
+    /// It takes these keys.
+    pub(crate) const fn takes<K: Keys>(mut self) -> Self {
+        self.takes = K::TAKES;
+        self.read = settings::read::<K>;
+        self.schema = <K as JsonSchema>::json_schema;
         self
     }
 

@@ -1,19 +1,18 @@
 //! The configuration of a fault, as a scenario file writes it.
 //!
-//! Owns the keys with their units, and whether a list of faults makes sense. Which key belongs to which fault, and its
-//! default, say the rows. It must not do anything.
+//! Owns the keys that faults share, with their units, and whether a list of faults makes sense. Every other key belongs to the row of its
+//! fault, which declares it with its default. It must not do anything.
 
 mod error;
 mod keys;
+mod own;
 mod turns;
 mod values;
 
-use std::collections::BTreeMap;
-
-use facts::Change;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Span, Throughput};
+use serde_json::{Map, Value};
+use units::Span;
 
 use super::Name;
 use super::row::{Family, Row};
@@ -22,6 +21,8 @@ pub use error::Error;
 pub use keys::check_all;
 #[cfg(test)]
 pub(super) use keys::{OF_ALL, defaults_of_on, those};
+pub use own::{Keys, Settings};
+pub(crate) use own::{NoKeys, Read, error_status, keys, not_zero, read};
 pub use turns::{Every, Nth};
 pub use values::{
     Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer, On, Then,
@@ -30,7 +31,7 @@ pub use values::{
 
 /// One scheduled fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", remote = "Self")]
 #[schemars(transform = keys::describe)]
 pub struct Fault {
     /// Which misbehaviour.
@@ -84,117 +85,9 @@ pub struct Fault {
     /// The chance of each single effect, 0 to 1, decided by the seed. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// How a refusal is spelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub form: Option<Form>,
-    /// How watches fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth`, `every` nor
-    /// `afterEvents`, else `silent`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new_streams: Option<NewStreams>,
-    /// Whether what stood still goes on when the fault ends; otherwise it stays so for ever.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heals: Option<bool>,
-    /// Only events of this kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<Change>,
-    /// What stands in events instead of what was committed: values by their JSON pointers in the object; `null` takes the field away, and
-    /// `"${other}"` is what the newest event of another object had there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub set: Option<BTreeMap<String, serde_json::Value>>,
-    /// How old the state is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub age: Option<Span>,
-    /// What a watch gets that resumes from beyond the backup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub newer: Option<Newer>,
-    /// What becomes of open watches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watches: Option<Watches>,
-    /// The status, 400 to 599.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// The header `Retry-After`, rounded up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<Span>,
-    /// The `reason` of the `Status`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// What the answer carries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body: Option<ErrorBody>,
-    /// How much later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Span>,
-    /// What is added to `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Span>,
-    /// Only some watches, not every one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stale: Option<bool>,
-    /// How much older than at the beginning of the fault the state is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub behind: Option<u64>,
-    /// Which connections see it: all, or those that opened after the fault began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connections: Option<Connections>,
-    /// Refuses every request that names a revision, not only those with one that was not reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub always: Option<bool>,
-    /// How many items a page has at the most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items: Option<u64>,
-    /// What stays.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep: Option<u64>,
-    /// The media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content_type: Option<String>,
-    /// Whether the first half of an event's line is sent before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mid_line: Option<bool>,
-    /// The status as a number, or the error of HTTP/2 as a word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
-    /// What becomes of the stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub then: Option<Then>,
-    /// How many events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<u64>,
-    /// How many bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Bytes>,
-    /// How long nothing is sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pause: Option<Span>,
-    /// Whether the headers are concerned too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub headers: Option<bool>,
-    /// Bytes in a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Throughput>,
-    /// How connections fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth`, `every` nor
-    /// `afterEvents`, else `frozen`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new_connections: Option<NewConnections>,
-    /// Whether nothing else is sent either.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub silent: Option<bool>,
-    /// Whether open streams go on until they end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drain: Option<bool>,
-    /// How connections are turned away.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub how: Option<How>,
-    /// How many streams a connection may have at a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streams: Option<u32>,
-    /// What is wrong with the certificate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
-    /// Which way nothing passes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub direction: Option<Direction>,
+    /// The keys of its row.
+    #[serde(skip, default = "Settings::none")]
+    pub settings: Settings,
 }
 
 /// How long a fault lasts.
@@ -233,43 +126,30 @@ impl Fault {
             after_events: None,
             count: None,
             probability: None,
-            form: None,
-            new_streams: None,
-            heals: None,
-            change: None,
-            set: None,
-            age: None,
-            newer: None,
-            watches: None,
-            status: None,
-            retry_after: None,
-            reason: None,
-            body: None,
-            delay: None,
-            jitter: None,
-            stale: None,
-            behind: None,
-            connections: None,
-            always: None,
-            items: None,
-            keep: None,
-            content_type: None,
-            mid_line: None,
-            code: None,
-            then: None,
-            events: None,
-            bytes: None,
-            pause: None,
-            headers: None,
-            rate: None,
-            new_connections: None,
-            silent: None,
-            drain: None,
-            how: None,
-            streams: None,
-            kind: None,
-            direction: None,
+            settings: Settings::of(name, Map::new()),
         }
+    }
+
+    /// The keys of its row, of which nothing is told where it is another row's.
+    pub fn keys<K: Keys>(&self) -> K {
+        self.settings.get()
+    }
+
+    /// Tells it a key of its row, as a scenario spells it; `check` refuses what its row does not take.
+    #[must_use]
+    pub fn set<V: Serialize>(mut self, key: &str, value: V) -> Self {
+        self.put(key, value);
+        self
+    }
+
+    /// See [`Fault::set`].
+    pub fn put<V: Serialize>(&mut self, key: &str, value: V) {
+        let mut keys = self.settings.written();
+        match serde_json::to_value(value) {
+            Ok(Value::Null) | Err(_) => drop(keys.remove(key)),
+            Ok(value) => drop(keys.insert(key.to_owned(), value)),
+        }
+        self.settings = Settings::of(self.name, keys);
     }
 
     /// Refuses settings that contradict each other.

@@ -4,10 +4,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::settings::keys;
 use super::{Behaviour, NewStreams, Row, Scene, Stream, WatchState};
 
+keys! {
+    /// The keys of `silent-watch`.
+    pub struct Keys {
+        new_streams "newStreams": NewStreams = ("", "`healthy` or `silent`"),
+        heals "heals": bool = ("false", ""),
+    }
+}
+
 pub(super) const ROW: Row = Row::watches("silent-watch", "Open watches stay open and get no bytes.")
-    .takes(&[("newStreams", "", "`healthy` or `silent`"), ("heals", "false", "")])
+    .takes::<Keys>()
     .sees("the stream stays open without a byte; on HTTP/2 PINGs are answered")
     .hit("a watch with an event withheld")
     .played(|_| Box::new(SilentWatch::default()));
@@ -41,7 +50,7 @@ impl Behaviour for SilentWatch {
         let fault = scene.fault;
         let chosen = fault.waits();
         let default = if chosen { NewStreams::Silent } else { NewStreams::Healthy };
-        if fault.new_streams.unwrap_or(default) == NewStreams::Silent {
+        if fault.keys::<Keys>().new_streams.unwrap_or(default) == NewStreams::Silent {
             self.silence(stream, scene);
         }
     }
@@ -53,7 +62,7 @@ impl Behaviour for SilentWatch {
     }
 
     fn end(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
-        if scene.fault.heals != Some(true) {
+        if scene.fault.keys::<Keys>().heals != Some(true) {
             return;
         }
         for stream in open {

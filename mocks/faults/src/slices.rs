@@ -5,18 +5,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use units::{Bytes, Span, Throughput};
+
 use super::pipe::Rank;
+use super::settings::{keys, not_zero};
 use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, Row, Scene, Stream};
+
+keys! {
+    /// The keys of `split`.
+    pub struct SplitKeys {
+        bytes "bytes": Bytes = ("1B", "the size of a piece"),
+        pause "pause": Span = ("1ms", "after each piece"),
+    }
+}
+
+keys! {
+    /// The keys of `slow-drip`.
+    pub struct DripKeys {
+        rate "rate": Throughput = ("100B/s", ""),
+    }
+}
 
 pub(super) const SPLIT: Row =
     Row::watches("split", "Every event goes out in small pieces, each with a flush of its own.")
-        .takes(&[("bytes", "1B", "the size of a piece"), ("pause", "1ms", "after each piece")])
+        .takes::<SplitKeys>()
+        .refuses(|fault| not_zero("bytes", fault.keys::<SplitKeys>().bytes.is_some_and(|bytes| bytes.0 == 0)))
         .sees("every event in pieces, each flushed by itself")
         .hit("an event")
         .played(|_| Box::new(Slices));
 
 pub(super) const SLOW_DRIP: Row = Row::watches("slow-drip", "Bytes trickle.")
-    .takes(&[("rate", "100B/s", "")])
+    .takes::<DripKeys>()
+    .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
     .sees("bytes trickle")
     .hit("a watch")
     .played(|_| Box::new(Slices));
@@ -41,12 +61,12 @@ impl Behaviour for Slices {
 }
 
 fn splitting(fault: &Fault) -> (usize, Duration) {
-    let bytes = fault.bytes.map_or(PIECE_BYTES, |bytes| bytes.0);
-    (usize::try_from(bytes).unwrap_or(usize::MAX), fault.pause.map_or(PAUSE, |pause| pause.0))
+    let bytes = fault.keys::<SplitKeys>().bytes.map_or(PIECE_BYTES, |bytes| bytes.0);
+    (usize::try_from(bytes).unwrap_or(usize::MAX), fault.keys::<SplitKeys>().pause.map_or(PAUSE, |pause| pause.0))
 }
 
 fn dripping(fault: &Fault) -> (usize, Duration) {
-    let rate = fault.rate.map_or(RATE, |rate| rate.bytes_per_second).max(1);
+    let rate = fault.keys::<DripKeys>().rate.map_or(RATE, |rate| rate.bytes_per_second).max(1);
     let size = (rate / DRIPS_PER_SECOND).max(1);
     (usize::try_from(size).unwrap_or(usize::MAX), Duration::from_secs(size) / u32::try_from(rate).unwrap_or(u32::MAX))
 }

@@ -4,19 +4,26 @@
 use std::sync::Arc;
 
 use super::View;
+use super::settings::keys;
 use super::{Asked, Behaviour, Connections, Error, Fault, Host, Injection, On, Row, Scene, Stale};
 use units::Span;
 
+keys! {
+    /// The keys of `stale-view`.
+    pub struct Keys {
+        behind "behind": u64 = ("0", "revisions"),
+        age "age": Span = ("0s", "instead of `behind`; at most as old as the history that is kept"),
+        connections "connections": Connections = ("`all`", "`all` or `new`"),
+    }
+}
+
 pub(super) const ROW: Row =
     Row::requests("stale-view", "Lists, gets and watches are answered from an old state.")
-    .takes(&[
-        ("behind", "0", "revisions"),
-        ("age", "0s", "instead of `behind`; at most as old as the history that is kept"),
-        ("connections", "`all`", "`all` or `new`"),
-    ])
+    .takes::<Keys>()
     .on(On::Any)
     .refuses(|fault| {
-            if fault.behind.is_none() || fault.age.is_none() {
+            let keys = fault.keys::<Keys>();
+            if keys.behind.is_none() || keys.age.is_none() {
                 return Ok(());
             }
             let given = "set beside `behind`".to_owned();
@@ -36,11 +43,12 @@ pub(super) struct StaleView {
 
 impl StaleView {
     pub(crate) fn new(fault: &Fault) -> Self {
+        let keys = fault.keys::<Keys>();
         Self {
             view: Arc::new(View::live()),
-            behind: fault.behind.unwrap_or(0),
-            age: fault.age.unwrap_or_default(),
-            only_new: fault.connections == Some(Connections::New),
+            behind: keys.behind.unwrap_or(0),
+            age: keys.age.unwrap_or_default(),
+            only_new: keys.connections == Some(Connections::New),
             next_connection: 0,
         }
     }

@@ -2,15 +2,24 @@
 //! in the words of today's servers or of old ones. A hit is one refusal.
 
 use super::asked::TooLargeRule;
+use super::settings::keys;
 use super::{Asked, Behaviour, Form, Injection, On, Row, Scene};
+
+keys! {
+    /// The keys of `too-large`.
+    pub struct Keys {
+        form "form": Form = ("`modern`", "`modern` or `old`"),
+        always "always": bool = ("false", "for every revision but 0"),
+    }
+}
 
 pub(super) const ROW: Row = Row::requests(
     "too-large",
     "A revision that the server has not seen is refused with 504, too large.",
 )
-.takes(&[("form", "`modern`", "`modern` or `old`"), ("always", "false", "for every revision but 0")])
+.takes::<Keys>()
 .on(On::Any)
-.refuses(|fault| match fault.form {
+.refuses(|fault| match fault.keys::<Keys>().form {
     Some(form @ (Form::Http | Form::Stream | Form::Both)) => Err(form.wrong("write `modern` or `old`")),
     _ => Ok(()),
 })
@@ -24,8 +33,8 @@ impl Behaviour for TooLarge {
     fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let fault = scene.fault;
         injection.too_large = Some(TooLargeRule {
-            form: fault.form.unwrap_or(Form::Modern),
-            always: fault.always == Some(true),
+            form: fault.keys::<Keys>().form.unwrap_or(Form::Modern),
+            always: fault.keys::<Keys>().always == Some(true),
             active: scene.active.clone(),
         });
     }

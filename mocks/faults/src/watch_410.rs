@@ -3,13 +3,21 @@
 
 use std::sync::Arc;
 
+use super::settings::keys;
 use super::{Behaviour, Ending, Fault, Form, Host, Row, Scene, Stream, WatchState};
+
+keys! {
+    /// The keys of `watch-410`.
+    pub struct Keys {
+        form "form": Form = ("`both`", "`http`, `stream` or `both` in turn"),
+    }
+}
 
 pub(super) const ROW: Row =
     Row::watches("watch-410", "The history is compacted to now and open watches end: resuming answers 410.")
-        .takes(&[("form", "`both`", "`http`, `stream` or `both` in turn")])
+        .takes::<Keys>()
         .instant()
-        .refuses(|fault| match fault.form {
+        .refuses(|fault| match fault.keys::<Keys>().form {
             Some(form @ (Form::Modern | Form::Old)) => Err(form.wrong("write `http`, `stream` or `both`")),
             _ => Ok(()),
         })
@@ -25,7 +33,7 @@ pub(super) struct Watch410 {
 
 impl Watch410 {
     pub(crate) fn new(fault: &Fault) -> Self {
-        Self { form: fault.form.unwrap_or(Form::Both), in_stream_next: false }
+        Self { form: fault.keys::<Keys>().form.unwrap_or(Form::Both), in_stream_next: false }
     }
 }
 

@@ -1,9 +1,24 @@
 //! `wrong-content-type`: answers carry another `Content-Type`, as a proxy's error page would. A hit is one answer.
 
-use super::{Asked, Behaviour, Injection, On, Row, Scene};
+use super::settings::keys;
+use super::{Asked, Behaviour, Error, Injection, On, Row, Scene};
+
+keys! {
+    /// The keys of `wrong-content-type`.
+    pub struct Keys {
+        content_type "contentType": String = ("`text/html`", ""),
+    }
+}
 
 pub(super) const ROW: Row = Row::requests("wrong-content-type", "Answers carry another `Content-Type`.")
-    .takes(&[("contentType", "`text/html`", "")])
+    .takes::<Keys>()
+    .refuses(|fault| match fault.keys::<Keys>().content_type {
+        Some(media) if http::HeaderValue::from_str(&media).is_err() => {
+            let instead = "write a media type such as `text/html`";
+            Err(Error::Value { key: "contentType", given: format!("`{media}`"), instead })
+        }
+        _ => Ok(()),
+    })
     .on(On::Any)
     .sees("another media type, the same body")
     .played(|_| Box::new(WrongContentType));
@@ -16,7 +31,7 @@ pub(super) struct WrongContentType;
 
 impl Behaviour for WrongContentType {
     fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
-        let media = scene.fault.content_type.clone().unwrap_or_else(|| MEDIA.to_owned());
+        let media = scene.fault.keys::<Keys>().content_type.unwrap_or_else(|| MEDIA.to_owned());
         scene.hit(format!("{} answered as {media}", asked.describe()));
         injection.content_type = Some(media);
     }

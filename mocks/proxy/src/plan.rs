@@ -5,7 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mock_faults::{Direction, Fault, FaultId, How, Name, NewConnections};
+use mock_faults::{
+    BandwidthKeys, CutKeys, Direction, Fault, FaultId, FreezeKeys, How, LatencyKeys, LossKeys, Name, NewConnections,
+    RefuseKeys,
+};
 
 use super::link::Link;
 use super::shape::{Cut, End, Lane, Late, Slow, Way};
@@ -94,40 +97,47 @@ impl Ways {
 impl Plan {
     /// What the proxy does for a fault; `None` for a fault that is not the network's.
     pub fn of(fault: &Fault) -> Option<Self> {
-        let how = fault.how.unwrap_or(How::Reset);
+        let (freeze, loss) = (fault.keys::<FreezeKeys>(), fault.keys::<LossKeys>());
         let what = match fault.name {
             Name::NetFreeze => What::Freeze,
             Name::NetReset => What::Reset,
-            Name::NetRefuse => What::Refuse(match how {
+            Name::NetRefuse => What::Refuse(match fault.keys::<RefuseKeys>().how.unwrap_or(How::Reset) {
                 How::Reset => Refusal::Reset,
                 How::Close => Refusal::Close,
                 How::Hang => Refusal::Hang,
             }),
-            Name::NetLatency => What::Latency {
-                delay: fault.delay.map_or(DELAY, |delay| delay.0),
-                jitter: fault.jitter.map_or(Duration::ZERO, |jitter| jitter.0),
-            },
-            Name::NetBandwidth => {
-                What::Bandwidth { bytes_per_s: fault.rate.map_or(BYTES_PER_S, |rate| rate.bytes_per_second).max(1) }
+            Name::NetLatency => {
+                let LatencyKeys { delay, jitter } = fault.keys();
+                What::Latency {
+                    delay: delay.map_or(DELAY, |delay| delay.0),
+                    jitter: jitter.map_or(Duration::ZERO, |jitter| jitter.0),
+                }
             }
-            Name::NetCut => What::Cut {
-                bytes: fault.bytes.map_or(CUT_BYTES, |bytes| bytes.0),
-                how: if how == How::Close { End::Close } else { End::Reset },
-            },
+            Name::NetBandwidth => {
+                let rate = fault.keys::<BandwidthKeys>().rate;
+                What::Bandwidth { bytes_per_s: rate.map_or(BYTES_PER_S, |rate| rate.bytes_per_second).max(1) }
+            }
+            Name::NetCut => {
+                let CutKeys { bytes, how } = fault.keys();
+                What::Cut {
+                    bytes: bytes.map_or(CUT_BYTES, |bytes| bytes.0),
+                    how: if how == Some(How::Close) { End::Close } else { End::Reset },
+                }
+            }
             Name::NetLoss => What::Loss,
             _ => return None,
         };
         let ways = match fault.name {
             // An answer is cut, not a request.
             Name::NetCut => Ways::of(Some(Direction::ToSubject)),
-            _ => Ways::of(fault.direction),
+            _ => Ways::of(freeze.direction.or(loss.direction)),
         };
         // What is armed before the subject starts, or waits for its turn, is meant for what comes.
         let waits = fault.is_armed_before() || fault.counts_turns();
         let on_new = match what {
             What::Freeze | What::Loss => {
                 let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
-                fault.new_connections.unwrap_or(default) == NewConnections::Frozen
+                freeze.new_connections.or(loss.new_connections).unwrap_or(default) == NewConnections::Frozen
             }
             _ => true,
         };
@@ -137,7 +147,7 @@ impl Plan {
             on_open: !matches!(what, What::Refuse(_)) && !fault.counts_turns(),
             on_new,
             heals: match what {
-                What::Freeze => fault.heals == Some(true),
+                What::Freeze => freeze.heals == Some(true),
                 // Packets arrive again when nobody throws them away.
                 _ => true,
             },

@@ -87,7 +87,8 @@ pub(super) fn is_sent(sendings: &[Sending]) -> bool {
 
 /// Whether a fault sends by itself what it has kept back.
 fn gives_back(fault: &Fault) -> bool {
-    fault.name == Name::EventDelayed || (fault.name == Name::SilentWatch && fault.heals == Some(true))
+    fault.name == Name::EventDelayed
+        || (fault.name == Name::SilentWatch && fault.keys::<mock_faults::SilentWatchKeys>().heals == Some(true))
 }
 
 /// A fault of one resource, named as `packages` or `packages.longhaul.dev`, does nothing to others.

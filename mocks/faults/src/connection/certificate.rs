@@ -1,11 +1,19 @@
 //! `certificate`: new connections to the subject's endpoints are shown another certificate. A hit is one connection to
 //! which it was shown, whatever its client thought of it.
 
+use super::super::settings::keys;
 use super::super::{Behaviour, Kind, Row, Scene};
 use super::{Handle, Turns, Welcome};
 
+keys! {
+    /// The keys of `certificate`.
+    pub struct Keys {
+        kind "kind": Kind = ("`expired`", "`expired`, `unknown-ca`, `rotated`"),
+    }
+}
+
 pub(crate) const ROW: Row = Row::connections("certificate", "New connections are shown another certificate.")
-    .takes(&[("kind", "`expired`", "`expired`, `unknown-ca`, `rotated`")])
+    .takes::<Keys>()
     .sees("another certificate on new connections; `rotated` is a good one")
     .hit("a connection")
     .played(|_| Box::new(Certificate::default()));
@@ -20,7 +28,7 @@ impl Behaviour for Certificate {
         if welcome.certificate.is_some() || welcome.refused.is_some() || !self.turns.take_new(scene) {
             return;
         }
-        let kind = scene.fault.kind.unwrap_or(Kind::Expired);
+        let kind = scene.fault.keys::<Keys>().kind.unwrap_or(Kind::Expired);
         welcome.certificate = Some((scene.id, kind));
         let what = match kind {
             Kind::Expired => "an expired certificate",

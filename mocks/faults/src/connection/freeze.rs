@@ -4,15 +4,24 @@
 
 use std::sync::{Arc, Weak};
 
+use super::super::settings::keys;
 use super::super::{Behaviour, NewConnections, Row, Scene, Stream};
 use super::{Handle, Turns, Way, forget_closed};
+
+keys! {
+    /// The keys of `freeze`.
+    pub struct Keys {
+        new_connections "newConnections": NewConnections = ("", "`healthy` or `frozen`"),
+        heals "heals": bool = ("false", ""),
+    }
+}
 
 pub(crate) const ROW: Row = Row::connections(
     "freeze",
     "No byte moves any more on the connections that carry a matching watch; they stay open.",
 )
 .finds_watches()
-.takes(&[("newConnections", "", "`healthy` or `frozen`"), ("heals", "false", "")])
+.takes::<Keys>()
 .sees("no byte either way; the socket stays open and the kernel acknowledges")
 .hit("a connection with bytes withheld")
 .played(|_| Box::new(Freeze::default()));
@@ -50,13 +59,13 @@ impl Behaviour for Freeze {
         // What is armed before the subject starts, or waits for its turn, is meant for what comes.
         let waits = fault.waits();
         let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
-        if fault.new_connections.unwrap_or(default) == NewConnections::Frozen {
+        if fault.keys::<Keys>().new_connections.unwrap_or(default) == NewConnections::Frozen {
             self.freeze(stream, scene);
         }
     }
 
     fn end(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
-        if scene.fault.heals == Some(true) {
+        if scene.fault.keys::<Keys>().heals == Some(true) {
             for handle in self.frozen.drain(..).filter_map(|handle| handle.upgrade()) {
                 handle.release(scene.id);
             }

@@ -4,14 +4,23 @@
 use std::sync::Arc;
 
 use super::super::cut::needs_a_word;
+use super::super::settings::keys;
 use super::super::{Behaviour, Code, Row, Scene, Stream};
 use super::{Goaway, Turns};
 
+keys! {
+    /// The keys of `goaway`.
+    pub struct Keys {
+        code "code": Code = ("`no-error`", ""),
+        drain "drain": bool = ("true", "open streams go on"),
+    }
+}
+
 pub(crate) const ROW: Row = Row::connections("goaway", "HTTP/2 GOAWAY on the connections that carry a matching watch.")
     .finds_watches()
-    .takes(&[("code", "`no-error`", ""), ("drain", "true", "open streams go on")])
+    .takes::<Keys>()
     .instant()
-    .refuses(needs_a_word)
+    .refuses(|fault| needs_a_word(fault.keys::<Keys>().code))
     .sees("HTTP/2 GOAWAY; without `drain` the connection closes")
     .hit("a connection")
     .played(|_| Box::new(GoAway::default()));
@@ -30,11 +39,11 @@ impl Behaviour for GoAway {
 
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let handle = &stream.connection;
-        let code = match scene.fault.code {
+        let code = match scene.fault.keys::<Keys>().code {
             Some(Code::Http2(code)) => code.number(),
             _ => 0,
         };
-        let drain = scene.fault.drain.unwrap_or(true);
+        let drain = scene.fault.keys::<Keys>().drain.unwrap_or(true);
         if handle.http_version() != 2 || handle.is_leaving() || !self.turns.take(scene) {
             return;
         }

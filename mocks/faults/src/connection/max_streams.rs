@@ -1,11 +1,20 @@
 //! `max-streams`: new HTTP/2 connections to the subject's endpoints allow few streams at a time
 //! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that was told so; it keeps that limit.
 
+use super::super::settings::{keys, not_zero};
 use super::super::{Behaviour, Row, Scene};
 use super::{Handle, Turns, Welcome};
 
+keys! {
+    /// The keys of `max-streams`.
+    pub struct Keys {
+        streams "streams": u32 = ("10", ""),
+    }
+}
+
 pub(crate) const ROW: Row = Row::connections("max-streams", "New HTTP/2 connections allow few concurrent streams.")
-    .takes(&[("streams", "10", "")])
+    .takes::<Keys>()
+    .refuses(|fault| not_zero("streams", fault.keys::<Keys>().streams == Some(0)))
     .sees("new HTTP/2 connections allow so many streams at a time")
     .hit("a connection")
     .played(|_| Box::new(MaxStreams::default()));
@@ -21,7 +30,7 @@ pub(crate) struct MaxStreams {
 impl Behaviour for MaxStreams {
     fn welcome(&mut self, _handle: &Handle, welcome: &mut Welcome, scene: &mut Scene<'_>) {
         if welcome.streams_max.is_none() && self.turns.take_new(scene) {
-            welcome.streams_max = Some((scene.id, scene.fault.streams.unwrap_or(STREAMS)));
+            welcome.streams_max = Some((scene.id, scene.fault.keys::<Keys>().streams.unwrap_or(STREAMS)));
         }
     }
 }

@@ -4,12 +4,21 @@
 
 use std::sync::{Arc, Weak};
 
+use super::super::settings::keys;
 use super::super::{Behaviour, Row, Scene, Stream};
 use super::{Handle, Turns, Way, forget_closed};
 
+keys! {
+    /// The keys of `no-pong`.
+    pub struct Keys {
+        silent "silent": bool = ("false", "no other byte either"),
+        heals "heals": bool = ("false", ""),
+    }
+}
+
 pub(crate) const ROW: Row = Row::connections("no-pong", "HTTP/2 PINGs of the client are not answered.")
     .finds_watches()
-    .takes(&[("silent", "false", "no other byte either"), ("heals", "false", "")])
+    .takes::<Keys>()
     .sees("HTTP/2 PINGs are not answered")
     .hit("a PING; with `silent` also the first bytes withheld")
     .played(|_| Box::new(NoPong::default()));
@@ -30,7 +39,7 @@ impl NoPong {
         if handle.ignore_pings(scene.id) {
             forget_closed(&mut self.deaf);
             self.deaf.push(Arc::downgrade(handle));
-            if scene.fault.silent == Some(true) {
+            if scene.fault.keys::<Keys>().silent == Some(true) {
                 handle.freeze(scene.id, Way::Out);
             }
         }
@@ -50,7 +59,7 @@ impl Behaviour for NoPong {
 
     fn end(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
         // A connection that is dead in all but name does not come back by itself.
-        if scene.fault.silent == Some(true) && scene.fault.heals != Some(true) {
+        if scene.fault.keys::<Keys>().silent == Some(true) && scene.fault.keys::<Keys>().heals != Some(true) {
             return;
         }
         for handle in self.deaf.drain(..).filter_map(|handle| handle.upgrade()) {

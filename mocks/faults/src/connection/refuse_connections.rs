@@ -1,12 +1,20 @@
 //! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never served.
 //! Those that hang do so until their client gives up, also when the fault is over. A hit is one such connection.
 
+use super::super::settings::keys;
 use super::super::{Behaviour, How, Row, Scene};
 use super::{Handle, Turns, Welcome};
 
+keys! {
+    /// The keys of `refuse-connections`.
+    pub struct Keys {
+        how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
+    }
+}
+
 pub(crate) const ROW: Row =
     Row::connections("refuse-connections", "New TCP connections of the subject are not served.")
-        .takes(&[("how", "`reset`", "`reset`, `close`, `hang`")])
+        .takes::<Keys>()
         .sees("new connections fail, or are accepted and never served")
         .hit("a connection")
         .played(|_| Box::new(RefuseConnections::default()));
@@ -21,7 +29,7 @@ impl Behaviour for RefuseConnections {
         if welcome.refused.is_some() || !self.turns.take_new(scene) {
             return;
         }
-        let how = scene.fault.how.unwrap_or(How::Reset);
+        let how = scene.fault.keys::<Keys>().how.unwrap_or(How::Reset);
         welcome.refused = Some(how);
         let what = match how {
             How::Reset => "reset when it was accepted",

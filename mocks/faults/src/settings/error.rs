@@ -23,6 +23,12 @@ pub enum Error {
         /// What to write instead.
         instead: &'static str,
     },
+    /// A value that the row cannot read.
+    #[error("{why}")]
+    Unread {
+        /// What is wrong with it.
+        why: String,
+    },
     /// A probability outside 0 to 1.
     #[error("`probability` is {given}: write a number between 0 and 1, for example `0.05`")]
     Probability {

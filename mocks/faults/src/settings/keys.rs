@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 use serde_json::{Map, Value};
 
-use super::{Error, ErrorBody, Every, Fault, Lasting, Name, Nth, On};
+use super::{Error, Every, Fault, Lasting, Name, Nth, On};
 
 /// What every fault can be told.
 pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
@@ -34,8 +34,19 @@ pub(super) fn check(fault: &Fault) -> Result<(), Error> {
             return Err(Error::NotItsKey { key: key.clone(), fault: row.name, owners: owners(key) });
         }
     }
+    fault.settings.check()?;
     values(fault)?;
     (row.refuses)(fault)
+}
+
+/// Whether a key belongs to rows, and says how.
+fn is_of_rows(key: &str) -> bool {
+    !OF_ALL.contains(&key) && CHOOSING.iter().all(|(choosing, _)| *choosing != key)
+}
+
+/// The keys that every fault or every row of a family has.
+pub(super) fn is_shared(key: &str) -> bool {
+    !is_of_rows(key)
 }
 
 /// The keys that were written: only those are spelled again.
@@ -61,10 +72,14 @@ fn quoted(name: Name) -> String {
 /// Tells the schema of each key which faults take it, with their defaults.
 pub(super) fn describe(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    super::own::add_to(properties);
     for (key, property) in properties {
         let Some(Value::String(doc)) = property.get_mut("description") else { continue };
+        if is_of_rows(key) {
+            doc.clear();
+        }
         let told: Vec<String> = Name::ALL.iter().filter_map(|name| told(*name, key)).collect();
-        let told = if told.is_empty() { String::new() } else { format!(" For {}.", told.join("; ")) };
+        let told = if told.is_empty() { String::new() } else { format!("For {}.", told.join("; ")) };
         let default = match key.as_str() {
             "on" => format!(" Default: {}, else `watch`.", defaults_of_on()),
             "count" => format!(" Default: 1 for {} without `probability`, else no limit.", those(|row| row.once)),
@@ -157,27 +172,8 @@ fn values(fault: &Fault) -> Result<(), Error> {
     if let Some(every) = fault.every.filter(|_| fault.nth.is_some()) {
         return wrong("every", every.to_string(), "leave it out, or `nth`");
     }
-    if let Some(status) = fault.status.filter(|status| !(400..=599).contains(status)) {
-        return wrong("status", status.to_string(), "write the status of an error, 400 to 599");
-    }
-    if fault.body == Some(ErrorBody::Empty) && fault.reason.is_some() {
-        return wrong("reason", "set".to_owned(), "an empty body has none: leave it out, or write `body: status`");
-    }
-    let zero = [
-        ("items", fault.items == Some(0)),
-        ("events", fault.events == Some(0)),
-        ("bytes", fault.bytes == Some(units::Bytes(0))),
-        ("rate", fault.rate.is_some_and(|rate| rate.bytes_per_second == 0)),
-        ("streams", fault.streams == Some(0)),
-    ];
-    if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
-        return wrong(key, "0".to_owned(), "write 1 or more");
-    }
     if fault.lasting() == Lasting::For(units::Span::default()) {
         return wrong("for", "0s".to_owned(), "leave it out for one moment, or write how long");
-    }
-    if let Some(media) = fault.content_type.as_deref().filter(|media| http::HeaderValue::from_str(media).is_err()) {
-        return wrong("contentType", format!("`{media}`"), "write a media type such as `text/html`");
     }
     Ok(())
 }

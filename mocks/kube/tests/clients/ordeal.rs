@@ -29,7 +29,7 @@ pub async fn watch(world: &mut World, program: &mut Program, habit: Habit) {
         world.watched().await;
         let told = world.story(0).len();
         let gone = world.server.traffic("subject");
-        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        let id = world.begin(name, PACKAGES, |fault| fault.put("form", form));
         // All three kinds of change happen while nobody is listening.
         world.create(&format!("born-{index}")).await;
         world.change("kept", &format!("kept:{index}")).await;

@@ -105,7 +105,7 @@ async fn informer(world: &mut World, program: &mut Program) {
     for (index, (fault, form)) in faults.into_iter().enumerate() {
         world.watched().await;
         let told = world.story(0).len();
-        let id = fault.map(|name| world.begin(name, "configmaps", |fault| fault.form = form));
+        let id = fault.map(|name| world.begin(name, "configmaps", |fault| fault.put("form", form)));
         let name = format!("map-{index}");
         maps.create(&PostParams::default(), &map(&name)).await.unwrap();
         program.until(&name, |program| program.view.contains_key(&name)).await;
@@ -162,7 +162,7 @@ async fn operator(client: &Installed, streamed: bool) {
     {
         world.watched().await;
         let told = world.story(0).len();
-        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        let id = world.begin(name, PACKAGES, |fault| fault.put("form", form));
         let image = format!("b:{index}");
         world.change("made", &image).await;
         if form == Some(Form::Http) {

@@ -120,7 +120,7 @@ async fn a_410_comes_in_both_forms_and_a_relist_helps() {
     let mut relisted = watch(&world, Protocol::Http1, "subject").await;
     write(&world, "after").await;
     assert_eq!(relisted.event().await.1, "after");
-    let only_http = Fault { form: Some(Form::Http), ..fault(Name::Watch410) };
+    let only_http = fault(Name::Watch410).set("form", Form::Http);
     world.server.faults().begin(FaultId(8), &only_http).unwrap();
     for _ in 0..2 {
         assert_eq!(client.get(&resume).await.0, 410);
@@ -157,7 +157,7 @@ async fn a_silent_watch_may_heal_and_new_ones_may_be_silent() {
     let world = World::start().await;
     world.server.faults().target_users(["subject"]);
     let mut lines = watch(&world, Protocol::Http2, "subject").await;
-    let heals = Fault { heals: Some(true), new_streams: Some(NewStreams::Silent), ..fault(Name::SilentWatch) };
+    let heals = fault(Name::SilentWatch).set("heals", true).set("newStreams", NewStreams::Silent);
     world.server.faults().begin(ID, &heals).unwrap();
     let mut newer = watch(&world, Protocol::Http1, "subject").await;
     let kept_back = write(&world, "kept-back").await;
@@ -176,7 +176,7 @@ async fn a_dropped_event_is_never_sent_and_the_stream_goes_on() {
     let world = World::start().await;
     world.server.faults().target_users(["subject"]);
     let mut lines = watch(&world, Protocol::Http1, "subject").await;
-    let only_deletions = Fault { change: Some(Change::Deleted), ..fault(Name::EventDropped) };
+    let only_deletions = fault(Name::EventDropped).set("change", Change::Deleted);
     world.server.faults().begin(ID, &only_deletions).unwrap();
     write(&world, "one").await;
     assert_eq!(lines.event().await.1, "one");
@@ -211,7 +211,7 @@ async fn faults_touch_nobody_without_a_target_and_only_what_they_name() {
 
 #[test]
 fn a_fault_says_which_key_is_wrong() {
-    let form = Fault { form: Some(Form::Http), ..fault(Name::WatchReset) };
+    let form = fault(Name::WatchReset).set("form", Form::Http);
     let message = form.check().unwrap_err().to_string();
     assert_eq!(message, "`form` has no meaning for `watch-reset`: it belongs to `watch-410` and `too-large`");
     assert!(Fault { probability: Some(1.5), ..fault(Name::EventDropped) }.check().is_err());

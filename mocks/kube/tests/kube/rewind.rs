@@ -119,7 +119,7 @@ async fn the_fault_counts_who_sees_what_it_undid_and_who_comes_from_beyond() {
     let mut client = world.client(Protocol::Http1, "subject").await;
     client.post(PACKAGES, &package("old")).await;
     let id = FaultId(3);
-    let fault = |age| Fault { age: Some(age), ..Fault::new(Name::Rewind, Span::default()) };
+    let fault = |age| Fault::new(Name::Rewind, Span::default()).set("age", age);
     world.server.faults().begin(id, &fault(Span::from_secs(0))).unwrap();
     assert_eq!(client.get(PACKAGES).await.0, 200);
     assert_eq!(world.server.faults().hits(id), 0, "nothing was undone, which is no hit");
@@ -143,7 +143,7 @@ async fn the_fault_counts_who_sees_what_it_undid_and_who_comes_from_beyond() {
     let hits: Vec<String> = world.server.faults().take_hits().into_iter().map(|hit| hit.detail).collect();
     assert!(hits[0].contains("of pods by subject on connection "), "{hits:?}");
     assert!(hits[1].starts_with("revision 1 restored at"), "{hits:?}");
-    let wrong = Fault { newer: Some(Newer::Gone), ..Fault::new(Name::WatchReset, Span::default()) };
+    let wrong = Fault::new(Name::WatchReset, Span::default()).set("newer", Newer::Gone);
     assert_eq!(
         wrong.check().unwrap_err().to_string(),
         "`newer` has no meaning for `watch-reset`: it belongs to `rewind`"

@@ -36,7 +36,7 @@ async fn a_frozen_path_moves_nothing_and_the_kernel_still_acknowledges() {
 async fn a_frozen_path_may_heal_and_loses_nothing() {
     let world = World::start().await;
     let mut pair = world.pair().await;
-    world.begin(&Fault { heals: Some(true), ..later(Name::NetFreeze) });
+    world.begin(&later(Name::NetFreeze).set("heals", true));
     send(&mut pair.subject, b"asked").await;
     assert!(is_silent(&mut pair.server).await);
     world.end();
@@ -50,7 +50,7 @@ async fn one_way_may_be_frozen_alone() {
     for (direction, hears) in [(Direction::ToSubject, "server"), (Direction::ToServer, "subject")] {
         let id = FaultId(u32::from(direction == Direction::ToServer));
         let mut pair = world.pair().await;
-        let fault = Fault { direction: Some(direction), ..later(Name::NetFreeze) };
+        let fault = later(Name::NetFreeze).set("direction", direction);
         world.proxy.faults().begin(id, &fault).unwrap();
         send(&mut pair.subject, b"asked").await;
         send(&mut pair.server, b"told").await;
@@ -92,7 +92,7 @@ async fn what_comes_may_be_frozen_too() {
         .faults()
         .begin(
             FaultId(8),
-            &Fault { new_connections: Some(NewConnections::Frozen), count: Some(1), ..Fault::armed(Name::NetFreeze) },
+            &Fault { count: Some(1), ..Fault::armed(Name::NetFreeze) }.set("newConnections", NewConnections::Frozen),
         )
         .unwrap();
     send(&mut first.subject, b"asked").await;
@@ -125,7 +125,7 @@ async fn new_connections_are_refused_in_three_ways() {
     for how in [How::Reset, How::Close, How::Hang] {
         let world = World::start().await;
         let mut open = world.pair().await;
-        world.begin(&Fault { how: Some(how), ..Fault::armed(Name::NetRefuse) });
+        world.begin(&Fault::armed(Name::NetRefuse).set("how", how));
         let mut refused = tokio::net::TcpStream::connect(world.proxy.address()).await.unwrap();
         match how {
             How::Reset => assert_eq!(rest(&mut refused).await.1.unwrap_err().kind(), ErrorKind::ConnectionReset),
@@ -151,7 +151,7 @@ async fn latency_delays_and_keeps_the_order() {
     let mut pair = world.pair().await;
     let delay = Duration::from_millis(60);
     let fault = later(Name::NetLatency);
-    world.begin(&Fault { delay: Some(Span(delay)), jitter: Some(Span(delay)), ..fault });
+    world.begin(&fault.set("delay", Span(delay)).set("jitter", Span(delay)));
     let began = Instant::now();
     for byte in 0..20 {
         send(&mut pair.subject, &[byte]).await;
@@ -169,7 +169,7 @@ async fn latency_delays_and_keeps_the_order() {
 async fn bandwidth_is_a_limit_for_each_direction() {
     let world = World::start().await;
     let mut pair = world.pair().await;
-    world.begin(&Fault { rate: Some(Throughput { bytes_per_second: 10_000 }), ..later(Name::NetBandwidth) });
+    world.begin(&later(Name::NetBandwidth).set("rate", Throughput { bytes_per_second: 10_000 }));
     let began = Instant::now();
     send(&mut pair.server, &[7; 3000]).await;
     assert_eq!(receive(&mut pair.subject, 3000).await, [7; 3000]);
@@ -189,7 +189,7 @@ async fn an_answer_is_cut_after_so_many_bytes() {
         let world = World::start().await;
         let mut pair = world.pair().await;
         assert!(pair.is_healthy().await);
-        let fault = Fault { bytes: Some(Bytes(1000)), how: Some(how), ..later(Name::NetCut) };
+        let fault = later(Name::NetCut).set("bytes", Bytes(1000)).set("how", how);
         world.begin(&fault);
         send(&mut pair.subject, &[1; 2000]).await;
         receive(&mut pair.server, 2000).await;
@@ -209,8 +209,8 @@ async fn faults_add_up_and_go_one_by_one() {
     let world = World::start().await;
     let mut pair = world.pair().await;
     let delay = Some(Span(Duration::from_millis(40)));
-    world.begin(&Fault { delay, ..later(Name::NetLatency) });
-    world.proxy.faults().begin(FaultId(8), &Fault { heals: Some(true), ..later(Name::NetFreeze) }).unwrap();
+    world.begin(&later(Name::NetLatency).set("delay", delay));
+    world.proxy.faults().begin(FaultId(8), &later(Name::NetFreeze).set("heals", true)).unwrap();
     send(&mut pair.subject, b"asked").await;
     tokio::time::sleep(MOMENT).await;
     assert!(is_silent(&mut pair.server).await);
@@ -229,7 +229,7 @@ async fn what_it_cannot_play_it_says() {
         "`watch-reset` cannot be played here: the proxy plays faults of the network only"
     );
     assert_eq!(refused(&later(Name::NetLoss)), "`net-loss` cannot be played here: it has no network namespace");
-    assert!(refused(&Fault { streams: Some(3), ..later(Name::NetReset) }).contains("`streams` has no meaning"));
+    assert!(refused(&later(Name::NetReset).set("streams", 3)).contains("`streams` has no meaning"));
     world.begin(&later(Name::NetLatency));
     assert_eq!(refused(&later(Name::NetLatency)), "fault 7 is already running: end it first");
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use mock_faults::{Direction, Fault, Name, NewConnections};
+use mock_faults::{Direction, Name, NewConnections};
 use mock_proxy::netns::{Error, Namespace};
 use tokio::net::TcpStream;
 
@@ -47,7 +47,7 @@ async fn lost_packets_are_not_acknowledged_and_come_again_later() {
 #[tokio::test]
 async fn a_lost_path_refuses_nobody_and_lets_nobody_in() {
     let Some(world) = world().await else { return };
-    let all = Fault { new_connections: Some(NewConnections::Frozen), ..later(Name::NetLoss) };
+    let all = later(Name::NetLoss).set("newConnections", NewConnections::Frozen);
     world.begin(&all);
     let connecting = tokio::time::timeout(MOMENT, TcpStream::connect(world.proxy.address()));
     assert!(connecting.await.is_err(), "not even a refusal");
@@ -60,7 +60,7 @@ async fn a_lost_path_refuses_nobody_and_lets_nobody_in() {
 async fn one_way_may_be_lost_alone() {
     let Some(world) = world().await else { return };
     let mut pair = world.pair().await;
-    world.begin(&Fault { direction: Some(Direction::ToSubject), ..later(Name::NetLoss) });
+    world.begin(&later(Name::NetLoss).set("direction", Direction::ToSubject));
     send(&mut pair.subject, b"asked").await;
     assert_eq!(receive(&mut pair.server, 5).await, b"asked");
     send(&mut pair.server, b"told").await;
@@ -73,7 +73,7 @@ async fn one_way_may_be_lost_alone() {
 #[tokio::test]
 async fn what_nobody_sends_cannot_be_lost() {
     let Some(world) = world().await else { return };
-    world.begin(&Fault { new_connections: Some(NewConnections::Frozen), ..later(Name::NetLoss) });
+    world.begin(&later(Name::NetLoss).set("newConnections", NewConnections::Frozen));
     world.end();
     assert_eq!(world.hits(), 0);
     assert!(world.pair().await.is_healthy().await);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use mock_faults::Name;
+use mock_faults::{DownKeys, Name};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -137,7 +137,7 @@ impl Inner {
 
     fn how(&self, index: usize) -> (How, CancellationToken) {
         let entry = &self.table.entries[index];
-        (entry.fault.how.unwrap_or(How::Reset), entry.played.over.clone())
+        (entry.fault.keys::<DownKeys>().how.unwrap_or(How::Reset), entry.played.over.clone())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;
+use mock_faults::ErrorKeys;
 
 use super::{Ask, Before, Behaviour, Fault};
 use crate::refusal::{Code, Refusal};
@@ -16,7 +17,8 @@ impl Behaviour for HttpError {
     }
 
     fn before(&mut self, _ask: &Ask<'_>, fault: &Fault) -> Option<Before> {
-        let status = fault.status.and_then(|status| StatusCode::from_u16(status).ok());
+        let keys = fault.keys::<ErrorKeys>();
+        let status = keys.status.and_then(|status| StatusCode::from_u16(status).ok());
         let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
         let code = match status {
             StatusCode::TOO_MANY_REQUESTS => Code::TooManyRequests,
@@ -26,7 +28,7 @@ impl Behaviour for HttpError {
             _ => Code::Unavailable,
         };
         let refusal = Refusal::new(code).status(status);
-        Some(Before::Refuse(match fault.retry_after {
+        Some(Before::Refuse(match keys.retry_after {
             Some(span) => refusal.header(RETRY_AFTER, &span.as_millis().div_ceil(1000).to_string()),
             None => refusal,
         }))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Response;
+use mock_faults::SlowKeys;
 
 use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
@@ -19,12 +20,13 @@ impl Behaviour for Slow {
     }
 
     fn before(&mut self, _ask: &Ask<'_>, fault: &Fault) -> Option<Before> {
-        let default = fault.rate.is_none().then_some(DELAY);
-        fault.delay.map(|delay| delay.0).or(default).map(Before::Wait)
+        let SlowKeys { delay, rate } = fault.keys();
+        let default = rate.is_none().then_some(DELAY);
+        delay.map(|delay| delay.0).or(default).map(Before::Wait)
     }
 
     fn after(&mut self, ask: &Ask<'_>, fault: &Fault, response: &mut Response<Body>) -> Option<After> {
-        let rate = fault.rate?;
+        let rate = fault.keys::<SlowKeys>().rate?;
         if ask.kind.is_head() || response.body().promised() == 0 {
             return None;
         }

@@ -53,12 +53,9 @@ async fn auth_failing_refuses_everything_and_the_token_too() {
 #[tokio::test]
 async fn too_many_requests_says_when_to_come_back() {
     let (server, client, manifest, blob) = stocked().await;
-    let fault = Fault {
-        status: Some(429),
-        retry_after: Some(Span::from_secs(7)),
-        count: Some(2),
-        ..Fault::armed(Name::RegistryError)
-    };
+    let fault = Fault { count: Some(2), ..Fault::armed(Name::RegistryError) }
+        .set("status", 429)
+        .set("retryAfter", Span::from_secs(7));
     begin(&server, &fault);
     for _ in 0..2 {
         let reply = client.get(&manifest).await;
@@ -72,7 +69,7 @@ async fn too_many_requests_says_when_to_come_back() {
 #[tokio::test]
 async fn server_error_has_the_status_that_was_asked_for() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault { status: Some(502), ..Fault::armed(Name::RegistryError) });
+    begin(&server, &Fault::armed(Name::RegistryError).set("status", 502));
     assert_eq!(client.get(&manifest).await.status, StatusCode::BAD_GATEWAY);
     server.faults().end(ID);
     server
@@ -229,12 +226,9 @@ async fn a_fault_without_a_hit_says_so_and_a_number_runs_once() {
 #[tokio::test]
 async fn slow_comes_late_and_trickles() {
     let (server, client, manifest, blob) = stocked().await;
-    let slow = Fault {
-        delay: Some(Span::from_millis(150)),
-        rate: Some("200B/s".parse().unwrap()),
-        repository: Some("a".to_owned()),
-        ..Fault::armed(Name::RegistrySlow)
-    };
+    let slow = Fault { repository: Some("a".to_owned()), ..Fault::armed(Name::RegistrySlow) }
+        .set("delay", Span::from_millis(150))
+        .set("rate", "200B/s");
     begin(&server, &slow);
     let began = std::time::Instant::now();
     let reply = client.get(&blob).await;
@@ -267,7 +261,7 @@ async fn down_ends_connections_and_lets_none_in() {
         let mut open = tokio::net::TcpStream::connect(server.address()).await.unwrap();
         open.write_all(ask.as_bytes()).await.unwrap();
         assert!(open.read_u8().await.is_ok(), "it is healthy");
-        begin(&server, &Fault { how: Some(how), ..Fault::armed(Name::RegistryDown) });
+        begin(&server, &Fault::armed(Name::RegistryDown).set("how", how));
         let mut new = tokio::net::TcpStream::connect(server.address()).await.unwrap();
         let mut all = Vec::new();
         let waits = std::time::Duration::from_millis(200);
@@ -291,7 +285,7 @@ async fn down_ends_connections_and_lets_none_in() {
 async fn the_own_door_knows_no_fault() {
     let config = Config { own_door: true, ..Config::new() };
     let (server, client) = registry_with(config).await;
-    begin(&server, &Fault { how: Some(How::Reset), ..Fault::armed(Name::RegistryDown) });
+    begin(&server, &Fault::armed(Name::RegistryDown).set("how", How::Reset));
     server.faults().begin(FaultId(2), &Fault::armed(Name::RegistryError)).unwrap();
     let own = Client::to(server.own_address().unwrap());
     assert_eq!(own.get("/v2/").await.status, StatusCode::OK);

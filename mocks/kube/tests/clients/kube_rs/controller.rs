@@ -82,7 +82,7 @@ async fn controlled(config: watcher::Config) {
     done(&world, &maps, "listed", "a:1").await;
     for (index, (name, form)) in super::watching::TROUBLES.into_iter().enumerate() {
         until("both watches are open", async || world.server.traffic("subject").watches_open == 2).await;
-        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        let id = world.begin(name, PACKAGES, |fault| fault.put("form", form));
         let image = format!("b:{index}");
         world.change("listed", &image).await;
         done(&world, &maps, "listed", &image).await;

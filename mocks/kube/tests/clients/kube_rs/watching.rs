@@ -101,7 +101,7 @@ async fn survives(way: &str, config: watcher::Config) {
     for (index, (name, form)) in TROUBLES.into_iter().enumerate() {
         watch_from_now(&world, &mut belief, &mut stream).await;
         let told = world.story(0).len();
-        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        let id = world.begin(name, PACKAGES, |fault| fault.put("form", form));
         world.create(&format!("born-{index}")).await;
         world.change("kept", &format!("kept:{index}")).await;
         world.delete(&format!("doomed-{index}")).await;
@@ -140,7 +140,7 @@ async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     belief.converge(&world, &mut stream).await;
     watch_from_now(&world, &mut belief, &mut stream).await;
     let fresh = packages().await;
-    let id = world.begin(Name::Watch410, PACKAGES, |fault| fault.form = Some(Form::Http));
+    let id = world.begin(Name::Watch410, PACKAGES, |fault| fault.put("form", Form::Http));
     world.change("kept", "b:1").await;
     let truth = world.truth().await;
     while belief.objects != truth && world.server.traffic("subject").gone_http < 5 {
@@ -179,7 +179,7 @@ async fn reflects(way: &str, config: watcher::Config) {
     holds(&world, &store).await;
     for (index, (name, form)) in TROUBLES.into_iter().enumerate() {
         world.watched().await;
-        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        let id = world.begin(name, PACKAGES, |fault| fault.put("form", form));
         world.create(&format!("born-{index}")).await;
         world.change("kept", &format!("kept:{index}")).await;
         world.delete(&format!("doomed-{index}")).await;

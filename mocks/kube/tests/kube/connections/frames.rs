@@ -92,7 +92,7 @@ async fn pings_are_answered_again_when_it_is_over() {
     let scene = Scene::start().await;
     let mut raw = Raw::connect(&scene, "h2").await;
     let mut watch = raw.watch(&scene).await;
-    scene.begin(&Fault { silent: Some(true), heals: Some(true), ..at_once(Name::NoPong) });
+    scene.begin(&at_once(Name::NoPong).set("silent", true).set("heals", true));
     scene.write("one").await;
     assert!(tokio::time::timeout(MOMENT, event(&mut watch)).await.is_err(), "silent: no DATA either");
     assert_eq!(scene.hits(), 1);
@@ -129,7 +129,7 @@ async fn an_impolite_goaway_has_its_code_and_ends_the_connection() {
     let mut watch = raw.watch(&scene).await;
     let mut harness = scene.watch(scene.address(), Protocol::Http2, "harness").await;
     let code = Some(Code::Http2(Http2Code::EnhanceYourCalm));
-    scene.begin(&Fault { code, drain: Some(false), ..at_once(Name::Goaway) });
+    scene.begin(&at_once(Name::Goaway).set("code", code).set("drain", false));
     let told = tokio::time::timeout(PATIENCE, raw.ended).await.expect("closed").unwrap().unwrap_err();
     assert_eq!((told.is_go_away(), told.reason()), (true, Some(Reason::ENHANCE_YOUR_CALM)), "{told}");
     assert!(tokio::time::timeout(PATIENCE, watch.data()).await.expect("an end").is_none_or(|data| data.is_err()));
@@ -145,7 +145,7 @@ async fn a_goaway_with_a_code_may_drain_too() {
     let mut raw = Raw::connect(&scene, "h2").await;
     let mut watch = raw.watch(&scene).await;
     let code = Some(Code::Http2(Http2Code::EnhanceYourCalm));
-    scene.begin(&Fault { code, ..at_once(Name::Goaway) });
+    scene.begin(&at_once(Name::Goaway).set("code", code));
     scene.write("one").await;
     assert_eq!(event(&mut watch).await.unwrap(), "one", "it was opened before");
     let told = raw.get(PACKAGES).await.unwrap_err();
@@ -168,7 +168,7 @@ async fn few_streams_are_allowed_on_new_connections_only() {
     let scene = Scene::start().await;
     let mut before = Raw::connect(&scene, "h2").await;
     before.ping().await.unwrap();
-    scene.begin(&Fault { streams: Some(2), ..Fault::armed(Name::MaxStreams) });
+    scene.begin(&Fault::armed(Name::MaxStreams).set("streams", 2));
     let mut during = Raw::connect(&scene, "h2").await;
     let watches = [during.watch(&scene).await, during.watch(&scene).await];
     assert_eq!(during.requests.current_max_send_streams(), 2);

@@ -47,7 +47,7 @@ async fn a_frozen_connection_may_heal_and_loses_nothing() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let scene = Scene::start().await;
         let mut frozen = scene.watch(scene.address(), protocol, "subject").await;
-        scene.begin(&Fault { heals: Some(true), ..at_once(Name::Freeze) });
+        scene.begin(&at_once(Name::Freeze).set("heals", true));
         let kept_back = scene.write("kept-back").await;
         assert!(frozen.is_silent(MOMENT).await);
         scene.world.server.faults().end(ID);
@@ -60,7 +60,7 @@ async fn new_connections_may_be_frozen_too_once_they_carry_a_watch() {
     let scene = Scene::start().await;
     // Armed before anybody comes, and only for the second watch.
     let second = Fault { resource: Some(RESOURCE.to_owned()), count: Some(1), ..Fault::armed(Name::Freeze) };
-    scene.begin(&Fault { new_connections: Some(NewConnections::Frozen), ..second });
+    scene.begin(&second.set("newConnections", NewConnections::Frozen));
     assert_eq!(scene.lists(Protocol::Http1).await, 0, "no watch, no fault");
     let mut client = scene.world.client_at(scene.address(), Protocol::Http1, "subject").await;
     let path = format!("{}?watch=1&resourceVersion={}", crate::PACKAGES, scene.world.server.revision());
@@ -120,7 +120,7 @@ async fn a_server_with_frozen_connections_still_shuts_down() {
 #[tokio::test]
 async fn a_connection_that_hangs_is_never_served() {
     let scene = Scene::start().await;
-    scene.begin(&Fault { how: Some(How::Hang), ..Fault::armed(Name::RefuseConnections) });
+    scene.begin(&Fault::armed(Name::RefuseConnections).set("how", How::Hang));
     let mut tcp = tokio::net::TcpStream::connect(scene.address()).await.unwrap();
     tcp.write_all(&[0x16, 3, 1, 0, 5]).await.unwrap();
     until("it was accepted", || scene.hits() == 1).await;
@@ -137,7 +137,7 @@ async fn a_connection_that_hangs_is_never_served() {
 async fn a_server_that_loses_patience_with_a_frozen_connection_does_not_show_it() {
     let scene = Scene::start().await;
     let mut frozen = scene.watch(scene.address(), Protocol::Http2, "subject").await;
-    scene.begin(&Fault { heals: Some(true), ..at_once(Name::Freeze) });
+    scene.begin(&at_once(Name::Freeze).set("heals", true));
     scene.write("one").await;
     // Its own PING after 30 s finds no way out, and 15 s later it gives the connection up.
     tokio::time::pause();

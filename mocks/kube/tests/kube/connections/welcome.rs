@@ -24,7 +24,7 @@ async fn refused_connections_are_reset_or_closed_and_the_harness_is_not() {
     for (how, seen) in [(How::Reset, ErrorKind::ConnectionReset), (How::Close, ErrorKind::UnexpectedEof)] {
         let scene = Scene::start().await;
         let mut open = scene.watch(scene.address(), Protocol::Http2, "subject").await;
-        scene.begin(&Fault { how: Some(how), ..Fault::armed(Name::RefuseConnections) });
+        scene.begin(&Fault::armed(Name::RefuseConnections).set("how", how));
         assert_eq!(handshake(&scene).await.unwrap_err().kind(), seen);
         assert_eq!(scene.hits(), 1);
         assert!(scene.details()[0].contains("when it was accepted"));
@@ -66,7 +66,7 @@ async fn a_wrong_certificate_is_shown_and_the_right_one_again_after() {
     let right = handshake(&scene).await.unwrap();
     for (id, kind, says) in [(1, Kind::Expired, "expired"), (2, Kind::UnknownCa, "unknownissuer")] {
         let (faults, id) = (scene.world.server.faults(), FaultId(id));
-        faults.begin(id, &Fault { kind: Some(kind), ..Fault::armed(Name::Certificate) }).unwrap();
+        faults.begin(id, &Fault::armed(Name::Certificate).set("kind", kind)).unwrap();
         let refused = handshake(&scene).await.unwrap_err().to_string();
         assert!(refused.to_lowercase().contains(says), "{refused}");
         scene.write(says).await;
@@ -80,7 +80,7 @@ async fn a_wrong_certificate_is_shown_and_the_right_one_again_after() {
 async fn a_rotated_certificate_is_another_one_and_as_good() {
     let scene = Scene::start().await;
     let right = handshake(&scene).await.unwrap();
-    scene.begin(&Fault { kind: Some(Kind::Rotated), ..Fault::armed(Name::Certificate) });
+    scene.begin(&Fault::armed(Name::Certificate).set("kind", Kind::Rotated));
     let rotated = handshake(&scene).await.unwrap();
     assert_ne!(rotated, right);
     assert_eq!(handshake(&scene).await.unwrap(), rotated, "there is one new certificate, not one for each connection");

@@ -36,7 +36,7 @@ fn closes(line: &serde_json::Value) -> bool {
 #[tokio::test]
 async fn events_are_late_and_in_order_and_the_end_of_the_fault_sends_them() {
     for protocol in BOTH {
-        let world = with(&Fault { delay: Some(Span(LATE)), ..fault(Name::EventDelayed) }).await;
+        let world = with(&fault(Name::EventDelayed).set("delay", Span(LATE))).await;
         let mut lines = watch(&world, protocol, "subject").await;
         let began = Instant::now();
         harness_is_spared(&world, "one").await;
@@ -45,11 +45,7 @@ async fn events_are_late_and_in_order_and_the_end_of_the_fault_sends_them() {
         assert!(began.elapsed() >= LATE);
         hits(&world, ID, 2).await;
         world.server.faults().end(ID);
-        world
-            .server
-            .faults()
-            .begin(ID, &Fault { delay: Some(Span::from_secs(3600)), ..fault(Name::EventDelayed) })
-            .unwrap();
+        world.server.faults().begin(ID, &fault(Name::EventDelayed).set("delay", Span::from_secs(3600))).unwrap();
         let held = write(&world, "three").await;
         hits(&world, ID, 3).await;
         assert_eq!(world.server.delivery("subject", RESOURCE, held), Delivery::Withheld { fault: ID });
@@ -124,7 +120,7 @@ async fn an_event_goes_out_byte_by_byte() {
 
 #[tokio::test]
 async fn bytes_trickle_at_the_rate_that_was_asked_for() {
-    let world = with(&Fault { rate: Some(Throughput { bytes_per_second: 2000 }), ..fault(Name::SlowDrip) }).await;
+    let world = with(&fault(Name::SlowDrip).set("rate", Throughput { bytes_per_second: 2000 })).await;
     let mut lines = watch(&world, Protocol::Http2, "subject").await;
     harness_is_spared(&world, "one").await;
     let began = Instant::now();
@@ -156,7 +152,7 @@ async fn several_events_are_one_piece_and_few_are_sent_after_a_while() {
 #[tokio::test]
 async fn a_buffer_holds_events_until_it_is_full_or_the_fault_ends() {
     for protocol in BOTH {
-        let world = with(&Fault { bytes: Some(Bytes(1024)), ..fault(Name::HoldBuffer) }).await;
+        let world = with(&fault(Name::HoldBuffer).set("bytes", Bytes(1024))).await;
         let mut lines = watch(&world, protocol, "subject").await;
         write(&world, "one").await;
         hits(&world, ID, 1).await;
@@ -180,7 +176,7 @@ async fn a_buffer_holds_events_until_it_is_full_or_the_fault_ends() {
 #[tokio::test]
 async fn even_the_headers_wait_in_the_buffer() {
     for protocol in BOTH {
-        let held = Fault { bytes: Some(Bytes(64)), headers: Some(true), ..fault(Name::HoldBuffer) };
+        let held = fault(Name::HoldBuffer).set("bytes", Bytes(64)).set("headers", true);
         let world = with(&held).await;
         let mut client = world.client(protocol, "subject").await;
         let resume = format!("{PACKAGES}?watch=1&resourceVersion={}", world.server.revision());
@@ -244,7 +240,7 @@ async fn the_end_of_initial_events_lacks_its_mark() {
 #[tokio::test]
 async fn live_events_come_before_the_end_of_the_initial_ones() {
     for protocol in BOTH {
-        let held = Fault { delay: Some(Span::from_millis(500)), ..fault(Name::InitialEndHeld) };
+        let held = fault(Name::InitialEndHeld).set("delay", Span::from_millis(500));
         let (world, mut lines) = streaming(&held, protocol, NEVER).await;
         assert_eq!(lines.event().await.1, "initial");
         hits(&world, ID, 1).await;
@@ -263,7 +259,7 @@ async fn live_events_come_before_the_end_of_the_initial_ones() {
 /// A piece as large as the line is the line.
 #[tokio::test]
 async fn what_fits_one_piece_is_no_hit() {
-    let world = with(&Fault { bytes: Some(Bytes(64 << 10)), ..fault(Name::Split) }).await;
+    let world = with(&fault(Name::Split).set("bytes", Bytes(64 << 10))).await;
     let mut lines = watch(&world, Protocol::Http1, "subject").await;
     write(&world, "whole").await;
     assert_eq!(lines.event().await.1, "whole");
@@ -273,7 +269,7 @@ async fn what_fits_one_piece_is_no_hit() {
 #[tokio::test]
 async fn effects_add_up_and_leave_nothing_behind() {
     let world = with(&Fault { count: Some(1), ..fault(Name::EventDropped) }).await;
-    let split = Fault { bytes: Some(Bytes(64)), ..fault(Name::Split) };
+    let split = fault(Name::Split).set("bytes", Bytes(64));
     world.server.faults().begin(mock_faults::FaultId(8), &split).unwrap();
     let mut lines = watch(&world, Protocol::Http1, "subject").await;
     write(&world, "dropped").await;

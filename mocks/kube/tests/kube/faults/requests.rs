@@ -21,14 +21,13 @@ fn on(name: Name, on: On) -> Fault {
 }
 
 fn late(name: Name) -> Fault {
-    Fault { delay: Some(Span(LATE)), ..fault(name) }
+    fault(name).set("delay", Span(LATE))
 }
 
 #[tokio::test]
 async fn an_error_has_the_reason_that_belongs_to_it_and_nothing_is_done() {
     for protocol in BOTH {
-        let error =
-            Fault { status: Some(429), retry_after: Some(Span::from_millis(1500)), ..on(Name::HttpError, On::List) };
+        let error = on(Name::HttpError, On::List).set("status", 429).set("retryAfter", Span::from_millis(1500));
         let world = with(&error).await;
         let mut client = world.client(protocol, "subject").await;
         let response = client.send(Method::GET, PACKAGES, "").await;
@@ -57,7 +56,7 @@ async fn an_error_hits_the_requests_it_names() {
         (503, "ServiceUnavailable"),
     ];
     for (status, reason) in statuses {
-        let world = with(&Fault { status: Some(status), nth: Some(Nth::one(2)), ..on(Name::HttpError, On::Any) }).await;
+        let world = with(&Fault { nth: Some(Nth::one(2)), ..on(Name::HttpError, On::Any) }.set("status", status)).await;
         let mut client = world.client(Protocol::Http1, "subject").await;
         assert_eq!(client.get(PACKAGES).await.0, 200);
         let (got, body) = client.post(PACKAGES, &package("one")).await;
@@ -69,13 +68,13 @@ async fn an_error_hits_the_requests_it_names() {
 
 #[tokio::test]
 async fn an_error_may_be_a_proxys() {
-    let world = with(&Fault { status: Some(502), body: Some(ErrorBody::Text), ..on(Name::HttpError, On::List) }).await;
+    let world = with(&on(Name::HttpError, On::List).set("status", 502).set("body", ErrorBody::Text)).await;
     let mut client = world.client(Protocol::Http1, "subject").await;
     let response = client.send(Method::GET, PACKAGES, "").await;
     assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/plain"));
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "Bad Gateway\n");
     world.server.faults().end(ID);
-    let empty = Fault { body: Some(ErrorBody::Empty), ..on(Name::HttpError, On::List) };
+    let empty = on(Name::HttpError, On::List).set("body", ErrorBody::Empty);
     world.server.faults().begin(ID, &empty).unwrap();
     let response = client.send(Method::GET, PACKAGES, "").await;
     assert_eq!(response.status(), 500);
@@ -199,7 +198,7 @@ async fn a_watch_is_answered_with_nothing() {
 
 #[tokio::test]
 async fn only_a_stale_watch_is_answered_with_nothing() {
-    let world = with(&Fault { stale: Some(true), ..fault(Name::Empty200) }).await;
+    let world = with(&fault(Name::Empty200).set("stale", true)).await;
     let mut client = world.client(Protocol::Http1, "subject").await;
     let from = world.server.revision();
     let resume = format!("{PACKAGES}?watch=1&resourceVersion={from}");

@@ -56,7 +56,7 @@ async fn a_compaction_forgets_and_open_watches_go_on() {
 async fn a_compaction_may_keep_the_newest_revisions() {
     let world = world_with(&["one", "two", "three"]).await;
     let now = world.server.revision();
-    world.server.faults().begin(ID, &Fault { keep: Some(1), ..Fault::armed(Name::Compact) }).unwrap();
+    world.server.faults().begin(ID, &Fault::armed(Name::Compact).set("keep", 1)).unwrap();
     let mut client = world.client(Protocol::Http1, "subject").await;
     let mut kept = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", now - 1)).await;
     assert_eq!(kept.event().await.2, now);
@@ -96,7 +96,7 @@ async fn an_old_state_may_be_older_and_only_for_new_connections() {
     let world = world_with(&["one", "two"]).await;
     let mut before = world.client(Protocol::Http1, "subject").await;
     assert_eq!(before.get(PACKAGES).await.0, 200);
-    let stale = Fault { behind: Some(1), connections: Some(Connections::New), ..fault(Name::StaleView) };
+    let stale = fault(Name::StaleView).set("behind", 1).set("connections", Connections::New);
     world.server.faults().begin(ID, &stale).unwrap();
     assert_eq!(names(&before.get(PACKAGES).await.1), ["one", "two"]);
     assert_eq!(world.server.faults().hits(ID), 0);
@@ -106,7 +106,7 @@ async fn an_old_state_may_be_older_and_only_for_new_connections() {
     let mut lines = after.watch(&format!("{PACKAGES}?watch=1")).await;
     assert_eq!(lines.event().await.1, "one");
     assert!(lines.is_silent(Duration::from_millis(30)).await);
-    let aged = Fault { age: Some(Span::from_secs(3600)), ..fault(Name::StaleView) };
+    let aged = fault(Name::StaleView).set("age", Span::from_secs(3600));
     world.server.faults().end(ID);
     world.server.faults().begin(FaultId(8), &aged).unwrap();
     let mut client = world.client(Protocol::Http1, "subject").await;
@@ -118,7 +118,7 @@ async fn whoever_knows_more_than_an_old_state_waits_or_is_refused() {
     for protocol in BOTH {
         let world = world_with(&["one", "two"]).await;
         let now = world.server.revision();
-        world.server.faults().begin(ID, &Fault { behind: Some(1), ..fault(Name::StaleView) }).unwrap();
+        world.server.faults().begin(ID, &fault(Name::StaleView).set("behind", 1)).unwrap();
         let mut client = world.client(protocol, "subject").await;
         let resume = format!("{PACKAGES}?watch=1&resourceVersion={now}");
         let mut lines = client.watch(&resume).await;
@@ -127,9 +127,9 @@ async fn whoever_knows_more_than_an_old_state_waits_or_is_refused() {
         world.server.faults().end(ID);
         assert_eq!(lines.event().await.1, "three");
         let now = world.server.revision();
-        world.server.faults().begin(ID, &Fault { behind: Some(1), ..fault(Name::StaleView) }).unwrap();
+        world.server.faults().begin(ID, &fault(Name::StaleView).set("behind", 1)).unwrap();
         for (number, form, causes) in [(20, Form::Modern, true), (21, Form::Old, false)] {
-            let refuse = Fault { form: Some(form), ..fault(Name::TooLarge) };
+            let refuse = fault(Name::TooLarge).set("form", form);
             world.server.faults().begin(FaultId(number), &refuse).unwrap();
             let mut client = world.client(protocol, "subject").await;
             for path in
@@ -153,7 +153,7 @@ async fn whoever_knows_more_than_an_old_state_waits_or_is_refused() {
 async fn a_list_waits_for_a_lagging_server_as_long_as_a_real_one_lets_it() {
     let world = world_with(&["one"]).await;
     let now = world.server.revision();
-    world.server.faults().begin(ID, &Fault { behind: Some(1), ..fault(Name::StaleView) }).unwrap();
+    world.server.faults().begin(ID, &fault(Name::StaleView).set("behind", 1)).unwrap();
     let mut client = world.client(Protocol::Http1, "subject").await;
     let path = format!("{PACKAGES}?resourceVersion={now}&resourceVersionMatch=NotOlderThan");
     let ends = async {
@@ -162,7 +162,7 @@ async fn a_list_waits_for_a_lagging_server_as_long_as_a_real_one_lets_it() {
     };
     let ((status, list), ()) = tokio::join!(client.get(&path), ends);
     assert_eq!((status, names(&list)), (200, vec!["one"]), "it caught up in time");
-    world.server.faults().begin(ID, &Fault { behind: Some(1), ..fault(Name::StaleView) }).unwrap();
+    world.server.faults().begin(ID, &fault(Name::StaleView).set("behind", 1)).unwrap();
     let began = std::time::Instant::now();
     assert_eq!(client.get(&path).await.0, 504);
     assert!(began.elapsed() >= Duration::from_secs(3), "the time that kube-apiserver waits");
@@ -170,7 +170,7 @@ async fn a_list_waits_for_a_lagging_server_as_long_as_a_real_one_lets_it() {
 
 #[tokio::test]
 async fn every_revision_may_be_too_large() {
-    let world = with(&Fault { always: Some(true), ..fault(Name::TooLarge) }).await;
+    let world = with(&fault(Name::TooLarge).set("always", true)).await;
     let mut client = world.client(Protocol::Http1, "subject").await;
     assert_eq!(client.get(&format!("{PACKAGES}?resourceVersion=1")).await.0, 504);
     for healthy in ["", "?resourceVersion=0"] {
@@ -183,7 +183,7 @@ async fn every_revision_may_be_too_large() {
 async fn lists_come_in_pages_that_nobody_asked_for() {
     for protocol in BOTH {
         let world = world_with(&["a", "b", "c", "d", "e"]).await;
-        world.server.faults().begin(ID, &Fault { items: Some(2), ..fault(Name::ForcedPages) }).unwrap();
+        world.server.faults().begin(ID, &fault(Name::ForcedPages).set("items", 2)).unwrap();
         let mut client = world.client(protocol, "subject").await;
         for query in ["", "limit=4&", "resourceVersion=0&"] {
             let (mut seen, mut token, mut pages) = (Vec::new(), String::new(), 0);
@@ -237,7 +237,7 @@ async fn items_and_initial_events_come_newest_first() {
 async fn a_watch_that_resumes_gets_the_last_events_again() {
     for protocol in BOTH {
         let world = world_with(&["a", "b", "c"]).await;
-        world.server.faults().begin(ID, &Fault { events: Some(2), ..fault(Name::EventRepeated) }).unwrap();
+        world.server.faults().begin(ID, &fault(Name::EventRepeated).set("events", 2)).unwrap();
         let mut lines = watch(&world, protocol, "subject").await;
         let mut spared = watch(&world, protocol, "harness").await;
         write(&world, "d").await;

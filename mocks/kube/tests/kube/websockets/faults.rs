@@ -56,7 +56,7 @@ async fn a_watch_may_end_cleanly_or_without_a_goodbye() {
     let world = with(&fault(Name::WatchEnd)).await;
     Socket::now(&world).await.goodbye().await;
 
-    let world = with(&Fault { mid_line: Some(true), ..fault(Name::WatchEof) }).await;
+    let world = with(&fault(Name::WatchEof).set("midLine", true)).await;
     let mut socket = Socket::now(&world).await;
     write(&world, "one").await;
     match broken(&mut socket).await {
@@ -70,7 +70,7 @@ async fn a_silent_watch_answers_pings_and_sends_nothing() {
     let world = World::start().await;
     world.server.faults().target_users(["subject"]);
     let mut socket = Socket::now(&world).await;
-    world.server.faults().begin(ID, &Fault { heals: Some(true), ..fault(Name::SilentWatch) }).unwrap();
+    world.server.faults().begin(ID, &fault(Name::SilentWatch).set("heals", true)).unwrap();
     let one = write(&world, "one").await;
     let withheld = async {
         while world.server.delivery("subject", RESOURCE, one) != (Delivery::Withheld { fault: ID }) {
@@ -102,7 +102,7 @@ async fn a_revision_that_is_gone_is_told_in_both_forms() {
     let traffic = world.server.traffic("subject");
     assert_eq!((traffic.gone_stream, traffic.requests_open), (1, 0));
 
-    let http = Fault { form: Some(Form::Http), ..fault(Name::Watch410) };
+    let http = fault(Name::Watch410).set("form", Form::Http);
     world.server.faults().begin(ID, &http).unwrap();
     let headers = [HEADERS.as_slice(), &[("Authorization", "Bearer subject-token")]].concat();
     let answered = ask(&world, &format!("{PACKAGES}?watch=1&{query}"), &headers).await;
@@ -141,7 +141,7 @@ async fn a_line_that_breaks_off_is_a_message_and_late_events_come_in_order() {
     assert!(half.ends_with('\n') && serde_json::from_str::<serde_json::Value>(&half).is_err(), "{half}");
     assert_eq!(socket.event().await, added("two"));
 
-    let world = with(&Fault { delay: Some(Span::from_millis(50)), ..fault(Name::EventDelayed) }).await;
+    let world = with(&fault(Name::EventDelayed).set("delay", Span::from_millis(50))).await;
     let mut socket = Socket::now(&world).await;
     write(&world, "one").await;
     write(&world, "two").await;

@@ -1,0 +1,238 @@
+//! The keys of single faults: each row has a type with its own.
+//!
+//! Owns how such a type is declared, and how a fault is read: what all faults share goes to [`Fault`], everything else to the row. A key
+//! that the row does not take is kept as it was written, so that the check can say whose it is.
+
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, LazyLock};
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::keys::is_shared;
+use super::{Error, Fault, Name};
+use crate::row::Takes;
+
+/// The keys of one row.
+pub trait Keys: Default + Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// Each of them with its default and what it says.
+    const TAKES: &'static [Takes];
+}
+
+/// Declares the keys of a row: the field, its spelling, its type, and its default and meaning for readers.
+macro_rules! keys {
+    (
+        $(#[$doc:meta])*
+        $vis:vis struct $name:ident { $($key:ident $spelled:literal: $type:ty = ($default:literal, $words:literal),)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        $vis struct $name {
+            $(
+                #[doc = concat!("`", $spelled, "`. ", $words)]
+                #[serde(rename = $spelled, skip_serializing_if = "Option::is_none")]
+                pub $key: Option<$type>,
+            )*
+        }
+
+        impl $crate::settings::Keys for $name {
+            const TAKES: &'static [$crate::row::Takes] = &[$(($spelled, $default, $words)),*];
+        }
+    };
+}
+pub(crate) use keys;
+
+keys! {
+    /// Most faults of the registry and of the server have none.
+    pub(crate) struct NoKeys {}
+}
+
+/// The keys of a fault's row, as they were written.
+#[derive(Clone)]
+pub struct Settings(Arc<dyn Written>);
+
+/// Keys of some type.
+trait Written: Any + Debug + Send + Sync {
+    fn written(&self) -> Map<String, Value>;
+}
+
+impl<K: Keys> Written for K {
+    fn written(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(keys)) => keys,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// Keys that the row cannot read, and why.
+#[derive(Debug)]
+struct Unread(Map<String, Value>, String);
+
+impl Written for Unread {
+    fn written(&self) -> Map<String, Value> {
+        self.0.clone()
+    }
+}
+
+/// Reads the keys of a row.
+pub(crate) type Read = fn(Map<String, Value>) -> Settings;
+
+/// See [`Read`].
+pub(crate) fn read<K: Keys>(keys: Map<String, Value>) -> Settings {
+    match K::deserialize(Value::Object(keys.clone())) {
+        Ok(read) => Settings(Arc::new(read)),
+        Err(error) => Settings(Arc::new(Unread(keys, error.to_string()))),
+    }
+}
+
+impl Settings {
+    /// Of a fault whose row is not known yet.
+    pub(super) fn none() -> Self {
+        Self(Arc::new(NoKeys {}))
+    }
+
+    pub(super) fn of(name: Name, keys: Map<String, Value>) -> Self {
+        (name.row().read)(keys)
+    }
+
+    pub(super) fn get<K: Keys>(&self) -> K {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref::<K>().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn written(&self) -> Map<String, Value> {
+        self.0.written()
+    }
+
+    /// Refuses values that the row cannot read.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.problem().map_or(Ok(()), |why| Err(Error::Unread { why: why.to_owned() }))
+    }
+
+    fn problem(&self) -> Option<&str> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref::<Unread>().map(|unread| unread.1.as_str())
+    }
+}
+
+impl Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Settings {
+    fn eq(&self, other: &Self) -> bool {
+        self.written() == other.written()
+    }
+}
+
+/// All keys that there are.
+static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let own = Name::ALL.iter().flat_map(|name| name.row().takes).map(|(key, ..)| *key);
+    let chosen = Name::ALL.iter().flat_map(|name| name.row().chooses).copied();
+    let mut all: Vec<&str> = super::keys::OF_ALL.iter().copied().chain(chosen).chain(own).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+});
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shared = Fault::serialize(self, serde_json::value::Serializer).map_err(serde::ser::Error::custom)?;
+        let Value::Object(mut keys) = shared else { return shared.serialize(serializer) };
+        keys.extend(self.settings.written());
+        keys.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fault {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fault;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a fault: a mapping with `name`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Fault, A::Error> {
+                let mut own = Map::new();
+                let shared = Split { map, own: &mut own };
+                let mut fault = Fault::deserialize(de::value::MapAccessDeserializer::new(shared))?;
+                let is_its_own = own.keys().all(|key| fault.name.row().key(key).is_some());
+                fault.settings = Settings::of(fault.name, own);
+                match fault.settings.problem().filter(|_| is_its_own) {
+                    Some(why) => Err(de::Error::custom(format!("`{}`: {why}", fault.name.as_str()))),
+                    None => Ok(fault),
+                }
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// A mapping without the keys of rows, which go elsewhere.
+struct Split<'a, A> {
+    map: A,
+    own: &'a mut Map<String, Value>,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Split<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(key) = self.map.next_key::<String>()? {
+            if is_shared(&key) {
+                return seed.deserialize(key.into_deserializer()).map(Some);
+            }
+            if !KNOWN.contains(&key.as_str()) {
+                return Err(de::Error::unknown_field(&key, &KNOWN));
+            }
+            let value = self.map.next_value()?;
+            if self.own.insert(key.clone(), value).is_some() {
+                return Err(de::Error::custom(format!("the key `{key}` stands here a second time: keep one")));
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// Adds the keys of all rows to the schema of what they share.
+pub(super) fn add_to(properties: &mut Map<String, Value>) {
+    let mut generator = SchemaSettings::default().with(|settings| settings.inline_subschemas = true).into_generator();
+    for name in Name::ALL {
+        let schema = (name.row().schema)(&mut generator);
+        let own = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        for (key, property) in own {
+            properties.entry(key).or_insert(property);
+        }
+    }
+}
+
+/// Refuses a size that would be nothing.
+pub(crate) fn not_zero(key: &'static str, is_zero: bool) -> Result<(), Error> {
+    let given = "0".to_owned();
+    if is_zero { Err(Error::Value { key, given, instead: "write 1 or more" }) } else { Ok(()) }
+}
+
+/// Refuses a status that is no error.
+pub(crate) fn error_status(status: Option<u16>) -> Result<(), Error> {
+    match status.filter(|status| !(400..=599).contains(status)) {
+        Some(status) => {
+            let instead = "write the status of an error, 400 to 599";
+            Err(Error::Value { key: "status", given: status.to_string(), instead })
+        }
+        None => Ok(()),
+    }
+}
