@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use service::admission::bench::{Webhook, patch, pod, review, walk};
+use service_admission::bench::{Webhook, patch, pod, review, walk};
 
 /// Images of the Pods.
 const SIZES: [usize; 2] = [1, 8];

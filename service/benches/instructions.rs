@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
-use service::admission::bench::{Webhook, patch, pod, review, walk};
+use service_admission::bench::{Webhook, patch, pod, review, walk};
 
 /// Enough that what happens once in a while is spread evenly; few enough for seconds under callgrind.
 const TIMES: u64 = 2_000;

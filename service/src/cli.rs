@@ -7,19 +7,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Parser, Subcommand};
 
-use crate::admission::Policy;
+use service_core::config::Log;
+use service_core::logs;
+
 use crate::config::{self, Config};
-use crate::inject::command as inject;
-use crate::logs;
+#[cfg(feature = "manager")]
 use crate::manifests;
-use crate::run::{App, Options};
-use crate::validator;
+use crate::roles::ROLES;
+use crate::run::{ALL, App, Options, roles};
 
+#[cfg(feature = "certs-dev")]
+mod certs;
 #[cfg(feature = "dist")]
 mod definitions;
+#[cfg(feature = "inject")]
+mod inject;
+#[cfg(feature = "replicas")]
 mod replicas;
+#[cfg(feature = "manager")]
 mod verify;
 
 /// Everything went well, a signal included.
@@ -58,8 +66,8 @@ enum Command {
     /// Run a role until SIGTERM or SIGINT.
     Run {
         /// What this process does.
-        #[arg(long, value_enum)]
-        role: Role,
+        #[arg(long, value_parser = PossibleValuesParser::new(role_names()))]
+        role: String,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
@@ -70,8 +78,10 @@ enum Command {
         question: Question,
     },
     /// Verify the signatures of one image, as a review would, and say who signed it.
+    #[cfg(feature = "manager")]
     Verify(verify::Arguments),
     /// Ask a running API over Deployments for a count, or set one.
+    #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
         call: replicas::Call,
@@ -80,16 +90,19 @@ enum Command {
     #[cfg(feature = "certs-dev")]
     Certs {
         #[command(subcommand)]
-        what: replicas::Certs,
+        what: certs::Certs,
     },
     /// Print everything that is applied to run the webhook in a cluster, for `kubectl apply -f -`.
+    #[cfg(feature = "manager")]
     Manifests(manifests::Arguments),
     /// Print the field that makes the API server trust a certificate of your own, for `kubectl apply --server-side`.
+    #[cfg(feature = "manager")]
     CaBundle(manifests::CaBundle),
     /// Bring images into a cluster that has no registry.
+    #[cfg(feature = "inject")]
     Inject {
         #[command(subcommand)]
-        command: inject::Command,
+        command: service_inject::command::Command,
     },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
@@ -115,6 +128,7 @@ enum Question {
         config: PathBuf,
     },
     /// Say which rule an image is under and what would become of it; asks no registry.
+    #[cfg(feature = "manager")]
     Explain {
         /// The image as a pod would write it.
         image: String,
@@ -126,6 +140,7 @@ enum Question {
         config: PathBuf,
     },
     /// Translate the helm values of Connaisseur; what was not taken over goes to stderr.
+    #[cfg(feature = "manager")]
     ImportConnaisseur {
         /// The values (YAML), as `helm get values --all` prints them.
         file: PathBuf,
@@ -142,31 +157,6 @@ enum Question {
         #[arg(long)]
         config: PathBuf,
     },
-}
-
-/// What a process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Role {
-    /// Webhook, watch and reconciler in one process, and the API over Deployments when it has a section.
-    All,
-    /// Only the webhook.
-    Manager,
-    /// Only watch and reconciler.
-    Watch,
-    /// Only the API over Deployments.
-    Replicas,
-}
-
-impl Role {
-    /// Whether reviews are answered.
-    pub fn admits(self) -> bool {
-        matches!(self, Self::All | Self::Manager)
-    }
-
-    /// Whether Packages are watched and reconciled.
-    pub fn reconciles(self) -> bool {
-        matches!(self, Self::All | Self::Watch)
-    }
 }
 
 /// Runs the command line of this process.
@@ -209,15 +199,19 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
+        #[cfg(feature = "manager")]
         Command::Manifests(arguments) => {
             print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
+        #[cfg(feature = "manager")]
         Command::CaBundle(arguments) => {
             print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
+        #[cfg(feature = "manager")]
         Command::Verify(arguments) => verify::run(&arguments),
+        #[cfg(feature = "replicas")]
         Command::Replicas { call } => Ok(call.run()?),
         #[cfg(feature = "certs-dev")]
         Command::Certs { what } => Ok(what.run()?),
@@ -225,15 +219,9 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
         Command::Completions { shell } => Ok(definitions::completions(shell)?),
         #[cfg(feature = "dist")]
         Command::Man { directory } => Ok(definitions::man(&directory)?),
+        #[cfg(feature = "inject")]
         Command::Inject { command } => {
-            inject_bugs(build, std::env::var_os(PLANTED_VARIABLE)).map_err(usage)?;
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(worker_threads())
-                .enable_all()
-                .build()
-                .context("failed to start the runtime")?;
-            let is_well = runtime.block_on(inject::run(command, verify::judged))?;
-            if is_well {
+            if inject::run(command, build)? {
                 Ok(())
             } else {
                 Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not serve") })
@@ -243,19 +231,28 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             let planted = std::env::var_os(PLANTED_VARIABLE);
             let options = options(build, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
             let path = config;
-            let config = Config::load(&path).map_err(usage)?;
-            check_role(role, &config).map_err(usage)?;
-            logs::init(config.log_format, config.log_level);
-            crate::allocator::give_memory_back();
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(worker_threads())
-                .enable_all()
-                .build()
-                .context("failed to start the runtime")?;
-            runtime.block_on(run(role, config, path, options))?;
+            let config = config::load(&path).map_err(usage)?;
+            roles(&role, &config).map_err(usage)?;
+            let log = *config.of::<Log>();
+            logs::init(log.format, log.level);
+            service_core::allocator::give_memory_back();
+            runtime()?.block_on(run(&role, config, path, options))?;
             Ok(())
         }
     }
+}
+
+/// What `--role` takes, with what each role does.
+fn role_names() -> Vec<PossibleValue> {
+    let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
+    let roles = ROLES.iter().map(|role| PossibleValue::new(role.name()).help(role.about()));
+    std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).collect()
+}
+
+/// The runtime of roles.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(worker_threads()).enable_all().build();
+    runtime.context("failed to start the runtime")
 }
 
 /// On one processor, or with a limit of one, a second thread would only take turns with the first.
@@ -267,13 +264,17 @@ fn worker_threads() -> usize {
 fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
         Question::Check { config } => {
-            validator::check(&Config::load(config)?)?;
+            let loaded = config::load(config)?;
+            ROLES.iter().try_for_each(|role| role.check(&loaded))?;
             Ok(format!("{}: ok\n", config.display()))
         }
+        #[cfg(feature = "manager")]
         Question::Explain { image, namespace, config } => {
-            let config = Config::load(config)?;
-            Ok(Policy::new(&config).explain(image, namespace.as_deref()).to_string())
+            use service_admission::config::Config as Admission;
+            let config = config::load(config)?;
+            Ok(service_admission::Policy::new(&Admission::of(&config)).explain(image, namespace.as_deref()).to_string())
         }
+        #[cfg(feature = "manager")]
         Question::ImportConnaisseur { file } => {
             let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
             let imported = config::connaisseur(&text, file)?;
@@ -291,8 +292,9 @@ fn answer(question: &Question) -> anyhow::Result<String> {
 /// judge had missed one.
 fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
     let mut options = Options::witnessed_at(witness_url.filter(|url| !url.is_empty()));
+    #[cfg(any(feature = "watch", feature = "replicas"))]
     if let Some(url) = &options.witness_url {
-        crate::watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
+        service_watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
     }
     let Some(name) = planted.filter(|name| !name.is_empty()) else { return Ok(options) };
     let name = name.to_string_lossy();
@@ -305,33 +307,7 @@ fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>)
     Ok(options)
 }
 
-/// The same for a command that has bugs of its own.
-fn inject_bugs(build: Build, planted: Option<OsString>) -> anyhow::Result<()> {
-    let Some(name) = planted.filter(|name| !name.is_empty()) else { return Ok(()) };
-    let name = name.to_string_lossy();
-    #[cfg(feature = "planted-bugs")]
-    if build == Build::Planted {
-        let known = crate::inject::planted::ALL.join(", ");
-        anyhow::ensure!(crate::inject::planted::switch_on(&name), "{PLANTED_VARIABLE}={name}: use one of {known}");
-        return Ok(());
-    }
-    let _ = build;
-    anyhow::bail!("{PLANTED_VARIABLE}={name} is set, and this binary has no planted bugs: use longhaul-service-planted")
-}
-
-fn check_role(role: Role, config: &Config) -> anyhow::Result<()> {
-    if role.admits() && config.admission.is_none() {
-        anyhow::bail!("the role needs the section `admission` in the configuration (listen, certificate, key)");
-    }
-    if role == Role::Replicas && config.replicas.is_none() {
-        anyhow::bail!(
-            "the role needs the section `replicas` in the configuration (listen, certificate, key, clientCA):              `longhaul-service certs dev DIR` makes certificates to begin with"
-        );
-    }
-    Ok(())
-}
-
-async fn run(role: Role, config: Config, path: PathBuf, options: Options) -> anyhow::Result<()> {
+async fn run(role: &str, config: Config, path: PathBuf, options: Options) -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;

@@ -14,12 +14,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use crate::admission::door::{self, Decision};
-use crate::admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
-use crate::authority::Authority;
-use crate::config::Config;
-use crate::registry::{Challenge, Image, Keyring, Kind, Reference, check, token};
-use crate::verdicts::{Class, Failure};
+use service_admission::config::Config;
+use service_admission::door::{self, Decision};
+use service_admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
+use service_core::authority::Authority;
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Challenge, Image, Keyring, Kind, Reference, check, token};
 
 /// A policy with rules of all kinds.
 const CONFIG: &str = r#"
@@ -160,9 +160,9 @@ pub fn reference(bytes: &[u8]) {
 /// Configurations: they are refused with a message, or a policy comes of them that can explain any image.
 pub fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    match Config::parse(&text, Path::new("fuzz.yaml")) {
+    match crate::config::parse(&text, Path::new("fuzz.yaml")) {
         Ok(config) => {
-            let policy = Policy::new(&config);
+            let policy = Policy::new(&Config::of(&config));
             let _ = policy.explain("ghcr.io/team/app:1", Some("team")).to_string();
         }
         Err(error) => assert!(!error.to_string().is_empty()),

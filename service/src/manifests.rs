@@ -14,8 +14,11 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::config::{Admission, Config};
-use crate::wire::certificates_from_pem;
+use service_admission::config::{Admission, OwnCertificates};
+use service_core::config::Health;
+use service_core::wire::certificates_from_pem;
+
+use crate::config::{Config, parse};
 use templates::{NAMESPACE, Piece};
 
 /// A `ConfigMap` has at most 1 MiB; a configuration has some KiB.
@@ -134,10 +137,9 @@ impl Arguments {
         };
         ensure!(text.len() <= CONFIG_BYTES_MAX, "--config: a ConfigMap has no room for {} bytes", text.len());
         let path = self.config.as_deref().unwrap_or(Path::new("the minimal configuration"));
-        let config = Config::parse(&text, path)?;
+        let config = parse(&text, path)?;
         let admission = config
-            .admission
-            .as_ref()
+            .find::<Admission>()
             .with_context(|| format!("{}: there is no section `admission`", path.display()))?;
         fits(&config, admission, self.certificates).with_context(|| path.display().to_string())?;
         Ok(Choice {
@@ -182,14 +184,14 @@ fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> a
         port == admission_port,
         "admission.listen: the manifests send reviews to port {admission_port}, not {port}"
     );
-    let health = config.health.map(|health| health.port());
+    let health = config.find::<Health>().map(|health| health.listen.port());
     ensure!(health == Some(health_port), "health.listen: the probes of the manifests ask \"0.0.0.0:{health_port}\"");
     match (certificates, &admission.own) {
         (Certificates::Own, None) => {
             anyhow::bail!("--certificates own needs `admission.ownCertificates: {{}}` in place of certificate and key")
         }
         (Certificates::Own, Some(own)) => {
-            let usual = crate::config::OwnCertificates::default();
+            let usual = OwnCertificates::default();
             let names = (&own.service, &own.secret, &own.lease, &own.webhooks);
             ensure!(
                 names == (&usual.service, &usual.secret, &usual.lease, &usual.webhooks) && own.namespace.is_none(),

@@ -94,5 +94,5 @@ pub(crate) fn build_tested() -> Result<PathBuf> {
 
 /// Builds `longhaul` and the service as they are shipped, for what measures them.
 pub(crate) fn build_release() -> Result<()> {
-    run(cargo().args(["build", "--release"]).args(PACKAGES).args(PROGRAMS))
+    run(cargo().args(["build", "--release", "--features=service/inject"]).args(PACKAGES).args(PROGRAMS))
 }

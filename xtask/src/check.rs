@@ -26,7 +26,16 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     let more = "--features=service/fuzz,service-seed/fuzz,mock-kube/fuzz,reports/fuzz,scenarios/dist,service/dist";
     let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, more, "--", "--deny=warnings"];
     step("lints with planted bugs", cargo().args(planted))?;
-    let lean = ["clippy", "--package=service", "--lib", "--bins", "--no-default-features", "--", "--deny=warnings"];
+    let lean = [
+        "clippy",
+        "--package=service",
+        "--lib",
+        "--bins",
+        "--no-default-features",
+        "--features=manager",
+        "--",
+        "--deny=warnings",
+    ];
     step("lints of a lean service", cargo().args(lean))?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;

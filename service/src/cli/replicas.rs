@@ -1,11 +1,11 @@
-//! `replicas` and `certs`: a client of the API over Deployments, and certificates to begin with.
+//! `replicas`: a client of the API over Deployments.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
-use crate::replicas::client::{Client, Name, Terms};
+use service_replicas::client::{Client, Name, Terms};
 
 /// Where the API is, and who calls it.
 #[derive(Debug, Args)]
@@ -89,23 +89,6 @@ pub(super) enum Call {
     },
 }
 
-/// Certificates.
-#[cfg(feature = "certs-dev")]
-#[derive(Debug, Subcommand)]
-pub(super) enum Certs {
-    /// Make a CA, a server, two clients, and clients that have to be refused. For development only.
-    Dev {
-        /// The folder; files of before are replaced.
-        folder: PathBuf,
-        /// How long they are valid.
-        #[arg(long, default_value_t = 365)]
-        days: u32,
-        /// What the authority is called. Two that are trusted at one time need names of their own: a list of revoked certificates is known by it.
-        #[arg(long, default_value = crate::certs::AUTHORITY)]
-        name: String,
-    },
-}
-
 impl Connection {
     fn client(&self) -> anyhow::Result<Client> {
         let of = |path: &Option<PathBuf>, name: &str| path.clone().unwrap_or_else(|| self.certs.join(name));
@@ -133,15 +116,5 @@ impl Call {
                 }
             }
         })
-    }
-}
-
-#[cfg(feature = "certs-dev")]
-impl Certs {
-    /// Makes the files.
-    pub(super) fn run(&self) -> anyhow::Result<()> {
-        let Self::Dev { folder, days, name } = self;
-        print!("{}", crate::certs::dev(folder, *days, name)?);
-        Ok(())
     }
 }

@@ -1,23 +1,19 @@
-//! `verify`: one image, on the command line; and the same question about what `inject` packed.
+//! `verify`: one image, on the command line.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use service_admission::config::Config;
+use service_admission::once::{verify, with_key};
 use tokio::time::Instant;
 
 use super::{EXIT_FAILURE, Failure, usage};
-use crate::config::Config;
-use crate::inject::Verdict;
-use crate::run::{verify, verify_among, with_key};
-use crate::validator::Pieces;
+use crate::config;
 
 /// Longest time for one image: as long as the API server would wait for a webhook at most.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is verified, and against what.
 #[derive(Debug, Args)]
@@ -41,7 +37,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = match (&arguments.key, &arguments.config) {
         (Some(key), _) => with_key(&arguments.image, key, arguments.plain_http).map_err(usage)?,
-        (None, Some(path)) => Config::load(path).map_err(usage)?,
+        (None, Some(path)) => Config::of(&config::load(path).map_err(usage)?),
         (None, None) => return Err(usage(anyhow::anyhow!("write --key or --config"))),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -52,20 +48,4 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(failure) => Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("not verified ({})", failure.class) }),
     }
-}
-
-/// What `config` says of `image`, whose signatures lie among `pieces`.
-pub(super) fn judged(
-    config: Arc<Config>,
-    image: String,
-    pieces: Arc<dyn Pieces>,
-) -> BoxFuture<'static, anyhow::Result<Verdict>> {
-    async move {
-        let report = verify_among(&config, &image, &pieces, Instant::now() + TIMEOUT).await?;
-        let signers = |approval: Arc<crate::validator::Approval>| {
-            approval.signers.iter().map(|signer| signer.name.clone()).collect()
-        };
-        Ok(report.outcome.map(signers).map_err(|failure| format!("{failure} ({})", report.rule)))
-    }
-    .boxed()
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::policy::Pattern;
 use super::{Error, parse_error};
+use service_admission::config::Pattern;
 
 /// What came of the values.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub fn connaisseur(text: &str, path: &Path) -> Result<Imported, Error> {
     features::around(&values, &mut left);
     let text =
         serde_saphyr::to_string(&Value::Object(config)).map_err(|error| wrong("the values", &error.to_string()))?;
-    if let Err(error) = super::Config::parse(&text, path) {
+    if let Err(error) = super::parse(&text, path) {
         left.push(format!("The result is not accepted as it is and has to be changed by hand: {error}."));
     }
     Ok(Imported { config: text, left })

@@ -4,15 +4,15 @@
 
 use std::path::Path;
 
-use super::{Config, Error, VERSION};
+use super::{Error, VERSION, parse};
 
 /// The text of the file at `path` in the version of this program. What cannot be used is refused as at the start.
 pub fn migrate(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
-    Config::parse(&text, path)?;
+    parse(&text, path)?;
     let migrated = if names_a_version(&text) { text } else { stamped(&text) };
     // What is printed is used next: it has to be as good as what was read.
-    Config::parse(&migrated, path)?;
+    parse(&migrated, path)?;
     Ok(migrated)
 }
 

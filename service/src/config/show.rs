@@ -3,11 +3,10 @@
 //! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line here.
 
 use std::path::Path;
-use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Admission, Bucket, Config, Error, Rate};
+use super::{Error, is_empty, is_known, parse};
 
 /// Every key with its default.
 const EXAMPLE: &str = include_str!("../../example.yaml");
@@ -15,72 +14,23 @@ const EXAMPLE: &str = include_str!("../../example.yaml");
 const MASK: &str = "(masked)";
 /// Keys whose texts are secrets wherever they stand. Files that hold secrets are named, not shown.
 const SECRET_KEYS: [&str; 4] = ["password", "secret", "token", "auth"];
-/// Sections that have no default: without them in the file the process has no such listener.
-const OPTIONAL_SECTIONS: [&str; 3] = ["admission", "replicas", "health"];
-
 /// The configuration in effect with the file at `path`, as YAML.
 pub fn show(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
-    let config = Config::parse(&text, path)?;
+    let config = parse(&text, path)?;
     let written = values(&text, path)?;
     let mut effective = values(EXAMPLE, Path::new("the built-in example"))?;
-    for section in OPTIONAL_SECTIONS {
-        if !written.contains_key(section) {
-            effective.remove(section);
-        }
-    }
-    if let (Some(admission), Some(Value::Object(section))) = (&config.admission, effective.get_mut("admission")) {
-        // Defaults that follow other keys.
-        section.insert("maxInFlightPerPeer".into(), json!(admission.max_in_flight_per_peer));
-        section.insert("maxConnectionsPerPeer".into(), json!(admission.max_connections_per_peer));
-    }
-    if let (Some(admission), Some(Value::Object(section))) = (&config.admission, effective.get_mut("admission")) {
-        show_what_is_optional(admission, section);
-    }
-    if let (Some(replicas), Some(Value::Object(section))) = (&config.replicas, effective.get_mut("replicas")) {
-        let bucket = |bucket: Bucket| json!({"perSecond": bucket.per_second, "burst": bucket.burst});
-        let Rate { client, all } = replicas.rate;
-        section.insert("rate".into(), json!({"client": bucket(client), "all": bucket(all)}));
-    }
+    effective.retain(|key, _| is_known(key));
+    config.show(&mut effective);
     let mut effective = Value::Object(effective);
     lay_over(&mut effective, Value::Object(written));
     mask(&mut effective);
     serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
 }
 
-/// The sections of `admission` that are not there by default, with their defaults.
-fn show_what_is_optional(admission: &Admission, section: &mut Map<String, Value>) {
-    if let Some(own) = &admission.own {
-        section.remove("certificate");
-        section.remove("key");
-        let shown = json!({
-            "service": own.service, "secretName": own.secret, "lease": own.lease, "webhooks": own.webhooks,
-            "authorityLifetime": span(own.authority_lifetime), "leafLifetime": span(own.leaf_lifetime),
-            "settle": span(own.settle), "interval": span(own.interval),
-        });
-        section.insert("ownCertificates".into(), shown);
-    }
-    if let Some(registration) = &admission.registration {
-        let shown = json!({
-            "webhooks": registration.webhooks, "lease": registration.lease,
-            "quiet": span(registration.quiet), "interval": span(registration.interval),
-        });
-        section.insert("registration".into(), shown);
-    }
-}
-
-/// A duration as it is written in the file.
-fn span(duration: Duration) -> String {
-    if duration.subsec_millis() == 0 {
-        format!("{}s", duration.as_secs())
-    } else {
-        format!("{}ms", duration.as_millis())
-    }
-}
-
 /// The text as plain values; an empty one is an empty map.
 fn values(text: &str, path: &Path) -> Result<Map<String, Value>, Error> {
-    if text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#')) {
+    if is_empty(text) {
         return Ok(Map::new());
     }
     match serde_saphyr::from_str(text) {
@@ -135,6 +85,8 @@ fn mask(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn shown(text: &str) -> String {
@@ -155,8 +107,8 @@ mod tests {
         ] {
             let path = Path::new("/etc/service.yaml");
             let shown = shown(text);
-            let (written, again) = (Config::parse(text, path).unwrap(), Config::parse(&shown, path).unwrap());
-            assert_eq!(format!("{written:?}"), format!("{again:?}"), "{shown}");
+            let (written, again) = (parse(text, path).unwrap(), parse(&shown, path).unwrap());
+            assert_eq!(written.differences(&again), Vec::<&str>::new(), "{shown}");
             assert!(shown.contains("relistInterval: 10m"), "defaults are shown: {shown}");
         }
         assert!(
@@ -167,7 +119,7 @@ mod tests {
         #[cfg(feature = "own-certificates")]
         {
             let shown = shown("admission: {listen: \"[::]:1\", ownCertificates: {settle: 90s}, registration: {}}\n");
-            Config::parse(&shown, Path::new("/etc/service.yaml")).unwrap();
+            parse(&shown, Path::new("/etc/service.yaml")).unwrap();
             let lines =
                 ["secretName: longhaul-webhook-certificates", "settle: 90s", "leafLifetime: 604800s", "quiet: 300s"];
             assert!(lines.iter().all(|line| shown.contains(line)) && !shown.contains("tls.crt"), "{shown}");

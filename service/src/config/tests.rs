@@ -3,7 +3,46 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Action, Config, Mode, NoMatch, QueueKey, Recheck, Resources, Transport};
+use service_admission::config::{Action, Admission, Images, Mode, NoMatch, Policy, Recheck, Resources, Validator};
+use service_core::config::{Environment, Health, Kubernetes, Level, Log, LogFormat, Shutdown};
+use service_core::kube::Transport;
+use service_packages::config::{QueueKey, Reconcile};
+use service_registry::config::Resolve;
+use service_replicas::config::{Bucket, Replicas};
+use service_watch::config::Watch;
+
+/// The sections of a file, side by side.
+struct Config {
+    admission: Option<Admission>,
+    replicas: Option<Replicas>,
+    health: Option<Health>,
+    resolve: Resolve,
+    validators: Vec<Validator>,
+    policy: Policy,
+    kubernetes: Kubernetes,
+    watch: Watch,
+    reconcile: Reconcile,
+    shutdown: Shutdown,
+}
+
+impl Config {
+    fn parse(text: &str, path: &Path) -> Result<Self, super::Error> {
+        let config = super::parse(text, path)?;
+        let Images { validators, policy, .. } = config.of::<Images>().clone();
+        Ok(Self {
+            admission: config.find().cloned(),
+            replicas: config.find().cloned(),
+            health: config.find().cloned(),
+            resolve: config.of::<Resolve>().clone(),
+            validators,
+            policy,
+            kubernetes: config.of::<Kubernetes>().clone(),
+            watch: config.of::<Watch>().clone(),
+            reconcile: config.of::<Reconcile>().clone(),
+            shutdown: config.of::<Shutdown>().clone(),
+        })
+    }
+}
 
 const FULL: &str = r#"
 admission: {listen: "127.0.0.1:8443", certificate: tls.crt, key: /abs/tls.key, maxBodyBytes: 2MiB, maxInFlight: 7, clientCA: ca.crt, clientNames: [a], maxInFlightPerPeer: 3, maxConnections: 40, maxConnectionsPerPeer: 9}
@@ -38,7 +77,7 @@ shutdown: {drain: 3s}
 "#;
 
 fn refused(text: &str) -> String {
-    Config::parse(text, Path::new("/etc/service.yaml")).expect_err("the text must be refused").to_string()
+    super::parse(text, Path::new("/etc/service.yaml")).expect_err("the text must be refused").to_string()
 }
 
 #[test]
@@ -66,7 +105,7 @@ fn the_section_of_the_api_over_deployments_reaches_its_values() {
         (allow.read.as_deref(), allow.scale.as_deref(), &allow.image),
         (Some(&["a/*".to_owned()][..]), Some(&[][..]), &None)
     );
-    let bucket = |bucket: super::Bucket| (bucket.per_second.get(), bucket.burst.get());
+    let bucket = |bucket: Bucket| (bucket.per_second.get(), bucket.burst.get());
     assert_eq!((bucket(replicas.rate.client), bucket(replicas.rate.all)), ((3, 6), (9, 10)));
     assert_eq!((replicas.max_body_bytes, replicas.timeout), (1024, Duration::from_secs(2)));
     assert_eq!((replicas.max_connections, replicas.max_in_flight), (9, 8));
@@ -100,7 +139,7 @@ fn every_key_reaches_its_value() {
     assert_eq!(admission.max_connections_per_peer, 9);
     assert_eq!(admission.client_ca.as_deref(), Some(Path::new("/etc/ca.crt")));
     assert_eq!(admission.client_names, ["a"]);
-    assert_eq!(config.health.unwrap().port(), 9090);
+    assert_eq!(config.health.unwrap().listen.port(), 9090);
     assert_eq!(config.resolve.timeout, Duration::from_secs(4));
     assert_eq!(config.resolve.cache_max_bytes, 1 << 20);
     assert_eq!(config.resolve.registries[0].login, Some(("u".into(), "/etc/pw".into())));
@@ -120,7 +159,7 @@ fn every_key_reaches_its_value() {
     assert_eq!(actions.unavailable, None);
     assert_eq!((new.mode, quay.mode, quay.recheck), (Mode::Detect, Mode::Skip, Recheck::Changed));
     assert_eq!(config.resolve.registries[0].realms[1].port, Some(5001));
-    assert_eq!(config.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
+    assert_eq!(config.kubernetes.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
     assert_eq!(config.watch.transport, Transport::Http2);
     assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
     assert_eq!(config.reconcile.queue, QueueKey::KindNs);
@@ -129,7 +168,7 @@ fn every_key_reaches_its_value() {
     assert_eq!((lease.enabled, &*lease.name, lease.namespace.as_deref()), (Some(true), "l", Some("ns")));
     let seconds = [lease.duration, lease.renew, lease.retry].map(|span| span.as_secs());
     assert_eq!(seconds, [20, 15, 1]);
-    assert_eq!(config.drain, Duration::from_secs(3));
+    assert_eq!(config.shutdown.drain, Duration::from_secs(3));
 }
 
 #[test]
@@ -143,11 +182,11 @@ fn an_empty_file_is_all_defaults() {
 #[test]
 fn the_example_says_the_defaults() {
     let path = Path::new("/etc/service.yaml");
-    let example = Config::parse(include_str!("../../example.yaml"), path).unwrap();
+    let example = super::parse(include_str!("../../example.yaml"), path).unwrap();
     let needed = "admission: {listen: \"0.0.0.0:8443\", certificate: tls.crt, key: tls.key}\n\
                   replicas: {listen: \"0.0.0.0:8444\", certificate: replicas.crt, key: replicas.key, clientCA: [clients-ca.crt]}\n\
                   health: {listen: \"0.0.0.0:9090\"}\n";
-    assert_eq!(format!("{example:?}"), format!("{:?}", Config::parse(needed, path).unwrap()));
+    assert_eq!(example.differences(&super::parse(needed, path).unwrap()), Vec::<&str>::new());
 }
 
 #[test]
@@ -158,8 +197,8 @@ fn an_unknown_key_is_refused_with_place_and_nearest_key() {
     );
     assert_eq!(
         refused("zebra: 1\n"),
-        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are version, admission, replicas, health, resolve, \
-         validators, policy, kubernetes, watch, reconcile, log, shutdown"
+        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are version, health, admission, resolve, policy, \
+         validators, kubernetes, watch, reconcile, replicas, log, shutdown"
     );
 }
 
@@ -312,3 +351,40 @@ fn cosign_says_that_it_is_not_built_in() {
 
 #[cfg(feature = "verify")]
 mod signatures;
+
+fn overruled(values: &[(&str, &str)]) -> Result<super::Config, super::Error> {
+    let text = "policy: {rules: [{pattern: a}, {pattern: b/c, mode: skip}]}";
+    let mut config = super::parse(text, Path::new("x.yaml")).unwrap();
+    let find = |name: &str| values.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    config.overrule(&Environment(&find)).map(|()| config)
+}
+
+#[test]
+fn the_environment_overrules_the_file() {
+    let config = overruled(&[
+        ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true"),
+        ("LONGHAUL_AUTOMATIC_UNCHANGED_APPROVAL", "false"),
+        ("LONGHAUL_DETECTION_MODE", "1"),
+        ("LONGHAUL_RESOURCE_VALIDATION_MODE", "podsOnly"),
+        ("LONGHAUL_CACHE_EXPIRY_SECONDS", "7"),
+        ("LONGHAUL_LOG_LEVEL", "debug"),
+        ("LONGHAUL_LOG_FORMAT", "json"),
+    ]);
+    let config = config.unwrap();
+    let policy = &config.of::<Images>().policy;
+    assert!(policy.child_approval && policy.detection);
+    assert_eq!((policy.rules[0].recheck, policy.rules[1].recheck), (Recheck::Always, Recheck::Changed));
+    assert_eq!((policy.resources, policy.verdicts.ttl.as_secs()), (Resources::PodsOnly, 7));
+    assert_eq!(config.of::<Log>(), &Log { level: Level::Debug, format: LogFormat::Json });
+    let same = overruled(&[("LOG_LEVEL", "debug"), ("LONGHAUL_LOG_LEVEL", "")]).unwrap();
+    assert_eq!(same.of::<Log>().level, Level::Info, "an empty variable is an unset one, and others' are not ours");
+}
+
+#[test]
+fn a_value_of_the_environment_that_means_nothing_is_refused() {
+    let error = overruled(&[("LONGHAUL_DETECTION_MODE", "yes")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the environment: LONGHAUL_DETECTION_MODE: unknown value `yes`; use one of true, false"
+    );
+}

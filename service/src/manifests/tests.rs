@@ -66,7 +66,7 @@ fn with_own_certificates_nothing_is_mounted_and_rights_are_by_name() {
     let text = json!(objects).to_string();
     assert!(!text.contains(NAMESPACE), "every place has the other namespace");
     let config = one(&objects, "ConfigMap")["data"]["webhook.yaml"].as_str().unwrap();
-    assert!(Config::parse(config, Path::new("x")).unwrap().admission.unwrap().own.is_some());
+    assert!(parse(config, Path::new("x")).unwrap().find::<Admission>().unwrap().own.is_some());
     assert_eq!(one(&objects, "ServiceAccount")["automountServiceAccountToken"], true);
     for role in objects.iter().filter(|object| object["metadata"]["name"] == "longhaul-webhook-certificates") {
         for rule in role["rules"].as_array().into_iter().flatten() {

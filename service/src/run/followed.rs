@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::validator;
 
 /// Files that are looked at, most; the rest is seen when the file itself is read again.
 const FILES_MAX: usize = 256;
@@ -31,8 +30,7 @@ impl Followed {
     /// The files of `config`, which is at `path`, as they look now.
     pub fn of(path: &Path, config: &Config) -> Self {
         let mut files = vec![path.to_owned()];
-        files.extend(config.documents.iter().cloned());
-        files.extend(validator::files(config));
+        files.extend(config.files());
         files.truncate(FILES_MAX);
         let seen = files.iter().map(|file| look(file)).collect();
         Self { files, seen }
@@ -63,7 +61,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("service.yaml");
         std::fs::write(&path, "").unwrap();
-        let config = Config::load(&path).unwrap();
+        let config = crate::config::load(&path).unwrap();
         let before = Followed::of(&path, &config);
         assert!(!before.changed());
         std::fs::write(&path, "log: {level: debug}").unwrap();

@@ -8,9 +8,8 @@ use base64::Engine as _;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use serde_json::{Value, json};
-use service::cli::Role;
 use service::run::Options;
-use service::wire::{self, Client, Protocol};
+use service_core::wire::{self, Client, Protocol};
 
 use crate::support::registry::{Registry, digest};
 use crate::support::{Service, deadline};
@@ -23,7 +22,7 @@ pub async fn start(registry: &Registry, more: &str) -> Service {
          resolve: {{timeout: 2s, skipPrefixes: [\"skip.io/\"], registries: [{{host: \"{}\", plainHttp: true}}]}}\n{more}",
         registry.host()
     );
-    Service::start(Role::Manager, &config, Options::default()).await
+    Service::start("manager", &config, Options::default()).await
 }
 
 pub fn pod(images: &[&str]) -> Value {
@@ -80,7 +79,7 @@ async fn an_endpoint_stands_in_for_the_host_that_images_name() {
          resolve: {{registries: [{{host: \"registry.test:5000\", endpoint: \"{}\", plainHttp: true}}]}}\n",
         registry.host()
     );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = Service::start("manager", &config, Options::default()).await;
     let object = pod(&["registry.test:5000/good:1"]);
     let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;
     let image = &patched(&answer, &object)["spec"]["containers"][0]["image"];
@@ -132,7 +131,7 @@ async fn a_registry_without_tls_is_named_with_the_key_to_set() {
             "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\n\
              health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\nresolve: {{registries: [{entry}]}}\n"
         );
-        let service = Service::start(Role::Manager, &config, Options::default()).await;
+        let service = Service::start("manager", &config, Options::default()).await;
         let image = format!("{host}/good:1");
         let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
         let message = answer["status"]["message"].as_str().unwrap();
@@ -288,7 +287,7 @@ async fn too_many_reviews_are_shed_with_429() {
          resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n",
         registry.host()
     );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = Service::start("manager", &config, Options::default()).await;
     let client = Arc::new(service.webhook(Protocol::Http2));
     let slow = review("v1", &pod(&[&format!("{}/slow:1", registry.host())])).to_string();
     let mut callers = tokio::task::JoinSet::new();

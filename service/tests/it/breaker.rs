@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use service::cli::Role;
 use service::run::Options;
-use service::wire::Protocol;
+use service_core::wire::Protocol;
 
 use crate::admission::{ask, pod, review};
 use crate::support::raw::{Answer, Raw};
@@ -18,7 +17,7 @@ async fn service(host: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
     );
-    Service::start(Role::Manager, &config, Options::default()).await
+    Service::start("manager", &config, Options::default()).await
 }
 
 /// A 200 with the digest of an index.

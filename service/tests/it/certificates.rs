@@ -7,9 +7,8 @@ use base64::Engine as _;
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
-use service::cli::Role;
 use service::run::Options;
-use service::wire::{Client, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config};
+use service_core::wire::{Client, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config};
 
 use crate::admission::{pod, review};
 use crate::support::api::Api;
@@ -40,7 +39,7 @@ async fn replica(api: &Api, section: &str) -> Service {
          health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 50ms}}\n",
         path.display()
     );
-    Service::start(Role::Manager, &config, Options::default()).await
+    Service::start("manager", &config, Options::default()).await
 }
 
 fn decoded(value: &Value) -> Option<Vec<u8>> {
@@ -59,7 +58,7 @@ fn held(api: &Api, key: &str) -> Option<Vec<u8>> {
 /// One review over a new connection, as an API server calls that trusts `bundle`.
 async fn call(service: &Service, bundle: &[u8]) -> Result<(), String> {
     let tls = client_config(Trust::Pem(bundle), None).map_err(|error| error.to_string())?;
-    let port = service.app.admission().unwrap().port();
+    let port = service.app.address("manager").unwrap().port();
     let name = Some("longhaul-webhook.ours.svc".to_owned());
     let origin = Origin { host: "127.0.0.1".into(), port, tls: Some(Arc::new(tls)), server_name: name };
     let client = Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 0 });

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use service::config::Config;
-use service::run::verify;
+use service_admission::config::Config;
+use service_admission::once::verify;
 
 use crate::support::deadline;
 use crate::support::signed::Signed;

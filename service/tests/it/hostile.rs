@@ -1,8 +1,7 @@
 //! What a registry may do to us: nothing. Each test is a registry that tries something.
 
-use service::cli::Role;
 use service::run::Options;
-use service::wire::Protocol;
+use service_core::wire::Protocol;
 
 use crate::admission::{ask, patched, pod, review};
 use crate::support::Service;
@@ -28,7 +27,7 @@ async fn start(host: &str, more: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 2s, registries: [{{host: \"{host}\", plainHttp: true{more}}}]}}\n"
     );
-    Service::start(Role::Manager, &config, Options::default()).await
+    Service::start("manager", &config, Options::default()).await
 }
 
 /// The denial of a pod with the image `NAME` of `registry`, or the image as it is stored.

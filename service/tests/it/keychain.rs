@@ -6,9 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use service::cli::Role;
 use service::run::Options;
-use service::wire::{Client, Protocol};
+use service_core::wire::{Client, Protocol};
 
 use crate::admission::{ask, patched, pod, review};
 use crate::support::api::Api;
@@ -67,7 +66,7 @@ async fn start(registry: &Raw, api: &Api, more: &str) -> (Service, tempfile::Tem
         kube.display(),
         registry.host()
     );
-    (Service::start(Role::Manager, &config, Options::default()).await, folder)
+    (Service::start("manager", &config, Options::default()).await, folder)
 }
 
 /// The image as it is stored, or the denial, for a pod in `namespace` with these pull secrets.
@@ -215,7 +214,7 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 2s, registries: [{{host: \"{host}\", plainHttp: true}}], keychain: {{dockerConfig: {path:?}}}}}\n",
     );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = Service::start("manager", &config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     assert!(verdict(&client, "n", &format!("{host}/traded/x:1"), &[]).await.is_ok());
     let image = format!("{host}/app:1");
@@ -246,7 +245,7 @@ async fn mirrors_are_asked_first_and_what_is_wrong_with_them_leads_to_the_regist
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 4s, registries: [{entry}]}}\n",
     );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = Service::start("manager", &config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     for (name, at_upstream, at_mirror, at_other) in
         [("good", 0, 1, 0), ("absent", 1, 1, 0), ("private", 1, 1, 0), ("hang", 1, 1, 0), ("moved/app", 0, 1, 1)]

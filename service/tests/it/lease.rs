@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use service::cli::Role;
 use service::run::Options;
 
 use crate::support::api::Api;
@@ -19,7 +18,7 @@ async fn replica(api: &Api) -> Service {
          reconcile: {{lease: {{namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}}}\n",
         path.display()
     );
-    Service::start(Role::Watch, &config, Options::default()).await
+    Service::start("watch", &config, Options::default()).await
 }
 
 async fn leads(service: &Service) -> bool {

@@ -1,7 +1,6 @@
 //! Each planted bug does its damage, and only that.
 
 use serde_json::json;
-use service::cli::Role;
 use service::run::Options;
 
 use crate::support::api::{Api, Fault};
@@ -19,7 +18,7 @@ async fn start(api: &Api, bug: &str) -> Service {
     );
     let mut options = Options::witnessed_at(Some(api.witness_url()));
     options.plant(bug).unwrap();
-    Service::start(Role::Watch, &config, options).await
+    Service::start("watch", &config, options).await
 }
 
 fn witnessed(api: &Api, name: &str, change: &str) -> bool {
@@ -117,7 +116,7 @@ async fn wrong_allow_admits_what_does_not_exist() {
     );
     let mut options = Options::default();
     options.plant("wrong-allow").unwrap();
-    let service = Service::start(Role::Manager, &config, options).await;
+    let service = Service::start("manager", &config, options).await;
     let image = format!("{}/absent:1", registry.host());
     let answer = crate::admission::ask_about(&service, &image).await;
     assert_eq!(answer, json!({"uid": "the-uid", "allowed": true}));
@@ -128,9 +127,8 @@ async fn wrong_allow_admits_what_does_not_exist() {
 mod signatures {
     //! Each bug of verification believes one thing too much: the image that shows it is refused without it.
 
-    use service::cli::Role;
     use service::run::Options;
-    use service::wire::Protocol;
+    use service_core::wire::Protocol;
 
     use crate::admission::{ask, pod, review};
     use crate::support::Service;
@@ -149,7 +147,7 @@ mod signatures {
             if let Some(bug) = bug {
                 options.plant(bug).unwrap();
             }
-            let service = Service::start(Role::Manager, config, options).await;
+            let service = Service::start("manager", config, options).await;
             let client = service.webhook(Protocol::Http1);
             let object = review("v1", &pod(&[image]));
             ask(&client, &object).await;

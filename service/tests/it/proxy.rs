@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::Request;
 use parking_lot::Mutex;
 use rustls_pki_types::PrivateKeyDer;
-use service::wire::{Client, Limits, Origin, Protocol, Trust, client_config, provider};
+use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config, provider};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

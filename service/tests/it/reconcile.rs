@@ -1,7 +1,6 @@
 //! The reconciler over real sockets: start empty, do the work, stop empty.
 
 use serde_json::{Value, json};
-use service::cli::Role;
 use service::run::Options;
 
 use crate::support::api::Api;
@@ -16,7 +15,7 @@ async fn start(api: &Api) -> Service {
          reconcile: {{retries: [50ms, 50ms]}}\n",
         path.display()
     );
-    Service::start(Role::Watch, &config, Options::default()).await
+    Service::start("watch", &config, Options::default()).await
 }
 
 fn phase(api: &Api, name: &str) -> Value {

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::json;
-use service::cli::Role;
 use service::run::Options;
-use service::wire::Protocol;
+use service_core::wire::Protocol;
 
 use crate::admission::{ask, pod, review};
 use crate::support::api::Api;
@@ -44,7 +43,7 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
          health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 50ms}}\n",
         path.display()
     );
-    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let service = Service::start("manager", &config, Options::default()).await;
     assert_ne!(
         told(&service, "[!]registration: mutatingwebhookconfigurations/longhaul-webhook does not exist").await,
         "0"

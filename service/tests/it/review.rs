@@ -10,12 +10,12 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use service::admission::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source};
-use service::config::Config;
-use service::edge::Accounts;
-use service::registry::{Keyring, Reference};
-use service::verdicts::Failure;
-use service::wire::{Client, Protocol};
+use service_admission::config::Config;
+use service_admission::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source};
+use service_core::edge::Accounts;
+use service_core::wire::{Client, Protocol};
+use service_registry::verdicts::Failure;
+use service_registry::{Keyring, Reference};
 
 use crate::admission::{ask, patched, pod, post, review, start};
 use crate::support::registry::{Registry, digest};
@@ -365,7 +365,7 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
         Arc::new(Endpoint::new(
             &config.admission.unwrap(),
             Current::new(pipeline),
-            Arc::clone(service::share::Share::default().room()),
+            Arc::clone(service_core::share::Share::default().room()),
         )),
         metrics,
     )

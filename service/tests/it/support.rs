@@ -18,10 +18,9 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use service::cli::Role;
-use service::config::Config;
+use service::config;
 use service::run::{App, Options};
-use service::wire::{Client, Limits, Origin, Protocol, Trust, client_config};
+use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -85,12 +84,12 @@ pub struct Service {
 
 impl Service {
     /// Starts `role` with `config`, in which `{dir}` is the folder that holds `tls.crt` and `tls.key`.
-    pub async fn start(role: Role, config: &str, options: Options) -> Self {
+    pub async fn start(role: &str, config: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         std::fs::write(folder.path().join("tls.crt"), certified.cert.pem()).unwrap();
         std::fs::write(folder.path().join("tls.key"), certified.signing_key.serialize_pem()).unwrap();
-        let config = Config::parse(config, &folder.path().join("service.yaml")).unwrap();
+        let config = config::parse(config, &folder.path().join("service.yaml")).unwrap();
         let app = App::start(role, config, options).await.unwrap();
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
@@ -103,7 +102,7 @@ impl Service {
     /// A client of the webhook.
     pub fn webhook(&self, protocol: Protocol) -> Client {
         let tls = client_config(Trust::Pem(&self.authority), None).unwrap();
-        let port = self.app.admission().unwrap().port();
+        let port = self.app.address("manager").unwrap().port();
         let origin = Origin { host: "127.0.0.1".into(), port, tls: Some(std::sync::Arc::new(tls)), server_name: None };
         Client::new(origin, protocol, Limits { open_max: 1000, idle_max: 4 })
     }

@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use service::cli::Role;
 use service::run::Options;
-use service::wire::{Client, Protocol};
+use service_core::wire::{Client, Protocol};
 
 use crate::admission::{ask, patched, pod, review};
 use crate::support::api::Api;
@@ -31,7 +30,7 @@ pub fn config(registry: &Signed, keys: &[(&str, &Key)], policy: &str, more: &str
 const ALL: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
 
 pub async fn start(config: &str) -> (Service, Client) {
-    let service = Service::start(Role::Manager, config, Options::default()).await;
+    let service = Service::start("manager", config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     (service, client)
 }
@@ -300,7 +299,7 @@ async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {
     let digest = registry.push("a");
     registry.sign_at_tag("a", &digest, &digest, &[&old]);
     let text = config(&registry, &[("default", &old)], ALL, "");
-    let mut service = Service::start(Role::Manager, &text, Options::default()).await;
+    let mut service = Service::start("manager", &text, Options::default()).await;
     let path = service.folder.path().join("service.yaml");
     std::fs::write(&path, &text).unwrap();
     service.app.follow_config(path.clone());
@@ -516,8 +515,8 @@ async fn one_image_can_be_verified_without_a_webhook() {
     for (key, verified) in [(&key, true), (&stranger, false)] {
         let path = folder.path().join("key.pub");
         std::fs::write(&path, key.pem()).unwrap();
-        let config = service::run::with_key(&registry.image("a"), &path, true).unwrap();
-        let report = service::run::verify(&config, &registry.image("a"), deadline()).await.unwrap();
+        let config = service_admission::once::with_key(&registry.image("a"), &path, true).unwrap();
+        let report = service_admission::once::verify(&config, &registry.image("a"), deadline()).await.unwrap();
         assert_eq!((report.outcome.is_ok(), report.digest.as_deref()), (verified, Some(&*digest)), "{report}");
         let text = report.to_string();
         assert!(

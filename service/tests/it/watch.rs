@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use service::cli::Role;
 use service::run::Options;
 
 use crate::support::api::{Api, Fault};
@@ -22,7 +21,7 @@ async fn start(api: &Api, transport: &str, more: &str) -> Service {
     );
     let options = Options::witnessed_at(Some(api.witness_url()));
     // The kubeconfig is read at the start; its folder may go.
-    Service::start(Role::Watch, &config, options).await
+    Service::start("watch", &config, options).await
 }
 
 async fn page(service: &Service) -> Value {

@@ -1,8 +1,8 @@
 //! Tests of the translation: what is taken over, what is named, and that the result is a configuration.
 
-#[cfg(feature = "verify")]
-use super::super::{Config, NoMatch, Recheck, Resources};
 use super::*;
+#[cfg(feature = "verify")]
+use service_admission::config::{Config, NoMatch, Recheck, Resources};
 
 #[cfg(feature = "verify")]
 const VALUES: &str = r#"
@@ -38,8 +38,8 @@ alerting: {clusterIdentifier: x}
 #[test]
 fn the_result_is_a_configuration_that_means_the_same_and_the_rest_is_named() {
     let imported = connaisseur(VALUES, Path::new("/etc/values.yaml")).unwrap();
-    let config = Config::parse(&imported.config, Path::new("/etc/c.yaml"))
-        .unwrap_or_else(|error| panic!("{error}\n{}", imported.config));
+    let config = crate::config::parse(&imported.config, Path::new("/etc/c.yaml"));
+    let config = Config::of(&config.unwrap_or_else(|error| panic!("{error}\n{}", imported.config)));
     let names: Vec<_> = config.validators.iter().map(|validator| &*validator.name).collect();
     assert_eq!(names, ["allow", "hub", "default"]);
     let patterns: Vec<_> = config.policy.rules.iter().map(|rule| rule.pattern.as_str()).collect();

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::super::{Config, Constraint, Mode, Root, Roots, Rule, Text, ValidatorKind};
-use super::refused;
+use service_admission::config::{Constraint, Mode, Root, Roots, Rule, Text, ValidatorKind};
+
+use super::{Config, refused};
 
 const PEM: &str = "\"-----BEGIN PUBLIC KEY-----\\nAA==\\n-----END PUBLIC KEY-----\"";
 

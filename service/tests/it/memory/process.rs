@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::Request;
 use serde_json::Value;
-use service::wire::{Client, Limits, Origin, Protocol, Trust, client_config};
+use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config};
 
 use crate::support::deadline;
 

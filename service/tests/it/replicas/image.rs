@@ -1,8 +1,7 @@
 //! Setting an image: through admission, which pins it or refuses it.
 
 use serde_json::json;
-use service::cli::Role;
-use service::config::Config;
+use service::config;
 use service::run::{App, Options};
 
 use super::world::{World, certificates};
@@ -18,7 +17,7 @@ async fn world(registry: &Registry) -> World {
         + &format!("resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n", registry.host());
     let path = folder.path().join("service.yaml");
     std::fs::write(&path, &text).unwrap();
-    let app = App::start(Role::Replicas, Config::parse(&text, &path).unwrap(), Options::default()).await.unwrap();
+    let app = App::start("replicas", config::parse(&text, &path).unwrap(), Options::default()).await.unwrap();
     World { api, app, folder }.listed().await
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use service::logs::names;
+use service_core::logs::names;
 
 use super::world::{BINARY, Caller, certificates, replicas_path, section};
 use crate::support::api::Fault;
@@ -66,7 +66,7 @@ impl Process {
         let identity =
             name.map(|name| super::world::identity(&file(format!("{name}.crt")), &file(format!("{name}.key"))));
         let authority = std::fs::read(file("ca.crt".into())).unwrap();
-        service::wire::client_config(service::wire::Trust::Pem(&authority), identity).unwrap()
+        service_core::wire::client_config(service_core::wire::Trust::Pem(&authority), identity).unwrap()
     }
 
     async fn caller(&self, name: &str) -> Caller {

@@ -110,7 +110,7 @@ async fn the_description_is_that_of_what_is_served() {
     let client = world.client("client").await;
     let served = client.get("/openapi.json").await;
     assert_eq!((served.code, served.header("content-type")), (200, "application/json"));
-    let committed: Value = serde_json::from_str(service::replicas::OPENAPI).unwrap();
+    let committed: Value = serde_json::from_str(service_replicas::OPENAPI).unwrap();
     assert_eq!(served.json, committed);
     assert_eq!(committed["openapi"], "3.1.0");
     let paths = committed["paths"].as_object().unwrap();
@@ -132,7 +132,7 @@ async fn the_description_is_that_of_what_is_served() {
         }
     }
     // Everything that the router knows is in it.
-    let source = include_str!("../../../src/replicas/route.rs");
+    let source = include_str!("../../../replicas/src/route.rs");
     let routes = source.split("pub fn route<'a>").nth(1).unwrap().split("\nfn ").next().unwrap();
     let arms =
         routes.lines().filter(|line| line.trim_start().starts_with("[\"") || line.contains("_ if path == ")).count();

@@ -190,7 +190,7 @@ async fn r28_a_rotation_drops_no_connection() {
     let fresh_client = || {
         let identity = super::world::identity(&fresh.path().join("client.crt"), &fresh.path().join("client.key"));
         let authority = std::fs::read(fresh.path().join("ca.crt")).unwrap();
-        service::wire::client_config(service::wire::Trust::Pem(&authority), Some(identity)).unwrap()
+        service_core::wire::client_config(service_core::wire::Trust::Pem(&authority), Some(identity)).unwrap()
     };
     let taken = async { while !world.lets_in(fresh_client()).await {} };
     timeout(PATIENCE, taken).await.expect("the new certificates are used");
@@ -216,7 +216,7 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
     let text = answered(&world, &client, 401).await;
     assert!(text.contains("of no known authority"), "{text}");
     let other = super::world::identity(&world.path("other.crt"), &world.path("other.key"));
-    let tls = service::wire::client_config(service::wire::Trust::Pem(&authority), Some(other)).unwrap();
+    let tls = service_core::wire::client_config(service_core::wire::Trust::Pem(&authority), Some(other)).unwrap();
     assert!(world.lets_in(tls).await);
     world.app.stop().await;
 }
@@ -254,14 +254,14 @@ async fn r36_a_rolling_upgrade_loses_no_call() {
     let World { api, app: old, folder } = world("").await;
     let text = World::config(&api, folder.path(), "").replace("drain: 50ms", "drain: 10s");
     let path = folder.path().join("service.yaml");
-    let config = || service::config::Config::parse(&text, &path).unwrap();
+    let config = || service::config::parse(&text, &path).unwrap();
     old.stop().await;
     let start = async || {
         let options = service::run::Options::default();
-        service::run::App::start(service::cli::Role::Replicas, config(), options).await.unwrap()
+        service::run::App::start("replicas", config(), options).await.unwrap()
     };
     let (old, new) = (start().await, start().await);
-    let (to_old, to_new) = (old.replicas().unwrap(), new.replicas().unwrap());
+    let (to_old, to_new) = (old.address("replicas").unwrap(), new.address("replicas").unwrap());
     let world = World { api, app: new, folder }.listed().await;
     let identity = || super::world::identity(&world.path("client.crt"), &world.path("client.key"));
     let (calls, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
-use service::wire::Identity;
+use service_core::wire::Identity;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -68,7 +68,8 @@ async fn r05_a_tampered_certificate_is_refused() {
         let tampered = Identity { chain: vec![bytes.into()], key: good().key };
         // A client whose key does not fit any more does not even begin; that is no refusal of ours.
         let authority = std::fs::read(world.path("ca.crt")).unwrap();
-        let Ok(tls) = service::wire::client_config(service::wire::Trust::Pem(&authority), Some(tampered)) else {
+        let Ok(tls) = service_core::wire::client_config(service_core::wire::Trust::Pem(&authority), Some(tampered))
+        else {
             continue;
         };
         assert!(!world.lets_in(tls).await, "byte {at}");
@@ -93,8 +94,8 @@ async fn r06_the_issuer_is_one_of_a_list() {
     let api = world.api;
     let text = World::config(&api, folder.path(), "").replace("[ca.crt]", "[ca.crt, second.crt]");
     let path = folder.path().join("two.yaml");
-    let config = service::config::Config::parse(&text, &path).unwrap();
-    let app = service::run::App::start(service::cli::Role::Replicas, config, service::run::Options::default()).await;
+    let config = service::config::parse(&text, &path).unwrap();
+    let app = service::run::App::start("replicas", config, service::run::Options::default()).await;
     let world = World { api, app: app.unwrap(), folder }.listed().await;
     assert!(world.lets_in(world.tls("client")).await, "of the first");
     assert!(world.lets_in(world.tls_of(Some(of_second))).await, "of the second");
@@ -107,9 +108,9 @@ async fn r06_the_issuer_is_one_of_a_list() {
 fn only(versions: &[&'static rustls::SupportedProtocolVersion], world: &World) -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     let pem = std::fs::read(world.path("ca.crt")).unwrap();
-    roots.add(service::wire::certificates_from_pem(&pem).unwrap().remove(0)).unwrap();
+    roots.add(service_core::wire::certificates_from_pem(&pem).unwrap().remove(0)).unwrap();
     let Identity { chain, key } = identity(&world.path("client.crt"), &world.path("client.key"));
-    let builder = ClientConfig::builder_with_provider(service::wire::provider());
+    let builder = ClientConfig::builder_with_provider(service_core::wire::provider());
     let builder = builder.with_protocol_versions(versions).unwrap().with_root_certificates(roots);
     builder.with_client_auth_cert(chain, key).unwrap()
 }
@@ -135,7 +136,7 @@ async fn r30_the_suites_are_chosen() {
     assert_eq!(suite, rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256);
     world.app.stop().await;
     let text = super::world::section(", cipherSuites: [TLS_RSA_WITH_AES_128_CBC_SHA]");
-    let error = service::config::Config::parse(&text, "service.yaml".as_ref()).unwrap_err().to_string();
+    let error = service::config::parse(&text, "service.yaml".as_ref()).unwrap_err().to_string();
     assert!(error.contains("is none of TLS 1.3: use TLS_"), "{error}");
 }
 

@@ -12,10 +12,9 @@ use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use serde_json::Value;
-use service::cli::Role;
-use service::config::Config;
+use service::config;
 use service::run::{App, Options};
-use service::wire::{Identity, Trust, certificates_from_pem, client_config, key_from_pem};
+use service_core::wire::{Identity, Trust, certificates_from_pem, client_config, key_from_pem};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -67,8 +66,8 @@ impl World {
         let text = Self::config(&api, folder.path(), more);
         let path = folder.path().join("service.yaml");
         std::fs::write(&path, &text).unwrap();
-        let config = Config::parse(&text, &path).unwrap();
-        let mut app = App::start(Role::Replicas, config, Options::default()).await.unwrap();
+        let config = config::parse(&text, &path).unwrap();
+        let mut app = App::start("replicas", config, Options::default()).await.unwrap();
         app.follow_config(path);
         Self { api, app, folder }
     }
@@ -91,7 +90,7 @@ impl World {
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.app.replicas().unwrap()
+        self.app.address("replicas").unwrap()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

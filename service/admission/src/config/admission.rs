@@ -1,0 +1,171 @@
+//! The section `admission`: the webhook listener and its limits.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::own::{OwnCertificates, RawOwn};
+use super::registration::{RawRegistration, Registration};
+use super::{Checker, Error, Section};
+use service_core::config::quantity::{Size, written};
+
+/// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
+const MAX_BODY_BYTES: u64 = 8 << 20;
+/// Above this a single review could hold more memory than the whole service should need.
+const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
+/// More than a webhook should ever hold.
+const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
+/// Forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
+const MAX_CONNECTIONS: usize = 1024;
+/// Left to others by a peer that takes all that it may have: one kube-apiserver's idle connections.
+const CONNECTIONS_FOR_OTHERS: usize = 25;
+/// kube-apiserver allows itself 200 mutating requests in flight by default; twice that serves two of them.
+const MAX_IN_FLIGHT: usize = 400;
+
+/// The webhook listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// PEM file of the certificate chain; empty with `own`.
+    pub certificate: PathBuf,
+    /// PEM file of the private key; empty with `own`.
+    pub key: PathBuf,
+    /// Certificates that the replicas make themselves, instead of those two files.
+    pub own: Option<OwnCertificates>,
+    /// Whether the webhook looks at how it is registered.
+    pub registration: Option<Registration>,
+    /// PEM file of the authorities of client certificates; with it every caller must have one.
+    pub client_ca: Option<PathBuf>,
+    /// Names of which a client certificate must have one; empty accepts all.
+    pub client_names: Vec<String>,
+    /// Largest accepted review, bytes.
+    pub max_body_bytes: usize,
+    /// Memory that everything from outside may hold together, bytes; `None`: half of what this process may use.
+    pub max_held_bytes: Option<usize>,
+    /// Reviews in work at one time; more are shed with 429.
+    pub max_in_flight: usize,
+    /// Of these, reviews of one peer: one network address, or one name in a client certificate.
+    pub max_in_flight_per_peer: usize,
+    /// Open connections; for more, idle ones are closed.
+    pub max_connections: usize,
+    /// Of these, connections of one network address.
+    pub max_connections_per_peer: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawAdmission {
+    pub listen: SocketAddr,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub own_certificates: Option<RawOwn>,
+    pub registration: Option<RawRegistration>,
+    #[serde(rename = "clientCA")]
+    pub client_ca: Option<PathBuf>,
+    #[serde(default)]
+    pub client_names: Vec<String>,
+    pub max_body_bytes: Option<Size>,
+    pub max_held_bytes: Option<Size>,
+    pub max_in_flight: Option<usize>,
+    pub max_in_flight_per_peer: Option<usize>,
+    pub max_connections: Option<usize>,
+    pub max_connections_per_peer: Option<usize>,
+}
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawFile {
+    admission: Option<RawAdmission>,
+}
+
+impl Section for Admission {
+    const KEYS: &'static [&'static str] = &["admission"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, check: &service_core::config::Checker<'_>) -> Result<Option<Self>, Error> {
+        raw.admission.map(|raw| Checker(*check).admission(raw)).transpose()
+    }
+
+    /// Defaults that follow other keys, and the sections that are not there by default.
+    fn show(&self, shown: &mut Map<String, Value>) {
+        let Some(Value::Object(section)) = shown.get_mut("admission") else { return };
+        section.insert("maxInFlightPerPeer".into(), json!(self.max_in_flight_per_peer));
+        section.insert("maxConnectionsPerPeer".into(), json!(self.max_connections_per_peer));
+        if let Some(own) = &self.own {
+            section.remove("certificate");
+            section.remove("key");
+            let shown = json!({
+                "service": own.service, "secretName": own.secret, "lease": own.lease, "webhooks": own.webhooks,
+                "authorityLifetime": written(own.authority_lifetime), "leafLifetime": written(own.leaf_lifetime),
+                "settle": written(own.settle), "interval": written(own.interval),
+            });
+            section.insert("ownCertificates".into(), shown);
+        }
+        if let Some(registration) = &self.registration {
+            let shown = json!({
+                "webhooks": registration.webhooks, "lease": registration.lease,
+                "quiet": written(registration.quiet), "interval": written(registration.interval),
+            });
+            section.insert("registration".into(), shown);
+        }
+    }
+}
+
+impl Checker<'_> {
+    fn admission(&self, raw: RawAdmission) -> Result<Admission, Error> {
+        let max_body_bytes = raw.max_body_bytes.map_or(MAX_BODY_BYTES, |size| size.0);
+        let most = MAX_BODY_BYTES_MOST;
+        let max_body_bytes = self.within("admission.maxBodyBytes", max_body_bytes, 1024, most)?;
+        let held = |size: Size| {
+            self.within("admission.maxHeldBytes", size.0, service_core::share::LEAST as u64, MAX_HELD_BYTES_MOST)
+        };
+        let max_held_bytes = raw.max_held_bytes.map(held).transpose()?;
+        let in_flight = raw.max_in_flight.unwrap_or(MAX_IN_FLIGHT);
+        let in_flight = self.within("admission.maxInFlight", in_flight as u64, 1, 100_000)?;
+        // A quarter is always left to others, so that nobody can shut everybody else out.
+        let per_peer = raw.max_in_flight_per_peer.unwrap_or(in_flight - in_flight / 4);
+        let per_peer = self.within("admission.maxInFlightPerPeer", per_peer as u64, 1, in_flight as u64)?;
+        let connections = raw.max_connections.unwrap_or(MAX_CONNECTIONS);
+        let connections = self.within("admission.maxConnections", connections as u64, 4, 10_000)?;
+        let of_peer = connections - CONNECTIONS_FOR_OTHERS.min(connections / 4);
+        let of_peer = raw.max_connections_per_peer.unwrap_or(of_peer);
+        let of_peer = self.within("admission.maxConnectionsPerPeer", of_peer as u64, 1, connections as u64)?;
+        if !raw.client_names.is_empty() && raw.client_ca.is_none() {
+            return Err(self.value("admission.clientCA", "is needed beside clientNames"));
+        }
+        let own = raw.own_certificates.map(|raw| self.own_certificates(raw)).transpose()?;
+        let (certificate, key) = match (raw.certificate, raw.key, &own) {
+            (Some(certificate), Some(key), None) => (self.folder.join(certificate), self.folder.join(key)),
+            (None, None, Some(_)) => (PathBuf::new(), PathBuf::new()),
+            (_, _, Some(_)) => {
+                return Err(self.value(
+                    "admission.ownCertificates",
+                    "takes the place of certificate and key: remove one or the other",
+                ));
+            }
+            (_, _, None) => {
+                let what = "needs both certificate and key, or `ownCertificates: {}` instead of them";
+                return Err(self.value("admission", what));
+            }
+        };
+        Ok(Admission {
+            listen: raw.listen,
+            certificate,
+            key,
+            own,
+            registration: raw.registration.map(|raw| self.registration(raw)).transpose()?,
+            client_ca: raw.client_ca.map(|path| self.folder.join(path)),
+            client_names: raw.client_names,
+            max_body_bytes,
+            max_held_bytes,
+            max_in_flight: in_flight,
+            max_in_flight_per_peer: per_peer,
+            max_connections: connections,
+            max_connections_per_peer: of_peer,
+        })
+    }
+}

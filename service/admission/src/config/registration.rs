@@ -1,0 +1,63 @@
+//! The section `admission.registration`: the webhook looks at how it is registered, and whether it is called.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Checker, Error};
+use service_core::config::quantity::Span;
+
+/// The webhook configuration of the manifests.
+const WEBHOOK: &str = "longhaul-webhook";
+/// The Lease of the manifests in which replicas tell each other that they were called.
+const LEASE: &str = "longhaul-webhook-calls";
+/// Longer than a rollout, shorter than it takes until many objects are unpinned.
+const QUIET: Duration = Duration::from_mins(5);
+/// One small request a minute when the webhook is called.
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// How the webhook looks after its own registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// `MutatingWebhookConfiguration`s that should call this service.
+    pub webhooks: Vec<String>,
+    /// The namespace of the Lease; without it that of the pod.
+    pub namespace: Option<String>,
+    /// The Lease in which replicas tell each other that they were called.
+    pub lease: String,
+    /// So old is a Pod that nobody asked about when that is told.
+    pub quiet: Duration,
+    /// How often it is looked at.
+    pub interval: Duration,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct RawRegistration {
+    pub webhooks: Option<Vec<String>>,
+    pub namespace: Option<String>,
+    pub lease: Option<String>,
+    pub quiet: Option<Span>,
+    pub interval: Option<Span>,
+}
+
+impl Checker<'_> {
+    pub(super) fn registration(&self, raw: RawRegistration) -> Result<Registration, Error> {
+        let at = |key: &str| format!("admission.registration.{key}");
+        let registration = Registration {
+            webhooks: raw.webhooks.unwrap_or_else(|| vec![WEBHOOK.into()]),
+            namespace: raw.namespace,
+            lease: raw.lease.unwrap_or_else(|| LEASE.into()),
+            quiet: self.positive(&at("quiet"), raw.quiet, QUIET)?,
+            interval: self.positive(&at("interval"), raw.interval, INTERVAL)?,
+        };
+        self.webhook_names(&at("webhooks"), &registration.webhooks)?;
+        for (key, text) in [("lease", Some(&registration.lease)), ("namespace", registration.namespace.as_ref())] {
+            self.object_name(&at(key), text)?;
+        }
+        if registration.interval > registration.quiet {
+            return Err(self.value(at("interval"), "must not be longer than quiet"));
+        }
+        Ok(registration)
+    }
+}

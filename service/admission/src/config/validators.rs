@@ -1,0 +1,209 @@
+//! The section `validators`: who says whether an image may run, and what they trust.
+//!
+//! Owns the spelling of validators and of their trust roots, which is Connaisseur's. Keys and certificates are texts here:
+//! whether they are any is for whoever uses them, and so are the files that they are in.
+
+mod trust_root;
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::{Checker, Error};
+pub(super) use trust_root::RawTrustRoot;
+use trust_root::one_of;
+pub use trust_root::{Constraint, Root, TrustRoot};
+
+/// The validator of rules that name none.
+pub const DEFAULT: &str = "default";
+/// Most validators: each is compiled and kept, and more than this nobody keeps in mind.
+const VALIDATORS_MAX: usize = 100;
+/// Most trust roots of one validator: a signature is compared with each.
+const ROOTS_MAX: usize = 64;
+
+/// Somebody who says whether an image may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validator {
+    /// Its name in rules.
+    pub name: String,
+    /// What it does.
+    pub kind: Kind,
+}
+
+/// What a validator does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// It says the same of every image.
+    Static {
+        /// Whether images may run.
+        approve: bool,
+    },
+    /// It verifies signatures as cosign makes them.
+    Cosign(Cosign),
+}
+
+/// What a cosign validator trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cosign {
+    /// Whose signatures count; never empty, names are unique.
+    pub roots: Vec<TrustRoot>,
+    /// A sigstore `trusted_root.json`: authorities, logs and timestamp authorities.
+    pub trusted_root: Option<PathBuf>,
+    /// The log's public key.
+    pub rekor_pubkey: Option<Text>,
+    /// The authority of signers' certificates.
+    pub fulcio_cert: Option<Text>,
+    /// The public key of the log of certificates.
+    pub ct_log_pubkey: Option<Text>,
+    /// Certificates of timestamp authorities, for all roots.
+    pub timestamp_cert: Option<Text>,
+}
+
+/// A PEM text, or the file that has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// In the configuration.
+    Inline(String),
+    /// In a file.
+    File(PathBuf),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawValidator {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: RawKind,
+    pub approve: Option<bool>,
+    #[serde(default)]
+    pub trust_roots: Vec<RawTrustRoot>,
+    pub trusted_root_file: Option<PathBuf>,
+    #[serde(default)]
+    pub host: RawHost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RawKind {
+    Static,
+    Cosign,
+    Notation,
+    Notaryv1,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct RawHost {
+    pub rekor_pubkey: Option<String>,
+    pub rekor_pubkey_file: Option<PathBuf>,
+    pub fulcio_cert: Option<String>,
+    pub fulcio_cert_file: Option<PathBuf>,
+    pub ct_log_pubkey: Option<String>,
+    pub ct_log_pubkey_file: Option<PathBuf>,
+    pub ts_cert: Option<String>,
+    pub ts_cert_file: Option<PathBuf>,
+}
+
+impl Cosign {
+    /// The root of that name.
+    pub fn root(&self, name: &str) -> Option<&TrustRoot> {
+        self.roots.iter().find(|root| root.name == name)
+    }
+
+    /// Every file that its trust is in.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let texts = [&self.rekor_pubkey, &self.fulcio_cert, &self.ct_log_pubkey, &self.timestamp_cert];
+        let texts = texts.into_iter().flatten().chain(self.roots.iter().flat_map(TrustRoot::texts));
+        let files = texts.filter_map(|text| match text {
+            Text::File(path) => Some(path),
+            Text::Inline(_) => None,
+        });
+        files.chain(&self.trusted_root)
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn validators(&self, raw: Vec<RawValidator>) -> Result<Vec<Validator>, Error> {
+        self.within("validators", raw.len() as u64, 0, VALIDATORS_MAX as u64)?;
+        let mut validators: Vec<Validator> = Vec::with_capacity(raw.len());
+        for (index, raw) in raw.into_iter().enumerate() {
+            let key = format!("validators[{index}]");
+            if raw.name.is_empty() {
+                return Err(self.value(format!("{key}.name"), "is empty: rules name validators by it"));
+            }
+            if let Some(first) = validators.iter().position(|other| other.name == raw.name) {
+                return Err(self.value(format!("{key}.name"), format!("is the name of validators[{first}] already")));
+            }
+            validators.push(self.validator(&key, raw)?);
+        }
+        Ok(validators)
+    }
+
+    pub(super) fn validator(&self, key: &str, raw: RawValidator) -> Result<Validator, Error> {
+        let key = |name: &str| format!("{key}.{name}");
+        let kind = match raw.kind {
+            RawKind::Static => {
+                if !raw.trust_roots.is_empty() || raw.trusted_root_file.is_some() || raw.host != RawHost::default() {
+                    return Err(
+                        self.value(key("type"), "static trusts nobody: remove trustRoots, host, trustedRootFile")
+                    );
+                }
+                let missing = || self.value(key("approve"), "is needed beside `type: static`: true or false");
+                Kind::Static { approve: raw.approve.ok_or_else(missing)? }
+            }
+            RawKind::Notation | RawKind::Notaryv1 => {
+                let name = if raw.kind == RawKind::Notation { "notation" } else { "notaryv1" };
+                return Err(self.value(key("type"), format!("`{name}` is not built in: use cosign or static")));
+            }
+            RawKind::Cosign if !cfg!(feature = "verify") => {
+                let what = "`cosign` is not built in: this program was built without the feature `verify`";
+                return Err(self.value(key("type"), what));
+            }
+            RawKind::Cosign if raw.approve.is_some() => {
+                return Err(self.value(key("approve"), "has an effect with `type: static` only"));
+            }
+            RawKind::Cosign => Kind::Cosign(self.cosign(&key, raw.trust_roots, raw.trusted_root_file, raw.host)?),
+        };
+        Ok(Validator { name: raw.name, kind })
+    }
+
+    fn cosign(
+        &self,
+        key: &dyn Fn(&str) -> String,
+        raw: Vec<RawTrustRoot>,
+        trusted_root: Option<PathBuf>,
+        host: RawHost,
+    ) -> Result<Cosign, Error> {
+        self.within(&key("trustRoots"), raw.len() as u64, 1, ROOTS_MAX as u64)?;
+        let mut roots: Vec<TrustRoot> = Vec::with_capacity(raw.len());
+        for (index, raw) in raw.into_iter().enumerate() {
+            let key = key(&format!("trustRoots[{index}]"));
+            let root = self.trust_root(&key, raw)?;
+            if roots.iter().any(|other| other.name == root.name) {
+                return Err(self.value(format!("{key}.name"), format!("`{}` is there twice", root.name)));
+            }
+            roots.push(root);
+        }
+        let text = |name: &str, inline: Option<String>, file: Option<PathBuf>| {
+            one_of(self, &|name| key(&format!("host.{name}")), name, inline, file)
+        };
+        let cosign = Cosign {
+            roots,
+            trusted_root: trusted_root.map(|path| self.folder.join(path)),
+            rekor_pubkey: text("rekorPubkey", host.rekor_pubkey, host.rekor_pubkey_file)?,
+            fulcio_cert: text("fulcioCert", host.fulcio_cert, host.fulcio_cert_file)?,
+            ct_log_pubkey: text("ctLogPubkey", host.ct_log_pubkey, host.ct_log_pubkey_file)?,
+            timestamp_cert: text("tsCert", host.ts_cert, host.ts_cert_file)?,
+        };
+        let keyless = cosign.roots.iter().find(|root| matches!(root.root, Root::Keyless { .. }));
+        if let Some(root) = keyless.filter(|_| cosign.trusted_root.is_none() && cosign.fulcio_cert.is_none()) {
+            let what = format!(
+                "has the keyless root `{}` and no authority that could vouch for it: name a trustedRootFile or \
+                 host.fulcioCert; nothing is fetched",
+                root.name
+            );
+            return Err(self.value(key("trustRoots"), what));
+        }
+        Ok(cosign)
+    }
+}

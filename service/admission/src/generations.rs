@@ -1,0 +1,209 @@
+//! Admission's parts that a new configuration replaces, and what outlives them.
+//!
+//! A review goes through the generation that it began with, to its end. Nothing is replaced before everything could be made.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry as MetricsRegistry;
+use service_core::kube::{self, Cluster, Transport};
+use service_core::role::Start;
+use service_core::share::Share;
+use service_core::wire::Proxies;
+use service_registry::{Hosts, Metrics as RegistryMetrics, Pieces, PullSecrets, Registry};
+use tokio::task::JoinSet;
+
+use crate::config::Config;
+use crate::current::Current;
+use crate::owners::{FromCluster, Owners};
+use crate::pipeline::{Metrics as AdmissionMetrics, Pipeline, Validation};
+use crate::policy::Policy;
+use crate::resolver::Resolver;
+use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};
+
+/// Admission's parts that a new configuration replaces; whoever brings reviews shares them.
+pub struct Generations {
+    current: Arc<Current>,
+    client: Client,
+    /// What validators have said; it outlives rules and keys, because what it knows is known for these alone.
+    approvals: Arc<Approvals>,
+    memory: Memory,
+    /// What everything from outside may hold.
+    share: Arc<Share>,
+    /// Who is asked about owners; made at first need.
+    owners: Option<Arc<Owners>>,
+    metrics: Arc<AdmissionMetrics>,
+    validation_metrics: Arc<ValidationMetrics>,
+    registry_metrics: Arc<RegistryMetrics>,
+    planted: Planted,
+}
+
+#[cfg(feature = "planted-bugs")]
+type Planted = Option<service_core::planted::Bug>;
+#[cfg(not(feature = "planted-bugs"))]
+type Planted = ();
+
+/// What asks registries, and what it knows.
+struct Client {
+    registry: Arc<Registry>,
+    resolver: Arc<Resolver>,
+    /// The API server, when anything of it is read.
+    cluster: Option<Arc<kube::Client>>,
+    /// Follow the files of the two clients.
+    _followers: JoinSet<()>,
+}
+
+impl Generations {
+    /// The admission of `config`.
+    pub fn new(config: &Config, start: &mut Start<'_>) -> anyhow::Result<Self> {
+        #[cfg(feature = "planted-bugs")]
+        let planted = start.planted;
+        #[cfg(not(feature = "planted-bugs"))]
+        let planted = ();
+        let registry: &mut MetricsRegistry = start.metrics;
+        let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
+        let validation_metrics = ValidationMetrics::register(registry);
+        let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
+        #[cfg(feature = "planted-bugs")]
+        let share = match planted {
+            Some(service_core::planted::Bug::HoldsEverything) => Share::of(usize::MAX >> 4),
+            _ => share,
+        };
+        let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
+        let approvals = approvals(config, &validation_metrics, planted);
+        let memory = Memory::of(&share);
+        #[cfg(feature = "planted-bugs")]
+        let memory = memory.with_planted(planted);
+        let owners = owners(config, &client);
+        let parts =
+            Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
+        let pipeline = pipeline(config, &parts, &metrics, planted)?;
+        let current = Current::new(pipeline);
+        Ok(Self {
+            current,
+            client,
+            approvals,
+            memory,
+            share,
+            owners,
+            metrics,
+            validation_metrics,
+            registry_metrics,
+            planted,
+        })
+    }
+
+    /// What answers reviews.
+    pub fn current(&self) -> &Arc<Current> {
+        &self.current
+    }
+
+    /// What everything from outside may hold.
+    pub fn share(&self) -> &Arc<Share> {
+        &self.share
+    }
+
+    /// Changes to `fresh`; clients stay with all that they know when their settings do.
+    pub fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
+        let asks_cluster = |config: &Config| config.policy.child_approval || config.resolve.keychain.pull_secrets;
+        let same_clients = running.resolve == fresh.resolve && asks_cluster(running) == asks_cluster(fresh);
+        // Nothing is replaced before everything could be made: a key that cannot be read leaves all as it was.
+        let made = if same_clients {
+            None
+        } else {
+            Some(client(fresh, running.kubeconfig.as_deref(), &self.share, &self.metrics, &self.registry_metrics)?)
+        };
+        let same_verdicts = same_clients && running.policy.verdicts == fresh.policy.verdicts;
+        let approvals = if same_verdicts {
+            Arc::clone(&self.approvals)
+        } else {
+            approvals(fresh, &self.validation_metrics, self.planted)
+        };
+        let client = made.as_ref().unwrap_or(&self.client);
+        let kept = self.owners.clone().filter(|_| same_clients && fresh.policy.child_approval);
+        let owners = kept.or_else(|| owners(fresh, client));
+        let parts =
+            Parts { client, approvals: &approvals, memory: &self.memory, share: &self.share, owners: owners.as_ref() };
+        let pipeline = pipeline(fresh, &parts, &self.metrics, self.planted)?;
+        // The followers of a client before end with it; reviews that began with it keep it as it is.
+        if let Some(made) = made {
+            self.client = made;
+        }
+        (self.approvals, self.owners) = (approvals, owners);
+        self.current.replace(pipeline);
+        Ok(())
+    }
+}
+
+fn client(
+    config: &Config,
+    kubeconfig: Option<&Path>,
+    share: &Share,
+    metrics: &Arc<AdmissionMetrics>,
+    registry_metrics: &Arc<RegistryMetrics>,
+) -> anyhow::Result<Client> {
+    let hosts = Hosts::new(&config.resolve, Proxies::from_env()?, Arc::clone(registry_metrics))?;
+    let registry = Arc::new(Registry::new(hosts.within(share)));
+    let mut followers = JoinSet::new();
+    followers.spawn(Arc::clone(&registry).follow_files());
+    let pull_secrets = config.resolve.keychain.pull_secrets;
+    let wanted_by = if pull_secrets { "resolve.keychain.pullSecrets" } else { "policy.automaticChildApproval" };
+    let mut cluster = None;
+    if pull_secrets || config.policy.child_approval {
+        let found = Cluster::find(kubeconfig).with_context(|| format!("{wanted_by} needs the API server"))?;
+        let client = Arc::new(kube::Client::new(found, Transport::Http1));
+        followers.spawn(Arc::clone(&client).follow_files());
+        cluster = Some(client);
+    }
+    let secrets = cluster.clone().filter(|_| pull_secrets);
+    let secrets = secrets.map(|client| PullSecrets::new(client, Arc::clone(registry_metrics)));
+    let source = Arc::clone(&registry);
+    let resolver = Resolver::new(&config.resolve, source, Arc::clone(metrics)).with_pull_secrets(secrets);
+    Ok(Client { registry, resolver: Arc::new(resolver), cluster, _followers: followers })
+}
+
+fn approvals(config: &Config, metrics: &Arc<ValidationMetrics>, planted: Planted) -> Arc<Approvals> {
+    let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(metrics));
+    #[cfg(feature = "planted-bugs")]
+    let approvals = approvals.with_planted(planted);
+    #[cfg(not(feature = "planted-bugs"))]
+    let () = planted;
+    Arc::new(approvals)
+}
+
+fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
+    let cluster = client.cluster.clone().filter(|_| config.policy.child_approval)?;
+    Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
+}
+
+/// What a pipeline is made of besides its policy.
+struct Parts<'p> {
+    client: &'p Client,
+    approvals: &'p Arc<Approvals>,
+    memory: &'p Memory,
+    share: &'p Share,
+    owners: Option<&'p Arc<Owners>>,
+}
+
+fn pipeline(
+    config: &Config,
+    parts: &Parts<'_>,
+    metrics: &Arc<AdmissionMetrics>,
+    planted: Planted,
+) -> anyhow::Result<Pipeline> {
+    let policy = Arc::new(Policy::new(config));
+    let pieces: Arc<dyn Pieces> = parts.client.registry.clone();
+    let validators = Validators::load(config, &pieces, parts.memory)?;
+    let approvals = Arc::clone(parts.approvals);
+    let validation = Validation { validators, approvals, owners: parts.owners.cloned() };
+    let resolver = Arc::clone(&parts.client.resolver);
+    let pipeline = Pipeline::new(policy, resolver, Arc::clone(metrics))
+        .with_validation(validation)
+        .within(Arc::clone(parts.share.room()));
+    #[cfg(feature = "planted-bugs")]
+    let pipeline = pipeline.with_planted(planted);
+    #[cfg(not(feature = "planted-bugs"))]
+    let () = planted;
+    Ok(pipeline)
+}

@@ -1,0 +1,46 @@
+//! Admission: a review in, an answer out, with every tag pinned to its digest and every signature verified that the policy asks for.
+//!
+//! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening, TLS and shutdown belong to `edge`;
+//! this room does not know of `watch`.
+
+#[doc(hidden)]
+pub mod bench;
+pub mod config;
+mod current;
+mod deadline;
+mod decide;
+mod desk;
+#[cfg(feature = "fuzz")]
+pub mod door;
+mod endpoint;
+mod exempt;
+mod generations;
+mod json;
+mod load;
+mod memo;
+pub mod once;
+#[cfg(feature = "own-certificates")]
+mod own;
+mod owners;
+mod patch;
+mod pipeline;
+mod policy;
+mod registration;
+mod resolver;
+mod review;
+mod role;
+mod tenants;
+mod text;
+mod unchanged;
+pub mod validator;
+mod walk;
+
+pub use current::{Current, Unanswered};
+pub use decide::Hook;
+pub use endpoint::Endpoint;
+pub use load::Load;
+pub use owners::{OwnerSource, Owners};
+pub use pipeline::{Metrics, Pipeline, Validation};
+pub use policy::{Explanation, OnClass, Policy, RuleName, Target, Treatment};
+pub use resolver::{Resolver, Source};
+pub use role::Manager;

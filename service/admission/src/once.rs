@@ -1,0 +1,125 @@
+//! One image verified once, outside of any review: the library behind `longhaul-service verify` and `inject --verify`.
+//!
+//! It goes the way of a review (policy, digest, signatures) without its caches, so that what it says is what a review would say.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry as MetricsRegistry;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::validator::{Approval, Memory, Pieces, Question, Validators};
+use crate::{Policy, Target, Treatment};
+use service_core::wire::Proxies;
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
+
+/// What is said about an image.
+#[derive(Debug)]
+pub struct Report {
+    /// The image as it was asked about.
+    pub image: String,
+    /// What decides, as messages call it.
+    pub rule: String,
+    /// Its digest, when one was found.
+    pub digest: Option<Arc<str>>,
+    /// Who signed it, or why it is not verified.
+    pub outcome: Result<Arc<Approval>, Failure>,
+}
+
+/// A configuration that wants every image signed with the key in `key`, without a transparency log. `plain_http` is for the
+/// image's own registry.
+pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Config> {
+    let key = std::path::absolute(key).with_context(|| key.display().to_string())?;
+    let host = Image::parse(image).context("the image is no reference")?.host;
+    let registries = if plain_http { vec![json!({"host": host, "plainHttp": true})] } else { Vec::new() };
+    let text = json!({
+        "resolve": {"registries": registries},
+        "validators": [{"name": "default", "type": "cosign", "trustRoots": [{"name": "default", "keyFile": key}]}],
+        "policy": {"rules": [{"pattern": "*", "with": {"verifyInTransparencyLog": false}}]},
+    });
+    // JSON is YAML.
+    Ok(Config::parse(&text.to_string(), &PathBuf::from("--key"))?)
+}
+
+/// Verifies `image` as `config` wants it, at the latest at `deadline`.
+pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::Result<Report> {
+    let metrics = Metrics::register(&mut MetricsRegistry::default());
+    let registry = Arc::new(Registry::new(Hosts::new(&config.resolve, Proxies::from_env()?, metrics)?));
+    let pieces: Arc<dyn Pieces> = registry.clone();
+    examine(config, image, &pieces, Some(&registry), deadline).await
+}
+
+/// Verifies `image`, which has a digest, by what lies among `pieces` alone.
+pub async fn verify_among(
+    config: &Config,
+    image: &str,
+    pieces: &Arc<dyn Pieces>,
+    deadline: Instant,
+) -> anyhow::Result<Report> {
+    examine(config, image, pieces, None, deadline).await
+}
+
+/// Looks for signatures among `pieces`; a tag is asked of `registry`.
+async fn examine(
+    config: &Config,
+    image: &str,
+    pieces: &Arc<dyn Pieces>,
+    registry: Option<&Registry>,
+    deadline: Instant,
+) -> anyhow::Result<Report> {
+    let validators = Validators::load(config, pieces, &Memory::default())?;
+    let policy = Policy::new(config);
+    let report = |rule, digest, outcome| Report { image: image.to_owned(), rule, digest, outcome };
+    let nobody = |what: &str| Err(Failure::new(Class::Unsigned, what));
+    let (target, rule) = match policy.treatment(image) {
+        Treatment::Verify { target, rule, .. } => (target, rule),
+        Treatment::Refuse { failure, rule } => return Ok(report(policy.name(rule), None, Err(failure))),
+        Treatment::Resolve { rule, .. } => {
+            return Ok(report(policy.name(rule), None, nobody("the rule asks for no signature")));
+        }
+        Treatment::LeaveAlone => {
+            let rule = policy.explain(image, None).rule;
+            return Ok(report(rule, None, nobody("the policy leaves it alone: nobody is asked")));
+        }
+    };
+    let name = policy.name(rule);
+    let (host, repository, digest) = match target {
+        Target::Digest { host, repository, digest } => (host, repository, digest),
+        Target::Tag(reference) => {
+            let registry = registry.context("the image has no digest")?;
+            match registry.resolve(&reference, &Keyring::default(), deadline).await {
+                Ok(digest) => (reference.host, reference.repository, Arc::from(digest)),
+                Err(failure) => return Ok(report(name, None, Err(failure))),
+            }
+        }
+    };
+    let validator = policy.index(rule).and_then(|index| validators.of_rule(index)).cloned();
+    let validator = validator.context("the rule asks for signatures and nobody here can verify any")?;
+    let question = Question { host, repository, digest: Arc::clone(&digest), keyring: Keyring::default(), deadline };
+    Ok(report(name, Some(digest), validator.validate(question).await))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "image:    {}", self.image)?;
+        writeln!(out, "rule:     {}", self.rule)?;
+        if let Some(digest) = &self.digest {
+            writeln!(out, "digest:   {digest}")?;
+        }
+        match &self.outcome {
+            Ok(approval) => {
+                for signer in &approval.signers {
+                    writeln!(out, "signer:   {}", signer.name)?;
+                    writeln!(out, "evidence: {}", signer.evidence)?;
+                }
+                writeln!(out, "verified")
+            }
+            Err(failure) => writeln!(out, "not verified: {failure}"),
+        }
+    }
+}

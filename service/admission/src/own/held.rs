@@ -1,0 +1,220 @@
+//! What the Secret holds: its keys, read and written.
+//!
+//! Pure. What cannot be used reads as absent: a new one is made in its place. Private keys are wiped when they are dropped.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls_pki_types::CertificateDer;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
+
+use service_core::wire::{Facts, certificates_from_pem, facts, key_from_pem, pair};
+
+/// The keys of the Secret. `ca.crt` is for people and for others who want to call: what the webhook configurations trust.
+const KEYS: [&str; 9] = [
+    "authority.crt",
+    "authority.key",
+    "next.crt",
+    "next.key",
+    "previous.crt",
+    "tls.crt",
+    "tls.key",
+    "ca.crt",
+    "state.json",
+];
+/// Authorities of earlier times that are kept trusted; more are a mistake.
+const PREVIOUS_MAX: usize = 8;
+
+/// A certificate chain with its key, both PEM, and what the first certificate says.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The certificate, or the chain with the leaf first.
+    pub certificate: String,
+    /// Its key.
+    pub key: Zeroizing<String>,
+    /// The chain.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// What the first of it says.
+    pub facts: Facts,
+}
+
+/// All of it.
+#[derive(Debug, Clone, Default)]
+pub struct Held {
+    /// `metadata.resourceVersion` of the Secret that this was read from.
+    pub version: Option<String>,
+    /// What signs.
+    pub authority: Option<Pair>,
+    /// What is going to sign.
+    pub next: Option<Pair>,
+    /// What has signed, and is still trusted; the newest last.
+    pub previous: Vec<Previous>,
+    /// What is shown to callers.
+    pub leaf: Option<Pair>,
+    /// Since when every webhook configuration trusts `next`, seconds since 1970.
+    pub confirmed: Option<u64>,
+}
+
+/// An authority that signs nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Previous {
+    /// Itself.
+    pub certificate: CertificateDer<'static>,
+    /// Until when it has to be trusted, seconds since 1970: what it signed ends then, or it does itself.
+    pub until: u64,
+}
+
+/// When things were done, as it stands in the Secret.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Times {
+    confirmed: Option<u64>,
+    /// Of each certificate of `previous.crt`.
+    previous_until: Vec<u64>,
+}
+
+#[derive(Deserialize)]
+struct Secret {
+    metadata: Meta,
+    #[serde(default)]
+    data: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    resource_version: String,
+}
+
+impl Pair {
+    /// A pair that belongs together; `None` for anything else.
+    pub fn read(certificate: String, key: Zeroizing<String>) -> Option<Self> {
+        let chain = certificates_from_pem(certificate.as_bytes()).ok()?;
+        pair(chain.clone(), key_from_pem(key.as_bytes()).ok()?).ok()?;
+        let facts = facts(chain.first()?)?;
+        Some(Self { certificate, key, chain, facts })
+    }
+
+    /// When it ends.
+    pub fn ends(&self) -> SystemTime {
+        self.facts.not_after
+    }
+}
+
+impl Previous {
+    /// One that has to be trusted until then, or until it ends.
+    pub fn new(certificate: CertificateDer<'static>, until: u64) -> Self {
+        // Its last second counts (RFC 5280, section 4.1.2.5).
+        let over = facts(&certificate).map_or(0, |facts| seconds(facts.not_after).saturating_add(1));
+        Self { certificate, until: until.min(over) }
+    }
+}
+
+impl Held {
+    /// Reads a Secret.
+    pub fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
+        let secret: Secret = serde_json::from_slice(body)?;
+        let text = |key: &str| {
+            let bytes = STANDARD.decode(secret.data.get(key)?.as_str()?).ok()?;
+            String::from_utf8(bytes).ok()
+        };
+        let pair =
+            |name: &str| Pair::read(text(&format!("{name}.crt"))?, Zeroizing::new(text(&format!("{name}.key"))?));
+        let times: Times = text("state.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let previous =
+            text("previous.crt").and_then(|pem| certificates_from_pem(pem.as_bytes()).ok()).unwrap_or_default();
+        // What nobody says an end of ends by itself.
+        let untils = times.previous_until.into_iter().chain(std::iter::repeat(u64::MAX));
+        let mut previous: Vec<_> =
+            previous.into_iter().zip(untils).map(|(one, until)| Previous::new(one, until)).collect();
+        // The newest are those that are still shown.
+        previous.drain(..previous.len().saturating_sub(PREVIOUS_MAX));
+        Ok(Self {
+            version: Some(secret.metadata.resource_version),
+            authority: pair("authority"),
+            next: pair("next"),
+            previous,
+            leaf: pair("tls"),
+            confirmed: times.confirmed,
+        })
+    }
+
+    /// The merge patch that makes the Secret hold exactly this, if it still is at the version that was read.
+    pub fn patch(&self) -> Value {
+        json!({"metadata": {"resourceVersion": self.version}, "data": self.data()})
+    }
+
+    /// The Secret, for where there is none.
+    pub fn object(&self, name: &str) -> Value {
+        let mut data = self.data();
+        data.retain(|_, value| !value.is_null());
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
+            "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": "longhaul"}},
+        })
+    }
+
+    fn data(&self) -> Map<String, Value> {
+        let mut data: Map<String, Value> = KEYS.into_iter().map(|key| (key.to_owned(), Value::Null)).collect();
+        let mut put = |key: String, text: &str| data.insert(key, STANDARD.encode(text).into());
+        for (name, pair) in [("authority", &self.authority), ("next", &self.next), ("tls", &self.leaf)] {
+            if let Some(pair) = pair {
+                put(format!("{name}.crt"), &pair.certificate);
+                put(format!("{name}.key"), &pair.key);
+            }
+        }
+        if !self.previous.is_empty() {
+            put("previous.crt".into(), &pem(self.previous.iter().map(|previous| &previous.certificate)));
+        }
+        put("ca.crt".into(), &pem(&self.bundle()));
+        let previous_until = self.previous.iter().map(|previous| previous.until).collect();
+        // Numbers alone always have a JSON form.
+        put("state.json".into(), &json!(Times { confirmed: self.confirmed, previous_until }).to_string());
+        data
+    }
+
+    /// Whom the webhook configurations have to trust.
+    pub fn bundle(&self) -> Vec<CertificateDer<'static>> {
+        let ours = [&self.authority, &self.next].into_iter().flatten().filter_map(|pair| pair.chain.first());
+        let mut bundle: Vec<CertificateDer<'static>> = Vec::new();
+        for one in ours.chain(self.previous.iter().map(|previous| &previous.certificate)) {
+            if !bundle.contains(one) {
+                bundle.push(one.clone());
+            }
+        }
+        bundle
+    }
+}
+
+/// PEM of certificates (RFC 7468).
+pub fn pem<'c>(certificates: impl IntoIterator<Item = &'c CertificateDer<'c>>) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let encoded = STANDARD.encode(certificate);
+        for line in encoded.as_bytes().chunks(64) {
+            // Base64 is ASCII.
+            text.extend(line.iter().map(|byte| char::from(*byte)));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
+}
+
+/// Seconds since 1970.
+pub fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The moment so many seconds after 1970; what no clock can show is as late as can be waited for.
+pub fn moment(seconds: u64) -> SystemTime {
+    let latest = Duration::from_secs(u64::from(u32::MAX) * 4);
+    UNIX_EPOCH + Duration::from_secs(seconds).min(latest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Every replica reads the certificate from the Secret and hands it to its listener.
+//!
+//! Reads only: that there is none yet, or that it cannot be read, is said where readiness is decided. Open connections stay when it
+//! changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use rand::RngExt as _;
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::CertificateDer;
+use tokio::time::{Instant, sleep};
+
+use super::Place;
+use super::held::Held;
+use super::keeper::{SECRET_BYTES_MAX, TIMEOUT};
+use service_core::edge::Handed;
+use service_core::kube::Client;
+use service_core::wire::{key_from_pem, pair};
+use service_watch::Backoff;
+
+/// A replica without a certificate is of no use to anybody: it looks more often.
+const EAGER: Duration = Duration::from_millis(500);
+/// The longest wait after failures in a row: shorter than any certificate that is worth keeping lasts.
+const BACKOFF_MAX: Duration = Duration::from_secs(15);
+
+/// What follows the Secret.
+pub struct Reader {
+    place: Place,
+    client: Arc<Client>,
+    handed: Arc<Handed>,
+    shown: Vec<CertificateDer<'static>>,
+    said: Option<String>,
+}
+
+impl Reader {
+    pub fn new(place: Place, client: Arc<Client>, handed: Arc<Handed>) -> Self {
+        Self { place, client, handed, shown: Vec::new(), said: None }
+    }
+
+    /// Follows it until dropped.
+    pub async fn follow(mut self) {
+        let mut backoff = Backoff::new(EAGER, BACKOFF_MAX);
+        loop {
+            let pause = match self.read().await {
+                Ok(()) => {
+                    backoff.reset();
+                    self.said = None;
+                    self.handed.say(None);
+                    self.place.settings.interval
+                }
+                Err(why) => {
+                    self.handed.say(Some(why.clone()));
+                    let wait = backoff.next(rand::rng().random(), None).max(EAGER / 2);
+                    // Waiting for the first one is no failure that grows.
+                    let wait = if self.shown.is_empty() { wait.min(EAGER * 4) } else { wait };
+                    if self.said.as_ref() != Some(&why) {
+                        tracing::warn!(name: service_core::logs::names::OWN_NOT_READ, error = why, "the certificate was not read");
+                        self.said = Some(why);
+                    }
+                    wait
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), String> {
+        let place = format!("secrets/{} in {}", self.place.settings.secret, self.place.namespace);
+        let deadline = Instant::now() + TIMEOUT;
+        let body = match self.client.read_at_most(&self.place.secret_path(), SECRET_BYTES_MAX, deadline).await {
+            Ok(body) => body,
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => {
+                return Err(format!("{place} does not exist: apply what `longhaul-service manifests` prints"));
+            }
+            Err(error) => return Err(format!("{place}: {error}")),
+        };
+        let held = Held::read(&body).map_err(|error| format!("{place}: {error}"))?;
+        let Some(leaf) = held.leaf else {
+            return Err(format!(
+                "{place} has none: the replica that holds leases/{} makes it",
+                self.place.settings.lease
+            ));
+        };
+        if leaf.chain != self.shown {
+            self.handed.replace(certified(&leaf).map_err(|error| format!("{place}: {error}"))?);
+            self.shown = leaf.chain;
+        }
+        Ok(())
+    }
+}
+
+fn certified(leaf: &super::held::Pair) -> Result<CertifiedKey, service_core::wire::TlsError> {
+    pair(leaf.chain.clone(), key_from_pem(leaf.key.as_bytes())?)
+}

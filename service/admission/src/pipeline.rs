@@ -1,0 +1,445 @@
+//! The steps of a review in order: exempt, walk, treat each image by its rule, resolve in parallel, decide.
+//!
+//! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
+
+mod signed;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use http::StatusCode;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use tokio::time::{Instant, timeout_at};
+
+use super::decide::{Course, Found, Hook, Outcome, Outcomes, decide, let_in};
+use super::exempt;
+use super::memo::Memo;
+use super::patch::{self, Site};
+use super::policy::{Policy, RuleName, Treatment};
+use super::resolver::{DEFECT, Resolver};
+use super::review::{Ask, Decision, Notes};
+use super::tenants::Tenants;
+use super::text::printable;
+use super::unchanged::Stored;
+use super::walk::{self, Pullers};
+use crate::config::Action;
+use service_core::share::{IMAGES_AT_ONCE, Room, Share};
+use service_registry::Brought;
+use service_registry::verdicts::{Class, Failure};
+pub use signed::Validation;
+
+/// kube-apiserver's own edges for webhooks (5 ms to 25 s), with finer ones below and between, in seconds.
+const DURATION_EDGES_S: [f64; 15] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0];
+
+/// Bytes of a cause in the log; the caller gets more of it.
+const LOGGED_BYTES_MAX: usize = 1024;
+/// Bytes of a name in the log; Kubernetes allows 253.
+const LOGGED_NAME_BYTES_MAX: usize = 256;
+
+/// The one label of the review counters; its values are a closed list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+/// The one label of the failure counters; its values are the error classes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ClassLabel {
+    class: &'static str,
+}
+
+/// The one label of the request counter: a status that the endpoint answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CodeLabel {
+    code: u16,
+}
+
+/// What admission counts.
+pub struct Metrics {
+    /// Reviews by outcome: allowed, patched, exempt, denied, error.
+    pub reviews: Family<OutcomeLabel, Counter>,
+    /// Images without a digest by class.
+    pub failures: Family<ClassLabel, Counter>,
+    /// Images let in without a digest by class: by a rule's `allow`, or because they are only reported.
+    pub let_in: Family<ClassLabel, Counter>,
+    /// Parts of reviews that panicked.
+    pub panics: Counter,
+    /// Requests answered, by HTTP status.
+    pub requests: Family<CodeLabel, Counter>,
+    /// Seconds from the head of a request to its answer.
+    pub duration: Histogram,
+    /// Reviews in work.
+    pub in_flight: Gauge,
+    /// Images answered from the cache.
+    pub cache_hits: Counter,
+    /// Images asked at a registry.
+    pub cache_misses: Counter,
+    /// Images that joined a question under way.
+    pub joined: Counter,
+}
+
+impl Metrics {
+    /// Counters at zero, registered under the prefix `longhaul_admission`.
+    pub fn register(registry: &mut Registry) -> Arc<Self> {
+        let metrics = Self {
+            reviews: Family::default(),
+            failures: Family::default(),
+            let_in: Family::default(),
+            panics: Counter::default(),
+            requests: Family::default(),
+            duration: Histogram::new(DURATION_EDGES_S),
+            in_flight: Gauge::default(),
+            cache_hits: Counter::default(),
+            cache_misses: Counter::default(),
+            joined: Counter::default(),
+        };
+        let sub = registry.sub_registry_with_prefix("longhaul_admission");
+        sub.register("reviews", "Reviews answered, by outcome", metrics.reviews.clone());
+        sub.register("image_failures", "Images without a digest, by class", metrics.failures.clone());
+        sub.register("images_let_in", "Images let in without a digest, by class", metrics.let_in.clone());
+        sub.register("panics", "Parts of reviews that panicked", metrics.panics.clone());
+        sub.register("http_requests", "Requests answered, by HTTP status", metrics.requests.clone());
+        sub.register("duration_seconds", "Time from request to answer", metrics.duration.clone());
+        sub.register("in_flight", "Reviews in work", metrics.in_flight.clone());
+        sub.register("cache_hits", "Images answered from the cache", metrics.cache_hits.clone());
+        sub.register("cache_misses", "Images asked at a registry", metrics.cache_misses.clone());
+        sub.register("joined", "Images that joined a question under way", metrics.joined.clone());
+        Arc::new(metrics)
+    }
+
+    /// Counts a request answered with `status`.
+    pub fn answered(&self, status: StatusCode) {
+        self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
+    }
+
+    fn review(&self, outcome: &'static str) {
+        self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+}
+
+/// There is no memory for asking about the images of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+/// Images of an object, and whose credentials they are pulled with.
+type Sites<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
+
+/// Decides about reviews.
+pub struct Pipeline {
+    memo: Memo,
+    resolver: Arc<Resolver>,
+    validation: Option<Validation>,
+    metrics: Arc<Metrics>,
+    room: Arc<Room>,
+    tenants: Tenants,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<service_core::planted::Bug>,
+}
+
+impl Pipeline {
+    /// A pipeline that treats images by `policy` and resolves them by `resolver`.
+    pub fn new(policy: Arc<Policy>, resolver: Arc<Resolver>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            memo: Memo::new(policy),
+            resolver,
+            validation: None,
+            metrics,
+            room: Arc::clone(Share::default().room()),
+            tenants: Tenants::new(),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+
+    /// Lets what is asked about hold no more than `room`.
+    #[must_use]
+    pub fn within(mut self, room: Arc<Room>) -> Self {
+        self.room = room;
+        self
+    }
+
+    /// Verifies signatures where the policy asks for it.
+    #[must_use]
+    pub fn with_validation(mut self, validation: Validation) -> Self {
+        self.validation = Some(validation);
+        self
+    }
+
+    /// Switches a planted bug on.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn with_planted(mut self, bug: Option<service_core::planted::Bug>) -> Self {
+        self.planted = bug;
+        self
+    }
+
+    /// What admission counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    fn policy(&self) -> &Policy {
+        self.memo.policy()
+    }
+
+    /// The decision about `ask`, at the latest at `deadline`.
+    pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
+        let decision = self.decide(hook, ask, deadline).await?;
+        #[cfg(feature = "planted-bugs")]
+        let decision = self.planted(decision).await;
+        Ok(decision)
+    }
+
+    /// Does what a planted bug does after a review.
+    #[cfg(feature = "planted-bugs")]
+    async fn planted(&self, mut decision: Decision) -> Decision {
+        use service_core::planted::growth::{Moment, at};
+        use service_core::planted::slower::{linger, longer};
+        at(self.planted, Moment::Review { denied: matches!(decision, Decision::Deny { .. }) });
+        linger(self.planted).await;
+        if let (Decision::Allow { notes, .. } | Decision::Deny { notes, .. }, Some(text)) =
+            (&mut decision, longer(self.planted))
+        {
+            notes.annotations.insert("planted", text.as_str().into());
+        }
+        decision
+    }
+
+    async fn decide(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
+        if let Some(reason) = exempt::by_request(ask) {
+            return Ok(self.exempt(reason));
+        }
+        if let Some(key) = self.policy().exempts(ask.namespace.as_deref()) {
+            return Ok(self.exempt(key));
+        }
+        let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(Stored::read);
+        let (sites, pullers) = match self.sites(ask, stored.as_ref()) {
+            Ok(found) => found,
+            Err(error) => {
+                let message =
+                    format!("the object cannot be examined: {}", printable(&error.to_string(), LOGGED_BYTES_MAX));
+                return Ok(self.told(ask, Decision::Deny { message, notes: Notes::default() }));
+            }
+        };
+        let inherited = self.inherited(ask, &sites, deadline).await;
+        let outcomes = self.outcomes(ask, &sites, &inherited, &pullers, deadline).await?;
+        for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
+            self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
+        }
+        let mut decision = self.spoil(decide(hook, &sites, &outcomes));
+        if let (false, Decision::Allow { notes, .. } | Decision::Deny { notes, .. }) =
+            (inherited.is_empty(), &mut decision)
+        {
+            notes.annotations.insert("approved-by-owner", super::decide::list(&inherited));
+        }
+        if let Decision::Allow { .. } = decision {
+            for class in let_in(&outcomes) {
+                self.metrics.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
+            }
+        }
+        Ok(self.told(ask, decision))
+    }
+
+    /// The decision about a review of which a part panicked outside of its images.
+    pub fn defect(&self, ask: &Ask<'_>) -> Decision {
+        self.metrics.panics.inc();
+        self.metrics.failures.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
+        let message = format!("{}: {DEFECT}", Class::Internal);
+        self.told(
+            ask,
+            match self.policy().action_of_defect() {
+                Action::Deny => Decision::Deny { message, notes: Notes::default() },
+                Action::Error => Decision::Error { message },
+                Action::Allow => {
+                    self.metrics.let_in.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
+                    let warning = "no image was looked at (internal); let in by policy.onFailure".to_owned();
+                    let mut notes = Notes { warnings: vec![warning], ..Notes::default() };
+                    notes.annotations.insert("let-in", message.as_str().into());
+                    Decision::Allow { patch: None, notes }
+                }
+            },
+        )
+    }
+
+    fn exempt(&self, reason: &'static str) -> Decision {
+        self.metrics.review("exempt");
+        Decision::Allow { patch: None, notes: Notes::exempt(reason) }
+    }
+
+    /// The images of the object that are to be judged (all of a new one, of a stored one those that changed), and whose
+    /// credentials they are pulled with.
+    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Sites<'a>, walk::Error> {
+        if let Some(known) = &ask.sites {
+            return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
+        }
+        let mut sites = Vec::new();
+        let Some(object) = ask.object else { return Ok((sites.into(), Cow::Borrowed(&ask.pullers))) };
+        let outline = walk::walk(object, &mut |seen| {
+            // What goes away is let go with what it has; what is new in it is judged, because controllers still make its children.
+            let is_left_alone =
+                |stored: &Stored| stored.has(seen) && (stored.deleting || !self.policy().rechecks(seen.image));
+            if stored.is_some_and(is_left_alone) {
+                return Ok(());
+            }
+            if sites.len() == Site::MAX {
+                return Err(walk::TooMany { most: Site::MAX });
+            }
+            let (pointer, image) = (seen.pointer.to_owned(), seen.image.to_owned());
+            sites.push(Site { pointer, image, mutable: patch::is_mutable(ask, seen.list) });
+            Ok(())
+        })?;
+        Ok((sites.into(), Cow::Owned(outline.pullers)))
+    }
+
+    /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
+    async fn outcomes<'s>(
+        &self,
+        ask: &Ask<'_>,
+        sites: &'s [Site],
+        inherited: &[&str],
+        pullers: &Pullers,
+        deadline: Instant,
+    ) -> Result<Outcomes<'s>, Full> {
+        let mut outcomes = Outcomes::new();
+        let mut asked = Vec::new();
+        let reports = self.policy().judges_pods_only() && ask.kind.as_ref().is_none_or(|kind| kind.kind != "Pod");
+        let outcome = |result: Result<Found, Failure>, rule, signed| {
+            let action = |failure: &Failure| self.policy().action_on(rule, failure);
+            let course = match &result {
+                _ if reports || self.policy().detects(rule) => Course::Detect,
+                Err(failure) => Course::Enforce(action(failure)),
+                Ok(_) => Course::Enforce(Action::Deny),
+            };
+            Outcome { result, rule, course, signed }
+        };
+        // Pull secrets are read only when a registry is to be asked, and without them what is known need not be waited for.
+        let now = std::time::Instant::now();
+        let known = |name: &str| if self.resolver.reads_pull_secrets() { None } else { self.resolver.known(name, now) };
+        for image in sites.iter().map(|site| site.image.as_str()) {
+            if outcomes.contains_key(image) || asked.iter().any(|(other, _)| *other == image) {
+                continue;
+            }
+            let treatment = self.memo.treatment(image);
+            match &*treatment {
+                Treatment::LeaveAlone => {}
+                Treatment::Refuse { failure, rule } => {
+                    outcomes.insert(image, outcome(Err(failure.clone()), *rule, failure.class.is_of_policy()));
+                }
+                Treatment::Resolve { name, rule, .. } => match known(name) {
+                    Some(known) => drop(outcomes.insert(image, outcome(known.map(Found::pinned), *rule, false))),
+                    None => asked.push((image, treatment)),
+                },
+                Treatment::Verify { .. } if inherited.contains(&image) => {}
+                Treatment::Verify { target, name, rule, pin } => {
+                    match self.verdict(target, *rule, *pin, || known(name)) {
+                        Some(known) => drop(outcomes.insert(image, outcome(known, *rule, true))),
+                        None => asked.push((image, treatment)),
+                    }
+                }
+            }
+        }
+        if asked.is_empty() {
+            return Ok(outcomes);
+        }
+        let brought = self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await;
+        let brought = brought.as_ref();
+        let queue = self.tenants.queue(ask.namespace.as_deref());
+        let mut waiting = asked.into_iter();
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            for (image, treatment) in waiting.by_ref().take(IMAGES_AT_ONCE - under_way.len()) {
+                let queue = &queue;
+                under_way.push(async move {
+                    // What is seen with credentials of a namespace is asked for by that namespace alone.
+                    let whose = brought.and(ask.namespace.as_deref()).unwrap_or_default();
+                    let asked = format!("{whose} {image}");
+                    if self.tenants.is_asked(&asked) {
+                        return Ok((image, self.answered(&treatment, brought, deadline).await));
+                    }
+                    // Who waits longer is told so by whoever is asked then.
+                    let _place = timeout_at(deadline, queue.acquire()).await;
+                    let _turn = self.tenants.turn(asked);
+                    let _held = self.room.image().ok_or(Full)?;
+                    Ok((image, self.answered(&treatment, brought, deadline).await))
+                });
+            }
+            let Some(asked) = under_way.next().await else { break };
+            let (image, answer) = asked?;
+            outcomes.extend(answer.map(|(result, rule, signed)| (image, outcome(result, rule, signed))));
+        }
+        Ok(outcomes)
+    }
+
+    /// What a registry says of an image, under which rule, and whether that is about signatures; nothing when nobody is asked.
+    async fn answered(
+        &self,
+        treatment: &Treatment,
+        brought: Option<&Brought>,
+        deadline: Instant,
+    ) -> Option<(Result<Found, Failure>, RuleName, bool)> {
+        match treatment {
+            Treatment::Resolve { reference, name, rule } => {
+                let result = self.resolver.resolve(reference, name, brought, deadline).await;
+                Some((result.map(Found::pinned), *rule, false))
+            }
+            Treatment::Verify { target, name, rule, pin } => {
+                let result = self.verified(target, name, *rule, *pin, brought, deadline).await;
+                Some((result, *rule, true))
+            }
+            Treatment::LeaveAlone | Treatment::Refuse { .. } => None,
+        }
+    }
+
+    /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.
+    fn told(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
+        let (outcome, said) = match &decision {
+            Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),
+            Decision::Allow { patch: Some(_), notes } => ("patched", notes.warnings.first()),
+            Decision::Deny { message, .. } => ("denied", Some(message)),
+            Decision::Error { message } => ("error", Some(message)),
+        };
+        self.metrics.review(outcome);
+        if let Some(said) = said {
+            let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX).into_owned();
+            tracing::info!(name: service_core::logs::names::REVIEW,
+                uid = %name(Some(&ask.uid)),
+                operation = %name(Some(&ask.operation)),
+                kind = %name(ask.kind.as_ref().map(|kind| &*kind.kind)),
+                namespace = %name(ask.namespace.as_deref()),
+                name = %name(ask.name.as_deref()),
+                cause = %printable(said, LOGGED_BYTES_MAX),
+                "a review was {}",
+                match outcome {
+                    "denied" => "denied",
+                    "error" => "left to the failurePolicy",
+                    _ => "allowed with a warning",
+                }
+            );
+        }
+        decision
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "the build with planted bugs looks at itself here")]
+    fn spoil(&self, decision: Decision) -> Decision {
+        decision
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn spoil(&self, decision: Decision) -> Decision {
+        match decision {
+            Decision::Deny { .. } if self.planted == Some(service_core::planted::Bug::WrongAllow) => {
+                Decision::Allow { patch: None, notes: Notes::default() }
+            }
+            decision => decision,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The part of a review that is about signatures: whom an image inherits its approval from, what is known of it, and who is asked.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::super::decide::Found;
+use super::super::owners::Owners;
+use super::super::patch::Site;
+use super::super::policy::{RuleName, Target, Treatment};
+use super::super::review::Ask;
+use super::Pipeline;
+use crate::validator::{Approvals, Question, Validator, Validators};
+use service_registry::Brought;
+use service_registry::verdicts::{Class, Failure};
+
+/// Why an image that a rule wants verified cannot be.
+const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
+/// Why an image was not asked about.
+const CHILD: &str = "child";
+
+/// What verifies signatures.
+pub struct Validation {
+    /// Who is asked, by rule.
+    pub validators: Validators,
+    /// What they have said.
+    pub approvals: Arc<Approvals>,
+    /// Who made an object, when that is looked at.
+    pub owners: Option<Arc<Owners>>,
+}
+
+impl Pipeline {
+    /// Images that would have to be verified and that the owner of the object has already.
+    pub(super) async fn inherited<'s>(&self, ask: &Ask<'_>, sites: &'s [Site], deadline: Instant) -> Vec<&'s str> {
+        let owners = self.validation.as_ref().and_then(|validation| validation.owners.as_ref());
+        let Some(owners) = owners.filter(|_| self.policy().approves_children()) else { return Vec::new() };
+        let mut images: Vec<&str> = Vec::new();
+        for image in sites.iter().map(|site| site.image.as_str()) {
+            if !images.contains(&image) && matches!(&*self.memo.treatment(image), Treatment::Verify { .. }) {
+                images.push(image);
+            }
+        }
+        if images.is_empty() {
+            return images;
+        }
+        let known = owners.images(ask, deadline).await;
+        images.retain(|image| known.iter().any(|of_owner| of_owner.iter().any(|other| other == image)));
+        for _ in &images {
+            self.told_of(|validation| validation.approvals.metrics().skip(CHILD));
+        }
+        images
+    }
+
+    /// What is known of the signatures of an image without asking anybody.
+    pub(super) fn verdict(
+        &self,
+        target: &Target,
+        rule: RuleName,
+        pin: bool,
+        digest: impl FnOnce() -> Option<Result<Arc<str>, Failure>>,
+    ) -> Option<Result<Found, Failure>> {
+        if self.resolver.reads_pull_secrets() {
+            return None;
+        }
+        let (validation, validator) = self.validator(rule)?;
+        let (host, repository, digest) = match target {
+            Target::Digest { host, repository, digest } => (host, repository, Ok(Arc::clone(digest))),
+            Target::Tag(reference) => (&reference.host, &reference.repository, digest()?),
+        };
+        let result = match digest {
+            Ok(digest) => {
+                let answer = validation.approvals.known(&**validator, host, repository, &digest)?;
+                validation.approvals.metrics().told(&answer);
+                answer.map(|approval| Found { digest, pin, approval: Some(approval) })
+            }
+            Err(failure) => {
+                self.told_failure(&failure);
+                Err(failure)
+            }
+        };
+        Some(result)
+    }
+
+    /// The digest of an image and who signed it, or why that cannot be said.
+    pub(super) async fn verified(
+        &self,
+        target: &Target,
+        name: &str,
+        rule: RuleName,
+        pin: bool,
+        brought: Option<&Brought>,
+        deadline: Instant,
+    ) -> Result<Found, Failure> {
+        let Some((validation, validator)) = self.validator(rule) else {
+            return Err(Failure::new(Class::Misconfigured, NO_VALIDATOR));
+        };
+        let (host, repository, digest) = match target {
+            Target::Digest { host, repository, digest } => (host, repository, Arc::clone(digest)),
+            Target::Tag(reference) => {
+                let digest = self.resolver.resolve(reference, name, brought, deadline).await;
+                let digest = digest.inspect_err(|failure| self.told_failure(failure))?;
+                (&reference.host, &reference.repository, digest)
+            }
+        };
+        let keyring = brought.map(|brought| validator.relevant(host, repository, &brought.keyring)).unwrap_or_default();
+        let question = Question {
+            host: host.clone(),
+            repository: repository.clone(),
+            digest: Arc::clone(&digest),
+            keyring: keyring.clone(),
+            deadline,
+        };
+        let answer = validation.approvals.ask(validator, question).await;
+        validation.approvals.metrics().told(&answer);
+        match (answer, brought) {
+            (Ok(approval), _) => Ok(Found { digest, pin, approval: Some(approval) }),
+            (Err(failure), Some(brought)) => Err(brought.explain(failure, &keyring)),
+            (Err(failure), None) => Err(failure),
+        }
+    }
+
+    fn validator(&self, rule: RuleName) -> Option<(&Validation, &Arc<dyn Validator>)> {
+        let validation = self.validation.as_ref()?;
+        Some((validation, validation.validators.of_rule(self.policy().index(rule)?)?))
+    }
+
+    fn told_of(&self, tell: impl FnOnce(&Validation)) {
+        if let Some(validation) = &self.validation {
+            tell(validation);
+        }
+    }
+
+    fn told_failure(&self, failure: &Failure) {
+        self.told_of(|validation| validation.approvals.metrics().told(&Err(failure.clone())));
+    }
+}

@@ -1,0 +1,385 @@
+//! The policy: which rule an image is under, and what becomes of it when it has no digest or may not run.
+//!
+//! Pure, compiled once from the configuration. It asks nobody; what a registry says is the resolver's business, and who signed
+//! is the validators'.
+
+mod explain;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::config::{self, Action, Mode, NoMatch, OnFailure, Recheck, Resources, ValidatorKind};
+pub use explain::{Explanation, OnClass};
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Image, Reference};
+
+/// Bytes of a text that is no reference which patterns look at: no more than the longest reference.
+const MATCHED_BYTES_MAX: usize = 520;
+
+/// How digests begin that a signature can be of.
+const BOUND_BY_SIGNATURES: &str = "sha256:";
+
+/// What the configuration says about images.
+#[derive(Debug)]
+pub struct Policy {
+    skip_prefixes: Vec<String>,
+    settings: config::Policy,
+    /// What the static validator of a rule says, by rule; `None` where none is asked.
+    approvals: Vec<Option<bool>>,
+    /// What the validator of a rule is called, by rule.
+    validators: Vec<Option<String>>,
+    /// Whether any rule looks at images that nobody changed, so that the others need not be asked.
+    rechecks: bool,
+}
+
+/// How [`RuleName::BuiltIn`] displays.
+pub const BUILT_IN: &str = "built-in";
+
+/// What decided about an image; displays as the path of a configuration key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleName {
+    /// An entry of `resolve.skipPrefixes`.
+    SkipPrefix(usize),
+    /// A rule of `policy.rules`.
+    Rule(usize),
+    /// A rule of a document, counted over all of them. Messages have its name.
+    Document(usize),
+    /// No rule matches, and `policy.noMatch` says what then.
+    NoMatch,
+    /// No rule matches: the built-in one, which resolves every image.
+    BuiltIn,
+}
+
+/// What signatures are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Those of what a registry has under a tag now.
+    Tag(Reference),
+    /// Those of a digest.
+    Digest {
+        /// Host as configured.
+        host: String,
+        /// Repository path.
+        repository: String,
+        /// The digest as it is written, of SHA-256.
+        digest: Arc<str>,
+    },
+}
+
+/// What is done with an image.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// Nothing: it has its digest, or the configuration says so.
+    LeaveAlone,
+    /// It is resolved.
+    Resolve {
+        /// What the registry is asked.
+        reference: Reference,
+        /// [`Reference::canonical`] of it.
+        name: String,
+        /// The rule that says so.
+        rule: RuleName,
+    },
+    /// Its signatures are verified by the validator of its rule.
+    Verify {
+        /// Of what.
+        target: Target,
+        /// [`Reference::canonical`] of a tag.
+        name: String,
+        /// The rule that says so.
+        rule: RuleName,
+        /// Whether it then gets the digest.
+        pin: bool,
+    },
+    /// It has failed already.
+    Refuse {
+        /// Why.
+        failure: Failure,
+        /// The rule whose action counts.
+        rule: RuleName,
+    },
+}
+
+impl Policy {
+    /// The policy of a configuration.
+    pub fn new(config: &config::Config) -> Self {
+        let validator = |rule: &config::Rule| config.validators.get(rule.validator?);
+        let approval = |rule: &config::Rule| match validator(rule)?.kind {
+            ValidatorKind::Static { approve } => Some(approve),
+            ValidatorKind::Cosign(_) => None,
+        };
+        let rules = &config.policy.rules;
+        Self {
+            skip_prefixes: config.resolve.skip_prefixes.clone(),
+            approvals: rules.iter().map(approval).collect(),
+            validators: rules.iter().map(|rule| validator(rule).map(|validator| validator.name.clone())).collect(),
+            rechecks: rules.iter().any(|rule| rule.recheck == Recheck::Always),
+            settings: config.policy.clone(),
+        }
+    }
+
+    /// What is done with `image` as somebody wrote it.
+    ///
+    /// A text that is no reference cannot be left alone by a rule: whatever it means to the next program, it is not what the rule's
+    /// author had in mind. A skip prefix is about written texts and is asked first.
+    pub fn treatment(&self, image: &str) -> Treatment {
+        if self.skip_prefix(image).is_some() {
+            return Treatment::LeaveAlone;
+        }
+        let parsed = match Image::parse(image) {
+            Ok(parsed) => parsed,
+            Err(error) => return refuse(Class::Misconfigured, error.to_string(), self.rule_of_text(image)),
+        };
+        // Without rules the full name is not needed.
+        let rule = if self.settings.rules.is_empty() { self.no_match() } else { self.rule(&parsed.full_name()) };
+        match (rule, self.approval(rule)) {
+            (RuleName::NoMatch, _) if self.settings.no_match == NoMatch::Allow => return Treatment::LeaveAlone,
+            (RuleName::NoMatch, _) => {
+                return refuse(Class::Denied, "no rule of the policy matches (policy.noMatch)", rule);
+            }
+            (_, Some(true)) => return Treatment::LeaveAlone,
+            (_, Some(false)) => {
+                let (name, pattern) = (self.name(rule), self.pattern(rule));
+                let what =
+                    format!("the static validator `{}` lets in no image of {name} (`{pattern}`)", self.validator(rule));
+                return refuse(Class::Denied, what, rule);
+            }
+            (_, None) => {}
+        }
+        if self.with(rule).is_some() {
+            return self.verify(parsed, rule);
+        }
+        if parsed.digest.is_some() || self.mode(rule) == Mode::Skip {
+            return Treatment::LeaveAlone;
+        }
+        match parsed.into_reference() {
+            Ok(reference) => Treatment::Resolve { name: reference.canonical(), reference, rule },
+            Err(error) => refuse(Class::Misconfigured, error.to_string(), rule),
+        }
+    }
+
+    fn verify(&self, image: Image, rule: RuleName) -> Treatment {
+        match image.digest.as_deref() {
+            None => match image.into_reference() {
+                Ok(reference) => {
+                    let (name, pin) = (reference.canonical(), self.mode(rule) == Mode::VerifyAndPin);
+                    Treatment::Verify { target: Target::Tag(reference), name, rule, pin }
+                }
+                Err(error) => refuse(Class::Misconfigured, error.to_string(), rule),
+            },
+            Some(digest) if digest.starts_with(BOUND_BY_SIGNATURES) => {
+                let digest = Arc::from(digest);
+                let target = Target::Digest { host: image.host, repository: image.repository, digest };
+                Treatment::Verify { target, name: String::new(), rule, pin: false }
+            }
+            Some(_) => {
+                let what = "signatures bind digests of SHA-256, and this one is of another kind: write sha256:…";
+                refuse(Class::Misconfigured, what, rule)
+            }
+        }
+    }
+
+    /// Whether `image` is looked at although nobody changed it.
+    pub fn rechecks(&self, image: &str) -> bool {
+        self.rechecks && self.recheck(self.rule_of_text(image)) == Recheck::Always
+    }
+
+    /// Whether images under `rule` are only reported.
+    pub fn detects(&self, rule: RuleName) -> bool {
+        self.settings.detection || self.mode(rule) == Mode::Detect
+    }
+
+    /// Whether images of what is not a Pod are only reported.
+    pub fn judges_pods_only(&self) -> bool {
+        self.settings.resources == Resources::PodsOnly
+    }
+
+    /// Whether what an owner has already is let in with its child.
+    pub fn approves_children(&self) -> bool {
+        self.settings.child_approval
+    }
+
+    /// Why nothing in `namespace` is looked at, if so; reads after "exempt:".
+    pub fn exempts(&self, namespace: Option<&str>) -> Option<&'static str> {
+        if self.settings.namespaces.are_all() {
+            return None;
+        }
+        // An object without a namespace belongs to none.
+        self.settings.namespaces.out(namespace.unwrap_or_default())
+    }
+
+    /// Which rule of the configuration this is, as an index into all rules.
+    pub fn index(&self, rule: RuleName) -> Option<usize> {
+        match rule {
+            RuleName::Rule(index) => Some(index),
+            RuleName::Document(index) => Some(self.settings.own_rules + index),
+            RuleName::SkipPrefix(_) | RuleName::NoMatch | RuleName::BuiltIn => None,
+        }
+    }
+
+    /// What messages call `rule`.
+    pub fn name(&self, rule: RuleName) -> String {
+        self.settings(rule).map_or_else(|| rule.to_string(), |settings| settings.name.clone())
+    }
+
+    /// What a failure of `class` does to an image under `rule`.
+    pub fn action(&self, rule: RuleName, class: Class) -> Action {
+        self.action_and_origin(rule, class).0
+    }
+
+    /// What `failure` does to an image under `rule`. Where signatures are wanted, a registry that is not asked lets nothing in, whatever is said of one
+    /// that does not answer: else whoever can make it fail chooses what runs.
+    pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
+        if failure.unasked && self.with(rule).is_some() {
+            return Action::Deny;
+        }
+        self.action(rule, failure.class)
+    }
+
+    /// What a defect does to a review that did not come as far as its images.
+    pub fn action_of_defect(&self) -> Action {
+        self.action(RuleName::BuiltIn, Class::Internal)
+    }
+
+    /// Explains what would be done with `image` in `namespace`: reference, rule and why, mode, and actions by class. Asks nobody,
+    /// never fails.
+    pub fn explain(&self, image: &str, namespace: Option<&str>) -> Explanation {
+        explain::explain(self, image, namespace)
+    }
+
+    fn skip_prefix(&self, image: &str) -> Option<usize> {
+        self.skip_prefixes.iter().position(|prefix| image.starts_with(prefix.as_str()))
+    }
+
+    /// The rule of a written text, reference or not.
+    fn rule_of_text(&self, image: &str) -> RuleName {
+        if self.settings.rules.is_empty() {
+            return self.no_match();
+        }
+        if let Ok(parsed) = Image::parse(image) {
+            return self.rule(&parsed.full_name());
+        }
+        let end = (0..=MATCHED_BYTES_MAX.min(image.len())).rev().find(|&end| image.is_char_boundary(end)).unwrap_or(0);
+        self.rule(&image[..end])
+    }
+
+    /// The most specific rule that matches; of equals the later one, as in Connaisseur.
+    fn rule(&self, full_name: &str) -> RuleName {
+        let matching =
+            self.settings.rules.iter().enumerate().filter(|(index, rule)| self.matches(*index, rule, full_name));
+        let best = matching.max_by(|(_, left), (_, right)| left.pattern.compare(&right.pattern, full_name));
+        best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
+    }
+
+    /// Whether the rule with this index is about an image. One that lets in without a look has to mean its host.
+    fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
+        let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
+        if lets_in { rule.pattern.matches_at_its_host(full_name) } else { rule.pattern.matches(full_name) }
+    }
+
+    fn rule_at(&self, index: usize) -> RuleName {
+        index.checked_sub(self.settings.own_rules).map_or(RuleName::Rule(index), RuleName::Document)
+    }
+
+    fn no_match(&self) -> RuleName {
+        if self.settings.no_match == NoMatch::Resolve { RuleName::BuiltIn } else { RuleName::NoMatch }
+    }
+
+    fn settings(&self, rule: RuleName) -> Option<&config::Rule> {
+        self.settings.rules.get(self.index(rule)?)
+    }
+
+    fn approval(&self, rule: RuleName) -> Option<bool> {
+        *self.approvals.get(self.index(rule)?)?
+    }
+
+    /// What is demanded of signatures under `rule`, when any are looked at.
+    fn with(&self, rule: RuleName) -> Option<&config::With> {
+        self.settings(rule)?.with.as_ref()
+    }
+
+    fn pattern(&self, rule: RuleName) -> &str {
+        self.settings(rule).map_or("*", |settings| settings.pattern.as_str())
+    }
+
+    fn validator(&self, rule: RuleName) -> &str {
+        self.index(rule).and_then(|index| self.validators.get(index)?.as_deref()).unwrap_or_default()
+    }
+
+    fn mode(&self, rule: RuleName) -> Mode {
+        match rule {
+            RuleName::SkipPrefix(_) => Mode::Skip,
+            _ => self.settings(rule).map_or(Mode::Resolve, |rule| rule.mode),
+        }
+    }
+
+    fn recheck(&self, rule: RuleName) -> Recheck {
+        self.settings(rule).map_or(Recheck::Changed, |rule| rule.recheck)
+    }
+
+    /// The action and the configuration key that says so, `built in` when none does.
+    fn action_and_origin(&self, rule: RuleName, class: Class) -> (Action, String) {
+        if rule == RuleName::NoMatch && class == Class::Denied {
+            let warns = self.settings.no_match == NoMatch::Warn;
+            return (if warns { Action::Allow } else { Action::Deny }, rule.to_string());
+        }
+        let by_rule = self.settings(rule).and_then(|rule| named(rule.on_failure, class));
+        if let Some(action) = by_rule {
+            return (action, format!("{}.onFailure", self.name(rule)));
+        }
+        match named(self.settings.on_failure, class) {
+            Some(action) => (action, "policy.onFailure".to_owned()),
+            None => (built_in(class), "built in".to_owned()),
+        }
+    }
+}
+
+fn named(actions: OnFailure, class: Class) -> Option<Action> {
+    match class {
+        Class::NotFound => actions.not_found,
+        Class::Auth => actions.auth,
+        Class::Unavailable => actions.unavailable,
+        Class::Misconfigured => actions.misconfigured,
+        Class::Internal => actions.internal,
+        Class::Unsigned => actions.unsigned,
+        Class::Invalid => actions.invalid,
+        Class::Mismatch => actions.mismatch,
+        // The rule itself says deny.
+        Class::Denied => None,
+    }
+}
+
+/// What cannot be told is refused as what is definite is, in new objects and for new images of old ones alike: what did not change is not asked about.
+/// Whether a defect of ours may stop a change is for the webhook's `failurePolicy` to say.
+fn built_in(class: Class) -> Action {
+    match class {
+        Class::Internal => Action::Error,
+        Class::NotFound
+        | Class::Auth
+        | Class::Unavailable
+        | Class::Misconfigured
+        | Class::Unsigned
+        | Class::Invalid
+        | Class::Mismatch
+        | Class::Denied => Action::Deny,
+    }
+}
+
+fn refuse(class: Class, cause: impl Into<String>, rule: RuleName) -> Treatment {
+    Treatment::Refuse { failure: Failure::new(class, cause), rule }
+}
+
+impl fmt::Display for RuleName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SkipPrefix(index) => write!(out, "resolve.skipPrefixes[{index}]"),
+            Self::Rule(index) => write!(out, "policy.rules[{index}]"),
+            Self::Document(index) => write!(out, "policy.documents (rule {index})"),
+            Self::NoMatch => out.write_str("policy.noMatch"),
+            Self::BuiltIn => out.write_str(BUILT_IN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! The explanation of a policy for one image, for people.
+//!
+//! Pure. It uses the very functions that a review uses, so that it cannot say something else.
+
+use std::fmt::{self, Write as _};
+
+use super::{Policy, RuleName};
+use crate::config::{Action, Mode, NoMatch, Recheck, Roots};
+use crate::text::printable;
+use service_registry::verdicts::Class;
+use service_registry::{Image, ReferenceError};
+
+/// Bytes of the image that are shown.
+const IMAGE_BYTES_MAX: usize = 600;
+
+/// What would be done with one image, and why. Displays as a few lines of text.
+#[derive(Debug)]
+pub struct Explanation {
+    /// The image as it was asked about.
+    pub written: String,
+    /// Its parts, or why it is no reference.
+    pub image: Result<Image, ReferenceError>,
+    /// What the patterns were matched against.
+    pub full_name: String,
+    /// What decides.
+    pub rule: String,
+    decides: RuleName,
+    approval: Option<bool>,
+    no_match: NoMatch,
+    /// Its pattern or prefix.
+    pub pattern: String,
+    /// Why it is this one.
+    pub why: String,
+    /// The other rules that match, with their patterns; they are less specific.
+    pub others: Vec<(String, String)>,
+    /// The key that says that nothing in the namespace is looked at.
+    pub exempt: Option<&'static str>,
+    /// Who is asked, and what is demanded, in words; empty when nobody is.
+    pub validator: String,
+    /// What is done with such images.
+    pub mode: Mode,
+    /// When they are looked at.
+    pub recheck: Recheck,
+    /// What a failure does, by class; empty where nothing can fail.
+    pub on_failure: Vec<OnClass>,
+}
+
+/// What a failure of one class does.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OnClass {
+    /// The class.
+    pub class: Class,
+    /// What it does.
+    pub action: Action,
+    /// The configuration key that says so, or `built in`.
+    pub origin: String,
+}
+
+pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -> Explanation {
+    let image = Image::parse(written);
+    let full_name = image.as_ref().map_or_else(|_| written.to_owned(), Image::full_name);
+    let matching =
+        policy.settings.rules.iter().enumerate().filter(|(index, rule)| policy.matches(*index, rule, &full_name));
+    let mut others: Vec<_> =
+        matching.map(|(index, rule)| (policy.rule_at(index), rule.pattern.as_str().to_owned())).collect();
+    let (rule, pattern, why) = match policy.skip_prefix(written) {
+        Some(index) => {
+            let prefix = policy.skip_prefixes[index].clone();
+            (
+                RuleName::SkipPrefix(index),
+                prefix,
+                "the written text begins so, and prefixes come before rules".to_owned(),
+            )
+        }
+        None => match policy.rule_of_text(written) {
+            rule @ (RuleName::BuiltIn | RuleName::NoMatch) => (rule, "*".to_owned(), "no rule matches".to_owned()),
+            rule => {
+                others.retain(|(other, _)| *other != rule);
+                let pattern = policy.pattern(rule).to_owned();
+                let why = match others.len() {
+                    0 => "the only rule that matches".to_owned(),
+                    more => format!("the most specific of {} rules that match", more + 1),
+                };
+                (rule, pattern, why)
+            }
+        },
+    };
+    let mode = policy.mode(rule);
+    let classes = match (policy.with(rule), mode) {
+        _ if rule == RuleName::NoMatch || policy.approval(rule).is_some() => &[],
+        (Some(_), _) => Class::OF_SIGNATURES,
+        (None, Mode::Skip) => &[],
+        (None, _) => Class::OF_DIGESTS,
+    };
+    let on_failure = classes.iter().map(|&class| {
+        let (action, origin) = policy.action_and_origin(rule, class);
+        OnClass { class, action, origin }
+    });
+    let on_failure = on_failure.collect();
+    let recheck = policy.recheck(rule);
+    Explanation {
+        written: written.to_owned(),
+        image,
+        full_name,
+        rule: policy.name(rule),
+        decides: rule,
+        pattern,
+        why,
+        others: others.into_iter().map(|(rule, pattern)| (policy.name(rule), pattern)).collect(),
+        exempt: namespace.and_then(|namespace| policy.exempts(Some(namespace))),
+        validator: validator(policy, rule),
+        approval: policy.approval(rule),
+        no_match: policy.settings.no_match,
+        mode: if policy.detects(rule) { Mode::Detect } else { mode },
+        recheck,
+        on_failure,
+    }
+}
+
+/// Whom a rule asks, and what it demands.
+fn validator(policy: &Policy, rule: RuleName) -> String {
+    let name = policy.validator(rule);
+    let Some(with) = policy.with(rule) else {
+        return policy.approval(rule).map_or_else(String::new, |_| format!("`{name}` (static)"));
+    };
+    let roots = match &with.roots {
+        Roots::All => "any of its trust roots".to_owned(),
+        Roots::Named(names) => format!("trust root `{}`", names.join("`, `")),
+    };
+    let mut said = format!("`{name}` (cosign): {} signer(s), {roots}", with.threshold);
+    if !with.required.is_empty() {
+        let _ = write!(said, ", among them `{}`", with.required.join("`, `"));
+    }
+    if !with.transparency_log {
+        said.push_str(", without transparency log");
+    }
+    for (key, value) in &with.annotations {
+        let _ = write!(said, ", annotation {key}={value}");
+    }
+    for attestation in &with.attestations {
+        let _ = write!(said, ", attestation {}", attestation.predicate_type);
+    }
+    said
+}
+
+impl Explanation {
+    /// One sentence that says what happens.
+    pub fn outcome(&self) -> &'static str {
+        let pinned = self.image.as_ref().is_ok_and(|image| image.digest.is_some());
+        let verified = self.approval.is_none() && !self.validator.is_empty();
+        match (self.decides, self.mode) {
+            _ if self.exempt.is_some() => "let in: nothing in this namespace is looked at",
+            (RuleName::SkipPrefix(_), _) => "left alone",
+            (_, Mode::Detect) if self.image.is_err() => "reported: it is not an image reference",
+            _ if self.image.is_err() => "fails with class misconfigured: it is not an image reference",
+            (RuleName::NoMatch, mode) => match self.no_match {
+                NoMatch::Deny if mode == Mode::Detect => "stays as it is, with a warning",
+                NoMatch::Deny => "fails with class denied",
+                NoMatch::Warn => "stays as it is, with a warning",
+                NoMatch::Allow | NoMatch::Resolve => "left alone",
+            },
+            (_, mode) if self.approval == Some(false) => {
+                if mode == Mode::Detect {
+                    "stays as it is, with a warning"
+                } else {
+                    "fails with class denied"
+                }
+            }
+            _ if self.approval == Some(true) => "left alone: its validator approves",
+            (_, Mode::Detect) if verified => "is verified and stays as it is; a failure is a warning",
+            (_, Mode::VerifyAndPin) if !pinned => "is verified, and gets the digest that was verified",
+            (_, Mode::Verify | Mode::VerifyAndPin) => "is verified and stays as it is",
+            _ if pinned => "left alone: it has its digest",
+            (_, Mode::Skip) => "left alone",
+            (_, Mode::Resolve) => "gets the digest that its registry has for it",
+            (_, Mode::Detect) => "is looked up and stays as it is, with a warning",
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |text: &str| printable(text, IMAGE_BYTES_MAX).into_owned();
+        writeln!(out, "image:    {}", shown(&self.written))?;
+        match &self.image {
+            Ok(image) => {
+                write!(out, "parsed:   host {}, repository {}", image.host, image.repository)?;
+                match (&image.tag, &image.digest) {
+                    (Some(tag), None) => write!(out, ", tag {tag}")?,
+                    (None, None) => write!(out, ", tag latest (none is written)")?,
+                    (Some(tag), Some(digest)) => write!(out, ", tag {tag}, digest {digest}")?,
+                    (None, Some(digest)) => write!(out, ", digest {digest}")?,
+                }
+                writeln!(out)?;
+            }
+            Err(error) => writeln!(out, "parsed:   {}", shown(&error.to_string()))?,
+        }
+        writeln!(out, "matched:  {}", shown(&self.full_name))?;
+        writeln!(out, "rule:     {} (`{}`): {}", shown(&self.rule), shown(&self.pattern), self.why)?;
+        for (rule, pattern) in &self.others {
+            writeln!(out, "          also matches: {} (`{}`)", shown(rule), shown(pattern))?;
+        }
+        if let Some(key) = self.exempt {
+            writeln!(out, "exempt:   by {key}")?;
+        }
+        if !self.validator.is_empty() {
+            writeln!(out, "asks:     {}", shown(&self.validator))?;
+        }
+        writeln!(out, "outcome:  {}", self.outcome())?;
+        if self.mode != Mode::Skip {
+            let recheck = match self.recheck {
+                Recheck::Changed => "when an update changes it (changed)",
+                Recheck::Always => "at every update (always)",
+            };
+            writeln!(out, "recheck:  {recheck}")?;
+        }
+        for OnClass { class, action, origin } in &self.on_failure {
+            let action = name(*action);
+            let detect = if self.mode == Mode::Detect { "; only a warning in mode detect" } else { "" };
+            writeln!(out, "failure:  {class}: {action} ({origin}){detect}")?;
+        }
+        Ok(())
+    }
+}
+
+fn name(action: Action) -> &'static str {
+    match action {
+        Action::Deny => "deny",
+        Action::Allow => "allow",
+        Action::Error => "error",
+    }
+}

@@ -1,0 +1,143 @@
+//! What is wrong with a registration, and which Pods prove that nobody asked. Pure.
+
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use rustls_pki_types::CertificateDer;
+use serde::Deserialize;
+
+use service_core::kube::Webhooks;
+use service_core::wire::verifies;
+
+/// The paths that answer a mutating webhook.
+const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
+
+/// A page of objects' metadata.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Page {
+    /// The objects.
+    pub items: Vec<Item>,
+}
+
+/// One object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Item {
+    metadata: Meta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    name: String,
+    namespace: String,
+    creation_timestamp: String,
+}
+
+/// A Pod that nobody asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unasked {
+    /// Namespace and name.
+    pub pod: String,
+    /// When it was created, seconds since 1970.
+    pub created_s: u64,
+}
+
+impl Item {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+}
+
+/// Why the API server cannot call us through the configuration `name`; `chain` is what we show, and empty while there is nothing.
+pub fn registered(
+    name: &str,
+    found: Option<&Webhooks>,
+    chain: &[CertificateDer<'_>],
+    now: SystemTime,
+) -> Option<String> {
+    let at = format!("mutatingwebhookconfigurations/{name}");
+    let Some(found) = found else { return Some(format!("{at} does not exist: no review is sent; apply it")) };
+    if found.webhooks.is_empty() {
+        return Some(format!("{at} has no webhooks: no review is sent; apply it again"));
+    }
+    for webhook in &found.webhooks {
+        // One that is called by URL has a way and a name that only its author knows.
+        let Some((namespace, service)) = webhook.service() else { continue };
+        let entry = format!("{at} ({})", webhook.name);
+        if !PATHS.contains(&webhook.path()) {
+            return Some(format!("{entry} calls the path {}: reviews are answered at /mutate", webhook.path()));
+        }
+        let bundle = match webhook.bundle() {
+            Ok(bundle) if bundle.is_empty() => {
+                return Some(format!("{entry} has no caBundle: the API server cannot trust us"));
+            }
+            Ok(bundle) => bundle,
+            Err(why) => return Some(format!("{entry}: caBundle cannot be read: {why}")),
+        };
+        let called = format!("{service}.{namespace}.svc");
+        if let (false, Err(why)) = (chain.is_empty(), verifies(&bundle, chain, &called, now)) {
+            return Some(format!("{entry}: caBundle does not verify our certificate for {called}: {why}"));
+        }
+    }
+    None
+}
+
+/// The first of `page` that was created after `after_s` and until `until_s`, both seconds since 1970: after the last call and some time,
+/// so that a call that another replica has not told of yet accuses nobody.
+pub fn unasked(page: &Page, after_s: u64, until_s: u64) -> Option<Unasked> {
+    page.items.iter().find_map(|item| {
+        let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();
+        let created_s = u64::try_from(created).ok().filter(|created| (after_s..=until_s).contains(created))?;
+        Some(Unasked { pod: format!("{}/{}", item.metadata.namespace, item.metadata.name), created_s })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_way_not_to_be_called_is_named_with_its_remedy() {
+        let made = rcgen::generate_simple_self_signed(["s.n.svc".to_owned()]).unwrap();
+        let other = rcgen::generate_simple_self_signed(["s.n.svc".to_owned()]).unwrap();
+        let chain = [made.cert.der().clone()];
+        let encoded = |pem: String| base64::engine::general_purpose::STANDARD.encode(pem);
+        let judged = |path: &str, bundle: serde_json::Value| {
+            let client = json!({"service": {"namespace": "n", "name": "s", "path": path}, "caBundle": bundle});
+            let text = json!({"webhooks": [{"name": "w", "clientConfig": client}]}).to_string();
+            registered("c", Some(&Webhooks::read(text.as_bytes()).unwrap()), &chain, SystemTime::now())
+        };
+        let ours = || json!(encoded(made.cert.pem()));
+        assert_eq!(judged("/mutate", ours()), None);
+        for (why, what) in [
+            (registered("c", None, &chain, SystemTime::now()), "does not exist"),
+            (registered("c", Some(&Webhooks::default()), &chain, SystemTime::now()), "has no webhooks"),
+            (judged("/", ours()), "calls the path /"),
+            (judged("/mutate", json!(null)), "has no caBundle"),
+            (judged("/mutate", json!("LS0t")), "cannot be read"),
+            (judged("/mutate", json!(encoded(other.cert.pem()))), "does not verify our certificate for s.n.svc"),
+        ] {
+            assert!(why.as_ref().is_some_and(|why| why.contains(what)), "{what}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_pod_of_the_time_in_question_proves_something() {
+        let page = json!({"items": [
+            {"metadata": {"namespace": "n", "name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"}},
+            {"metadata": {"namespace": "n", "name": "odd"}},
+            {"metadata": {"namespace": "n", "name": "new", "creationTimestamp": "2026-01-01T01:00:00Z"}}]});
+        let page: Page = serde_json::from_value(page).unwrap();
+        let begun = 1_767_225_600;
+        let found = unasked(&page, begun + 1, begun + 3600).unwrap();
+        assert_eq!((&*found.pod, found.created_s), ("n/new", begun + 3600));
+        assert_eq!(unasked(&page, begun + 1, begun + 3599), None, "too young: its review may not have been told of");
+        assert_eq!(unasked(&Page::default(), 0, u64::MAX), None);
+    }
+}

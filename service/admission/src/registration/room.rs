@@ -1,0 +1,279 @@
+//! Looks at the registration, at its turns.
+//!
+//! Owns requests and their bounds: one small read a turn while the webhook is called. Only when no replica was called for longer than
+//! `quiet`, namespaces and Pods are asked for, metadata alone, page by page, until one Pod proves it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use jiff::Timestamp;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::calls::{Calls, now_s};
+use super::judge::{Page, Unasked, registered, unasked};
+use super::state::State;
+use crate::config;
+use service_core::edge::{Probe, ServerTls};
+use service_core::kube::{self, Client, Webhooks, Write};
+
+/// A request that takes longer is asked at the next turn.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Looks of one turn are spread by this part of it, so that replicas do not ask together.
+const TURNS: u32 = 4;
+/// Namespaces whose Pods are asked for in one look; further ones at later looks.
+const NAMESPACES_A_LOOK: usize = 16;
+/// Namespaces that are known of.
+const NAMESPACES_MAX: usize = 500;
+/// Pods of one namespace that are looked at.
+const PODS_MAX: usize = 250;
+/// An object's metadata has some KiB.
+const LEASE_BYTES_MAX: usize = 256 << 10;
+
+/// Why a look came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{what}: {source}")]
+    Request { what: String, source: kube::Error },
+    #[error("{what}: {source}")]
+    Answer { what: String, source: serde_json::Error },
+}
+
+/// What the room needs.
+pub struct Parts<'a> {
+    /// The section.
+    pub settings: &'a config::Registration,
+    /// Where the Lease is; without it replicas cannot tell each other, and only the registration itself is looked at.
+    pub namespace: Option<String>,
+    /// The API server.
+    pub client: Arc<Client>,
+    /// The certificate that is shown.
+    pub tls: Arc<ServerTls>,
+    /// When this process was called.
+    pub calls: Arc<Calls>,
+}
+
+/// The running look.
+pub struct Room {
+    state: Arc<State>,
+    tasks: JoinSet<()>,
+}
+
+struct Look {
+    settings: config::Registration,
+    namespace: Option<String>,
+    client: Arc<Client>,
+    tls: Arc<ServerTls>,
+    calls: Arc<Calls>,
+    state: Arc<State>,
+    /// The last call that the others were told of.
+    told_s: u64,
+    /// The first namespace of the next look.
+    begin_at: usize,
+    /// A Pod that nobody asked about stays a proof until somebody asks, gone or not.
+    proof: Option<Unasked>,
+    /// Since when a configuration is wrong.
+    wrong_since_s: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Lease {
+    spec: Spec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    renew_time: Option<String>,
+}
+
+impl Room {
+    /// Begins to look.
+    pub fn start(parts: Parts<'_>, registry: &mut Registry) -> Self {
+        let state = Arc::new(State::register(registry));
+        let look = Look {
+            settings: parts.settings.clone(),
+            namespace: parts.namespace,
+            client: parts.client,
+            tls: parts.tls,
+            told_s: 0,
+            calls: parts.calls,
+            state: Arc::clone(&state),
+            begin_at: 0,
+            proof: None,
+            wrong_since_s: None,
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(look.go_on());
+        Self { state, tasks }
+    }
+
+    /// What is known.
+    pub fn probe(&self) -> Arc<dyn Probe> {
+        Arc::clone(&self.state) as _
+    }
+
+    /// Waits until the look ends, which it never should; answers why.
+    pub async fn broken(&mut self) -> String {
+        match self.tasks.join_next().await {
+            Some(Err(error)) => error.to_string(),
+            _ => "the look at the registration ended by itself".into(),
+        }
+    }
+}
+
+impl Look {
+    async fn go_on(mut self) {
+        let pause = self.settings.interval / TURNS;
+        loop {
+            for turn in 0..TURNS {
+                // First of all: what has just been applied is not complete yet, and certificates are not made.
+                sleep(pause).await;
+                // What the others are to know is told soon, and not for every review.
+                let told = self.tell().await;
+                // That something is mended is seen sooner than that it breaks.
+                let is_due = turn == 0 || self.wrong_since_s.is_some() || self.proof.is_some();
+                let looked = if is_due { self.look().await } else { Ok(()) };
+                if let Err(error) = told.and(looked) {
+                    self.state.unknown(&error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Tells the other replicas that this one was called.
+    async fn tell(&mut self) -> Result<(), Error> {
+        let (Some(path), last_s) = (self.lease_path(), self.calls.last_s()) else { return Ok(()) };
+        // Never the same again: another one may have told of a later call meanwhile.
+        if last_s < self.told_s.saturating_add(self.settings.interval.as_secs().max(1)) {
+            return Ok(());
+        }
+        let time = Timestamp::from_second(i64::try_from(last_s).unwrap_or(i64::MAX)).unwrap_or_default();
+        // Whole seconds; six digits all the same, as the field has them.
+        let body = json!({"spec": {"renewTime": format!("{time:.6}")}});
+        let written = self.client.write_before(Write::Merge, &path, &body, Instant::now() + TIMEOUT).await;
+        written.map_err(self.failed("leases"))?;
+        self.told_s = last_s;
+        Ok(())
+    }
+
+    async fn look(&mut self) -> Result<(), Error> {
+        let (mut why, mut selectors) = (None, Vec::new());
+        for name in &self.settings.webhooks {
+            let found = self.configuration(name).await?;
+            why = why.or(registered(name, found.as_ref(), &self.tls.chain(), SystemTime::now()));
+            let asked = found.iter().flat_map(|found| &found.webhooks).filter(|webhook| webhook.asks_about_every_pod());
+            selectors.extend(asked.filter_map(kube::Webhook::namespace_selector));
+        }
+        if let Some(why) = why {
+            let since_s = *self.wrong_since_s.get_or_insert_with(now_s);
+            self.state.judge(Some((why, since_s)), None);
+            return Ok(());
+        }
+        self.wrong_since_s = None;
+        let (now, quiet_s) = (now_s(), self.settings.quiet.as_secs());
+        let last_s = self.last_call_s().await?;
+        if now < last_s.saturating_add(quiet_s) {
+            self.proof = None;
+            self.state.judge(None, None);
+            return Ok(());
+        }
+        let mut note = None;
+        if let (Some(selector), true) = (selectors.first(), self.namespace.is_some()) {
+            note = self.find_proof(selector, last_s, now).await?;
+        }
+        let old = self.proof.as_ref().filter(|proof| now >= proof.created_s.saturating_add(quiet_s));
+        // The text names the Pod, not how long ago it was: what stays is told once.
+        let why = old.map(|proof| (said(proof, last_s), proof.created_s));
+        self.state.judge(why, note);
+        Ok(())
+    }
+
+    /// Looks for a Pod that nobody asked about; answers what a person should know.
+    async fn find_proof(&mut self, selector: &str, last_s: u64, now: u64) -> Result<Option<String>, Error> {
+        if self.proof.is_some() {
+            return Ok(None);
+        }
+        let namespaces = self.namespaces(selector).await?;
+        if namespaces.is_empty() {
+            return Ok(Some(format!("no namespace is selected by {selector}: no review is sent")));
+        }
+        // Twice the time in which other replicas tell of a call.
+        let grace_s = self.settings.interval.as_secs().max(1) * 2;
+        let begin = self.begin_at % namespaces.len();
+        let turn = namespaces.iter().cycle().skip(begin).take(NAMESPACES_A_LOOK.min(namespaces.len()));
+        for namespace in turn {
+            let path = format!("/api/v1/namespaces/{namespace}/pods?limit={PODS_MAX}");
+            let page = self.page(&path).await?;
+            self.proof = unasked(&page, last_s.saturating_add(grace_s), now.saturating_sub(grace_s));
+            if self.proof.is_some() {
+                break;
+            }
+        }
+        self.begin_at = begin.saturating_add(NAMESPACES_A_LOOK);
+        Ok(None)
+    }
+
+    async fn namespaces(&self, selector: &str) -> Result<Vec<String>, Error> {
+        let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
+        let page = self.page(&format!("/api/v1/namespaces?limit={NAMESPACES_MAX}&labelSelector={selector}")).await?;
+        Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
+    }
+
+    async fn page(&self, path: &str) -> Result<Page, Error> {
+        let what = path.split('?').next().unwrap_or_default().to_owned();
+        let body = self.client.metadata_page(path).await.map_err(self.failed(&what))?;
+        serde_json::from_slice(&body).map_err(|source| Error::Answer { what, source })
+    }
+
+    async fn configuration(&self, name: &str) -> Result<Option<Webhooks>, Error> {
+        let what = format!("mutatingwebhookconfigurations/{name}");
+        let deadline = Instant::now() + TIMEOUT;
+        match self.client.read_at_most(&Webhooks::path(name), Webhooks::bytes_max(), deadline).await {
+            Ok(body) => Webhooks::read(&body).map(Some).map_err(|source| Error::Answer { what, source }),
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(None),
+            Err(source) => Err(Error::Request { what, source }),
+        }
+    }
+
+    /// When any replica was called last.
+    async fn last_call_s(&self) -> Result<u64, Error> {
+        let ours_s = self.calls.last_s();
+        let Some(path) = self.lease_path() else { return Ok(ours_s) };
+        if now_s() < ours_s.saturating_add(self.settings.quiet.as_secs()) {
+            return Ok(ours_s);
+        }
+        let body = self.client.read_at_most(&path, LEASE_BYTES_MAX, Instant::now() + TIMEOUT).await;
+        let body = body.map_err(self.failed("leases"))?;
+        let lease: Lease =
+            serde_json::from_slice(&body).map_err(|source| Error::Answer { what: "leases".into(), source })?;
+        let theirs = lease.spec.renew_time.and_then(|time| time.parse::<Timestamp>().ok());
+        let theirs = theirs.and_then(|time| u64::try_from(time.as_second()).ok());
+        Ok(ours_s.max(theirs.unwrap_or_default()))
+    }
+
+    fn lease_path(&self) -> Option<String> {
+        let namespace = self.namespace.as_ref()?;
+        let name = &self.settings.lease;
+        Some(format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"))
+    }
+
+    fn failed(&self, what: &str) -> impl Fn(kube::Error) -> Error + use<> {
+        let what = if what == "leases" { format!("leases/{}", self.settings.lease) } else { what.to_owned() };
+        move |source| Error::Request { what: what.clone(), source }
+    }
+}
+
+fn said(proof: &Unasked, last_s: u64) -> String {
+    let last = Timestamp::from_second(i64::try_from(last_s).unwrap_or(i64::MAX)).unwrap_or_default();
+    let pod = &proof.pod;
+    format!(
+        "no replica was asked since {last}, and {pod} was created in a namespace that is selected: the API server does not reach us"
+    )
+}

@@ -1,0 +1,96 @@
+//! What is known of the registration: the line of the health page, the metric, and one line in the log for each change.
+
+use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::calls::now_s;
+use service_core::edge::Probe;
+
+/// What is known.
+#[derive(Debug, Default)]
+pub struct State {
+    known: Mutex<Known>,
+    uncalled_s: Gauge,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Why it is not called, and since when.
+    why: Option<(String, u64)>,
+    /// What a person should know besides.
+    note: Option<String>,
+}
+
+impl State {
+    /// Nothing is wrong yet; the metric is registered.
+    pub fn register(registry: &mut Registry) -> Self {
+        let state = Self::default();
+        registry.register(
+            "longhaul_admission_uncalled_seconds",
+            "For how long the webhook has not been called although it should be, or could not be; 0 when all is well",
+            state.uncalled_s.clone(),
+        );
+        state
+    }
+
+    /// What a look came to: why nobody calls and since when, or that all is well. A reason that stays keeps its beginning.
+    pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
+        let mut known = self.known.lock();
+        known.note = note;
+        match (&mut known.why, why) {
+            (slot @ Some(_), None) => {
+                *slot = None;
+                tracing::info!(name: service_core::logs::names::CALLED, "the webhook can be called again");
+            }
+            (Some((before, since)), Some((why, begun))) => {
+                *since = (*since).min(begun);
+                if *before != why {
+                    tracing::error!(name: service_core::logs::names::UNCALLED, why, "the webhook is not called");
+                    *before = why;
+                }
+            }
+            (slot @ None, Some((why, begun))) => {
+                tracing::error!(name: service_core::logs::names::UNCALLED, why, "the webhook is not called");
+                *slot = Some((why, begun));
+            }
+            (None, None) => {}
+        }
+        let lasts = known.why.as_ref().map_or(0, |(_, since)| now_s().saturating_sub(*since).max(1));
+        self.uncalled_s.set(i64::try_from(lasts).unwrap_or(i64::MAX));
+    }
+
+    /// It could not be looked at: what was known stays.
+    pub fn unknown(&self, error: &str) {
+        let note = Some(format!("it could not be looked at: {error}"));
+        let mut known = self.known.lock();
+        if known.note != note {
+            tracing::warn!(name: service_core::logs::names::CALLS_UNKNOWN, error, "whether the webhook is called is not known");
+            known.note = note;
+        }
+    }
+}
+
+impl Probe for State {
+    fn name(&self) -> &'static str {
+        "registration"
+    }
+
+    fn dead(&self) -> Option<String> {
+        None
+    }
+
+    /// Never: a replica that is taken out of the Service is called even less.
+    fn unready(&self) -> Option<String> {
+        None
+    }
+
+    fn note(&self) -> Option<String> {
+        let known = self.known.lock();
+        known.why.as_ref().map(|(why, _)| why.clone()).or_else(|| known.note.clone())
+    }
+
+    fn page(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,175 @@
+//! From a reference to its digest: pull secrets, cache, single flight, registry.
+//!
+//! Owns the digest cache and its lifetimes. No lock is held while a registry is asked.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::pipeline::Metrics;
+use super::walk::Pullers;
+use crate::config;
+use service_registry::verdicts::{Cache, Class, Failure, Flights};
+use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
+
+/// What a review says when a part of it panicked; where and why is in the log, by the panic itself.
+pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
+/// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
+const LONGEST: Duration = Duration::from_secs(30);
+
+type Outcome = Result<Arc<str>, Failure>;
+
+/// Whoever knows digests. The registry in production, a script in tests.
+pub trait Source: Send + Sync + 'static {
+    /// The digest of `reference` for whoever has `keyring`, at the latest at `deadline`.
+    fn digest(
+        self: Arc<Self>,
+        reference: Reference,
+        keyring: Keyring,
+        deadline: Instant,
+    ) -> BoxFuture<'static, Result<String, Failure>>;
+
+    /// The part of `keyring` on which the answer may depend; all of it that `digest` is given.
+    fn relevant(&self, _reference: &Reference, _keyring: &Keyring) -> Keyring {
+        Keyring::default()
+    }
+}
+
+impl Source for Registry {
+    fn digest(
+        self: Arc<Self>,
+        reference: Reference,
+        keyring: Keyring,
+        deadline: Instant,
+    ) -> BoxFuture<'static, Result<String, Failure>> {
+        async move { self.resolve(&reference, &keyring, deadline).await }.boxed()
+    }
+
+    fn relevant(&self, reference: &Reference, keyring: &Keyring) -> Keyring {
+        Self::relevant(self, reference, keyring)
+    }
+}
+
+/// Digests of images, asked for as seldom as possible.
+pub struct Resolver {
+    source: Arc<dyn Source>,
+    pull_secrets: Option<PullSecrets>,
+    timeout: Duration,
+    ttl: Duration,
+    cache: Arc<Mutex<Cache<Outcome>>>,
+    flights: Flights<Outcome>,
+    metrics: Arc<Metrics>,
+}
+
+impl Resolver {
+    /// A resolver that has asked nothing yet.
+    pub fn new(settings: &config::Resolve, source: Arc<dyn Source>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            source,
+            pull_secrets: None,
+            timeout: settings.timeout.min(LONGEST),
+            ttl: settings.cache_ttl,
+            cache: Arc::new(Mutex::new(Cache::new(settings.cache_max_bytes))),
+            flights: Flights::new(),
+            metrics,
+        }
+    }
+
+    /// Reads the pull secrets of pods.
+    #[must_use]
+    pub fn with_pull_secrets(mut self, pull_secrets: Option<PullSecrets>) -> Self {
+        self.pull_secrets = pull_secrets;
+        self
+    }
+
+    /// Whether pods may bring credentials along.
+    pub fn reads_pull_secrets(&self) -> bool {
+        self.pull_secrets.is_some()
+    }
+
+    /// What the pods of an object in `namespace` bring along, when that is looked at.
+    pub async fn brought(&self, namespace: Option<&str>, pullers: &Pullers, deadline: Instant) -> Option<Brought> {
+        let pull_secrets = self.pull_secrets.as_ref()?;
+        let deadline = deadline.min(Instant::now() + self.timeout);
+        Some(pull_secrets.brought(namespace?, &pullers.accounts, &pullers.secrets, deadline).await)
+    }
+
+    /// What is known now about the reference called `name` without credentials of a pod's own.
+    pub fn known(&self, name: &str, now: std::time::Instant) -> Option<Outcome> {
+        let known = self.cache.lock().value(name, now)?;
+        self.metrics.cache_hits.inc();
+        Some(known)
+    }
+
+    /// The digest of `reference`, called `name`, before `deadline`, for pods that bring `brought` along.
+    pub async fn resolve(
+        &self,
+        reference: &Reference,
+        name: &str,
+        brought: Option<&Brought>,
+        deadline: Instant,
+    ) -> Outcome {
+        let Some(brought) = brought else {
+            return self.known_or_asked(reference, name.to_owned(), Keyring::default(), deadline).await;
+        };
+        let keyring = self.source.relevant(reference, &brought.keyring);
+        // What one tenant's credentials saw is for those who have the same. Credentials of the configuration are everybody's.
+        let key = keyring.fingerprint().map_or_else(|| name.to_owned(), |of| format!("{name} {of}"));
+        let outcome = self.known_or_asked(reference, key, keyring.clone(), deadline).await;
+        // Said here and not by the source: others with equal credentials wait for the same answer, and have theirs elsewhere.
+        outcome.map_err(|failure| brought.explain(failure, &keyring))
+    }
+
+    async fn known_or_asked(&self, reference: &Reference, key: String, keyring: Keyring, deadline: Instant) -> Outcome {
+        if let Some(known) = self.known(&key, std::time::Instant::now()) {
+            return known;
+        }
+        if deadline <= Instant::now() {
+            return Err(late());
+        }
+        let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference.clone(), keyring));
+        if started {
+            self.metrics.cache_misses.inc()
+        } else {
+            self.metrics.joined.inc()
+        };
+        timeout_at(deadline, flight).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
+    fn ask(&self, key: String, reference: Reference, keyring: Keyring) -> BoxFuture<'static, Outcome> {
+        let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
+        let metrics = Arc::clone(&self.metrics);
+        let deadline = Instant::now() + self.timeout;
+        // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
+        let asked = AssertUnwindSafe(async move { source.digest(reference, keyring, deadline).await }).catch_unwind();
+        async move {
+            let outcome = match timeout_at(deadline, asked).await {
+                Ok(Ok(answer)) => answer.map(Arc::<str>::from),
+                Ok(Err(_panic)) => {
+                    metrics.panics.inc();
+                    Err(Failure::new(Class::Internal, DEFECT))
+                }
+                Err(_elapsed) => Err(Failure::new(Class::Unavailable, "no answer from the registry in time")),
+            };
+            let (ttl, bytes) = match &outcome {
+                Ok(digest) => (Some(ttl), digest.len()),
+                Err(failure) => (failure.class.cache_ttl().map(|definite| definite.min(ttl)), failure.cause.len()),
+            };
+            if let Some(ttl) = ttl {
+                cache.lock().insert(&key, outcome.clone(), bytes, ttl, std::time::Instant::now());
+            }
+            outcome
+        }
+        .boxed()
+    }
+}
+
+fn late() -> Failure {
+    Failure::new(Class::Unavailable, "no answer from the registry before the deadline of this review")
+}

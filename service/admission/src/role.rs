@@ -1,0 +1,192 @@
+//! The role: its sections, its listener, what it lends, and its end.
+//!
+//! Owns the tasks of this role. What a review means is the pipeline's business.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use service_core::config::{Config as File, Kind};
+use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, ServerTls};
+use service_core::role::{Lent, Reload, Review, Role, Running, Start, Started};
+use tokio::time::Instant;
+
+use crate::config::{self, Admission, Config};
+use crate::current::Current;
+use crate::decide::Hook;
+use crate::desk::Desk;
+use crate::endpoint::Endpoint;
+use crate::generations::Generations;
+use crate::validator;
+
+/// The webhook is served.
+#[derive(Debug)]
+pub struct Manager;
+
+impl Role for Manager {
+    fn name(&self) -> &'static str {
+        "manager"
+    }
+
+    fn about(&self) -> &'static str {
+        "Only the webhook"
+    }
+
+    fn sections(&self) -> &'static [Kind] {
+        config::KINDS
+    }
+
+    fn belongs(&self, _: &File) -> bool {
+        true
+    }
+
+    fn lacks(&self, config: &File) -> Option<&'static str> {
+        let lacks = "the section `admission` in the configuration (listen, certificate, key)";
+        config.find::<Admission>().is_none().then_some(lacks)
+    }
+
+    fn check(&self, config: &File) -> anyhow::Result<()> {
+        Ok(validator::check(&Config::of(config))?)
+    }
+
+    fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
+        let config = Config::of(start.config);
+        let generations = Generations::new(&config, start)?;
+        let part = Arc::new(Part { current: Arc::clone(generations.current()), generations: Mutex::new(generations) });
+        let review = Arc::new(Here(Arc::clone(&part.current)));
+        Ok(Some(Lent { reload: reload(config, Arc::clone(&part)), part, review }))
+    }
+
+    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
+        begin(start).boxed()
+    }
+}
+
+/// What reviews need with and without a listener.
+struct Part {
+    current: Arc<Current>,
+    generations: Mutex<Generations>,
+}
+
+/// Admission of this process.
+struct Here(Arc<Current>);
+
+impl Review for Here {
+    fn review(&self, review: Bytes, deadline: Instant) -> BoxFuture<'static, Result<Bytes, String>> {
+        let current = Arc::clone(&self.0);
+        async move {
+            let answer = current.review(Hook::Mutating, &review, deadline).await;
+            answer.map(Bytes::from).map_err(|error| error.to_string())
+        }
+        .boxed()
+    }
+}
+
+/// Takes policy, validators and how images are resolved; and what the files of validators hold.
+fn reload(mut running: Config, part: Arc<Part>) -> Reload {
+    let mut trust = validator::trust(&running.validators);
+    Box::new(move |fresh| {
+        let fresh = Config::of(fresh);
+        let now = validator::trust(&fresh.validators);
+        let told = trust != now;
+        let same = |one: &Config, two: &Config| {
+            (&one.policy, &one.resolve, &one.validators) == (&two.policy, &two.resolve, &two.validators)
+        };
+        if told || !same(&running, &fresh) {
+            part.generations.lock().change(&running, &fresh)?;
+            running = Config { admission: running.admission.take(), kubeconfig: running.kubeconfig.take(), ..fresh };
+            trust = now;
+        }
+        Ok(if told { vec!["validators"] } else { Vec::new() })
+    })
+}
+
+/// Binds, loads and serves.
+async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
+    let part = start.part.clone().and_then(|part| part.downcast::<Part>().ok());
+    let part = part.context("nothing was lent")?;
+    let config = Config::of(start.config);
+    let settings = config.admission.as_ref().context("the section `admission` is missing")?;
+    let desk = Desk::open(&config, settings)?;
+    let files = Files {
+        certificate: settings.certificate.clone(),
+        key: settings.key.clone(),
+        handed: desk.as_ref().and_then(Desk::handed),
+        client_cas: settings.client_ca.iter().cloned().collect(),
+        client_names: settings.client_names.clone(),
+        ..Files::default()
+    };
+    let labels = Labels { check: "certificate", server: "server", client_ca: "client-ca", revoked: "revoked" };
+    let tls = ServerTls::load(files, labels, start.certificates.clone());
+    let tls = tls.context("failed to load admission.certificate, admission.key and admission.clientCA")?;
+    let edge = start.edge.of("admission");
+    let listener = Listener::bind(settings.listen, Protocols::Tls(Arc::clone(&tls)), edge).await;
+    let listener = listener.with_context(|| format!("failed to listen on {} (admission.listen)", settings.listen))?;
+    let listener = listener.with_limits(Limits {
+        connections: settings.max_connections,
+        connections_per_peer: settings.max_connections_per_peer,
+        // A kube-apiserver that stood still dials for hundreds of calls at once: it is not to be refused.
+        handshakes_per_peer: settings.max_connections_per_peer.div_ceil(4) * 3,
+    });
+    let address = listener.address().context("failed to read the admission address")?;
+    let room = Arc::clone(part.generations.lock().share().room());
+    let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(&part.current), room));
+    let mut probes = vec![
+        Arc::clone(&tls) as Arc<dyn Probe>,
+        Arc::clone(listener.pulse()) as _,
+        Arc::clone(endpoint.load()) as Arc<dyn Probe>,
+    ];
+    let calls = desk.as_ref().map(Desk::calls);
+    let handler = move |request, peer| {
+        if let Some(calls) = &calls {
+            calls.note();
+        }
+        Arc::clone(&endpoint).serve(request, peer)
+    };
+    start.listeners.spawn(listener.serve(handler, start.drain.clone()));
+    let desk = desk.map(|mut desk| {
+        desk.start(settings, &tls, start.metrics);
+        probes.extend(desk.probes());
+        desk
+    });
+    start.background.spawn(tls.follow_files(start.look.subscribe()));
+    tracing::info!(name: service_core::logs::names::SERVED, listener = "admission", %address, "the webhook is served");
+    Ok(Started { address: Some(address), probes, reload: None, running: Box::new(Stage(desk)) })
+}
+
+/// What the webhook asks the API server about itself.
+struct Stage(Option<Desk>);
+
+impl Running for Stage {
+    fn broken(&mut self) -> BoxFuture<'_, String> {
+        async move {
+            match &mut self.0 {
+                Some(desk) => {
+                    format!("what the webhook asks the API server about itself broke: {}", desk.broken().await)
+                }
+                None => std::future::pending().await,
+            }
+        }
+        .boxed()
+    }
+
+    /// Another replica makes certificates from now on; this one still reads them, while it answers.
+    fn leave(&mut self) -> BoxFuture<'_, ()> {
+        if let Some(desk) = &self.0 {
+            desk.resign();
+        }
+        std::future::ready(()).boxed()
+    }
+
+    fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
+        async move {
+            if let Some(desk) = self.0 {
+                desk.stop().await;
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,212 @@
+//! What validators have said, asked for as seldom as possible.
+//!
+//! Owns the cache of verdicts, its lifetimes and the single flight. A verdict is known by the image's name and digest, the rule with
+//! its trust, and the credentials that showed it; so a moved tag, another rule or another key can never meet an old verdict. What
+//! could not be told is never remembered. No lock is held while a validator is asked.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Answer, Approval, Question, Validator};
+use crate::config;
+use service_registry::verdicts::{Cache, Class, Failure, Flights};
+
+/// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Seconds that looking for signatures and judging them takes: from a registry beside us to one that hangs.
+const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+/// What a panic of a validator is called.
+const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
+
+/// The one label of the verdict counter: `verified` or a class.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResultLabel {
+    result: &'static str,
+}
+
+/// The one label of the counter of images that nobody was asked about: `child`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReasonLabel {
+    reason: &'static str,
+}
+
+/// What validations count.
+pub struct Metrics {
+    /// Verdicts that reviews got, remembered ones included.
+    pub verdicts: Family<ResultLabel, Counter>,
+    /// Images that were let in without being asked about.
+    pub skipped: Family<ReasonLabel, Counter>,
+    cache_hits: Counter,
+    cache_misses: Counter,
+    joined: Counter,
+    duration: Histogram,
+}
+
+impl Metrics {
+    /// Counters at zero, registered under the prefix `longhaul_validation`.
+    pub fn register(registry: &mut Registry) -> Arc<Self> {
+        let metrics = Self {
+            verdicts: Family::default(),
+            skipped: Family::default(),
+            cache_hits: Counter::default(),
+            cache_misses: Counter::default(),
+            joined: Counter::default(),
+            duration: Histogram::new(DURATION_EDGES_S),
+        };
+        let sub = registry.sub_registry_with_prefix("longhaul_validation");
+        let help = "Verdicts about images in reviews, remembered ones included, by what they say";
+        sub.register("verdicts", help, metrics.verdicts.clone());
+        sub.register("skipped", "Images let in without a verdict, by reason", metrics.skipped.clone());
+        sub.register("cache_hits", "Verdicts that were remembered", metrics.cache_hits.clone());
+        sub.register("cache_misses", "Verdicts that a validator was asked for", metrics.cache_misses.clone());
+        sub.register("joined", "Verdicts that were waited for together with others", metrics.joined.clone());
+        let help = "Time from asking a validator to its answer";
+        sub.register("duration_seconds", help, metrics.duration.clone());
+        Arc::new(metrics)
+    }
+
+    /// Counts a verdict that a review got.
+    pub fn told(&self, answer: &Answer) {
+        let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
+        self.verdicts.get_or_create(&ResultLabel { result }).inc();
+    }
+
+    /// Counts an image that nobody was asked about.
+    pub fn skip(&self, reason: &'static str) {
+        self.skipped.get_or_create(&ReasonLabel { reason }).inc();
+    }
+}
+
+/// Verdicts about images.
+pub struct Approvals {
+    ttl: Duration,
+    timeout: Duration,
+    cache: Arc<Mutex<Cache<Answer>>>,
+    flights: Flights<Answer>,
+    metrics: Arc<Metrics>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<service_core::planted::Bug>,
+}
+
+impl Approvals {
+    /// Nothing asked yet. One question may take as long as one resolution.
+    pub fn new(settings: &config::Verdicts, resolve: &config::Resolve, metrics: Arc<Metrics>) -> Self {
+        Self {
+            ttl: settings.ttl,
+            timeout: resolve.timeout.min(LONGEST),
+            cache: Arc::new(Mutex::new(Cache::new(settings.max_bytes))),
+            flights: Flights::new(),
+            metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+
+    /// Switches a planted bug on.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn with_planted(mut self, bug: Option<service_core::planted::Bug>) -> Self {
+        self.planted = bug;
+        self
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// What is known now, for whoever brings no credentials of its own.
+    pub fn known(&self, validator: &dyn Validator, host: &str, repository: &str, digest: &str) -> Option<Answer> {
+        self.remembered(&key(validator, host, repository, digest, None))
+    }
+
+    fn remembered(&self, key: &str) -> Option<Answer> {
+        let known = self.cache.lock().value(key, std::time::Instant::now())?;
+        self.metrics.cache_hits.inc();
+        Some(known)
+    }
+
+    /// What `validator` says of the image, before the deadline of the question.
+    pub async fn ask(&self, validator: &Arc<dyn Validator>, question: Question) -> Answer {
+        let fingerprint = question.keyring.fingerprint();
+        let Question { host, repository, digest, deadline, .. } = &question;
+        let (key, deadline) = (key(&**validator, host, repository, digest, fingerprint.as_deref()), *deadline);
+        if let Some(known) = self.remembered(&key) {
+            return known;
+        }
+        let (flight, started) = self.flights.join(&key, || self.flight(key.clone(), validator, question));
+        if started {
+            self.metrics.cache_misses.inc()
+        } else {
+            self.metrics.joined.inc()
+        };
+        timeout_at(deadline, flight).await.unwrap_or_else(|_| {
+            Err(Failure::new(Class::Unavailable, "no verdict on its signatures before the deadline of this review"))
+        })
+    }
+
+    /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
+    fn flight(
+        &self,
+        key: String,
+        validator: &Arc<dyn Validator>,
+        mut question: Question,
+    ) -> BoxFuture<'static, Answer> {
+        let (cache, ttl, metrics) = (Arc::clone(&self.cache), self.ttl, Arc::clone(&self.metrics));
+        let validator = Arc::clone(validator);
+        let deadline = Instant::now() + self.timeout;
+        question.deadline = deadline;
+        #[cfg(feature = "planted-bugs")]
+        let planted = self.planted;
+        // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
+        let asked = AssertUnwindSafe(async move { validator.validate(question).await }).catch_unwind();
+        async move {
+            let started = Instant::now();
+            let answer = match timeout_at(deadline, asked).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_panic)) => Err(Failure::new(Class::Internal, DEFECT)),
+                Err(_elapsed) => Err(Failure::new(Class::Unavailable, "no verdict on its signatures in time")),
+            };
+            metrics.duration.observe(started.elapsed().as_secs_f64());
+            let (life, bytes) = match &answer {
+                Ok(approval) => (Some(ttl), bytes_of(approval)),
+                Err(failure) => (failure.class.cache_ttl().map(|definite| definite.min(ttl)), failure.cause.len()),
+            };
+            if let Some(life) = life {
+                cache.lock().insert(&key, answer.clone(), bytes, life, std::time::Instant::now());
+            }
+            #[cfg(feature = "planted-bugs")]
+            if planted == Some(service_core::planted::Bug::CachesCannotTell) && life.is_none() {
+                cache.lock().insert(&key, Ok(Arc::default()), 0, ttl, std::time::Instant::now());
+            }
+            answer
+        }
+        .boxed()
+    }
+}
+
+fn key(validator: &dyn Validator, host: &str, repository: &str, digest: &str, credential: Option<&str>) -> String {
+    let generation = validator.generation();
+    let parts = [host, "/", repository, "@", digest, " ", generation, " ", credential.unwrap_or_default()];
+    parts.concat()
+}
+
+fn bytes_of(approval: &Approval) -> usize {
+    let signers = approval.signers.iter();
+    size_of::<Approval>()
+        + signers.map(|signer| size_of_val(signer) + signer.name.len() + signer.evidence.len()).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Signatures as cosign makes them: looked for in the image's registry, judged by `service-verify`.
+//!
+//! Owns one engine for each rule that asks for signatures. What is looked for and in which order is in `search`, what is trusted in
+//! `trust`, what is said in `words`. Nothing here believes a registry: it fetches bytes, and what they show is for `service-verify`.
+
+mod knowledge;
+#[cfg(feature = "planted-bugs")]
+mod planted;
+mod search;
+mod trust;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use service_verify::{Digest, Requirement, RequirementError, Subject, Trust, UnixTime};
+use sha2::{Digest as _, Sha256};
+
+use super::{Answer, Memory, Pieces, Question, Validator, ValidatorError, Validators};
+use crate::config::{Config, Rule, ValidatorKind};
+pub use knowledge::Knowledge;
+use search::Search;
+use service_core::share::Share;
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Image, Keyring};
+
+/// Bytes of a generation's hash that are kept: nobody finds two of them that are equal.
+const GENERATION_BYTES: usize = 16;
+
+/// What is demanded of images under one rule, and who can show it.
+struct Engine {
+    trust: Arc<Trust>,
+    requirement: Requirement,
+    generation: String,
+    pieces: Arc<dyn Pieces>,
+    knowledge: Arc<Knowledge>,
+    share: Arc<Share>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<service_core::planted::Bug>,
+}
+
+/// The trust of every cosign validator, by its index.
+fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorError> {
+    let mut compiled = BTreeMap::new();
+    for (index, validator) in config.validators.iter().enumerate() {
+        if let ValidatorKind::Cosign(cosign) = &validator.kind {
+            compiled.insert(index, Arc::new(trust::compile(&validator.name, index, cosign)?));
+        }
+    }
+    Ok(compiled)
+}
+
+/// What a rule demands of signatures and whom it trusts, when it looks at any.
+fn demand(
+    rule: &Rule,
+    compiled: &BTreeMap<usize, Arc<Trust>>,
+) -> Result<Option<(Requirement, Arc<Trust>)>, ValidatorError> {
+    let (Some(with), Some(trust)) = (&rule.with, rule.validator.and_then(|index| compiled.get(&index))) else {
+        return Ok(None);
+    };
+    let requirement = trust::requirement(&rule.name, with)?;
+    let unworkable =
+        |error: RequirementError| ValidatorError { key: format!("{}.with", rule.name), what: error.to_string() };
+    requirement.check(trust).map_err(unworkable)?;
+    Ok(Some((requirement, Arc::clone(trust))))
+}
+
+/// Whether everything that is trusted and demanded can be used.
+pub fn check(config: &Config) -> Result<(), ValidatorError> {
+    let compiled = compiled(config)?;
+    config.policy.rules.iter().try_for_each(|rule| demand(rule, &compiled).map(drop))
+}
+
+/// Compiles what every rule demands.
+pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Validators, ValidatorError> {
+    let compiled = compiled(config)?;
+    let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
+        let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
+        Ok(Some(Arc::new(Engine {
+            generation: generation(&trust, &requirement),
+            trust,
+            requirement,
+            pieces: Arc::clone(pieces),
+            knowledge: Arc::clone(&memory.knowledge),
+            share: Arc::clone(&memory.share),
+            #[cfg(feature = "planted-bugs")]
+            planted: memory.planted,
+        })))
+    };
+    Ok(Validators { of_rules: config.policy.rules.iter().map(engine).collect::<Result<_, _>>()? })
+}
+
+/// Another text as soon as anything is trusted or demanded otherwise. Requirements show all of their fields.
+fn generation(trust: &Trust, requirement: &Requirement) -> String {
+    let mut hash = Sha256::new();
+    hash.update(trust.fingerprint().as_bytes());
+    hash.update(format!("{requirement:?}"));
+    hex::encode(&hash.finalize()[..GENERATION_BYTES])
+}
+
+impl Engine {
+    async fn answer(&self, question: Question) -> Answer {
+        let digest: Digest = question.digest.parse().map_err(|error: service_verify::DigestError| {
+            Failure::new(Class::Misconfigured, format!("{}: {error}", question.digest))
+        })?;
+        let image =
+            Image { host: question.host.clone(), repository: question.repository.clone(), tag: None, digest: None };
+        // Its full name has the tag that is thought.
+        let name = image.full_name();
+        let repository = Some(name.rsplit_once(':').map_or(name.as_str(), |(name, _)| name).to_owned());
+        let subject = Subject { digest, repository };
+        Search::new(self, &question, &subject, now()).run().await
+    }
+}
+
+impl Validator for Engine {
+    fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer> {
+        async move { self.answer(question).await }.boxed()
+    }
+
+    fn generation(&self) -> &str {
+        &self.generation
+    }
+
+    fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
+        self.pieces.relevant(host, repository, keyring)
+    }
+}
+
+fn now() -> UnixTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixTime(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,409 @@
+//! The search for signatures of one image: which places are asked, in which order, and when it is enough.
+//!
+//! It ends as soon as the requirement is met. Until then every place is asked, so that "unsigned" is never said of an image whose
+//! signatures lie elsewhere; and a place that could not be read is a doubt, which outweighs whatever the others did not have.
+//!
+//! With the referrers API a signed image costs at most four requests, its digest included: HEAD, referrers, then a bundle's manifest
+//! and blob, or the `.sig` manifest and its payload. An unsigned one costs three.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use service_verify::oci::{self, ENVELOPE_BYTES_MAX, Layer, Referrer};
+use service_verify::{Evidence, Judged, Requirement, Subject, Trial, UnixTime, Verdict};
+
+use super::knowledge::Form;
+use super::{Engine, words};
+use crate::validator::{Answer, Question};
+use service_core::share::{NoMemory, Reserved};
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Piece, Wanted};
+
+/// Pieces that are fetched at one time after the first: the registry's limiter bounds them further.
+const BATCH: usize = 4;
+/// Most pieces fetched for one image. More than any honest image has; whoever hides a signature behind more denies it.
+const PIECES_MAX: usize = 40;
+
+/// What every image may keep of a manifest: some keyless signatures.
+const KEPT_FREE_BYTES: usize = 16 << 10;
+/// Why a layer that is named is no evidence.
+const ABSENT: &str = "the registry has no such blob";
+
+/// Predicate type of a bundle that signs an image, and nothing else.
+const SIGNS_IMAGE: &str = "https://sigstore.dev/cosign/sign/v1";
+
+/// A search under way.
+pub(super) struct Search<'s> {
+    engine: &'s Engine,
+    question: &'s Question,
+    pub(super) subject: &'s Subject,
+    trial: Trial<'s>,
+    /// What was looked at: bugs look again.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) evidence: parking_lot::Mutex<Vec<Evidence>>,
+    /// Where was looked, and what was there.
+    pub(super) looked: Vec<String>,
+    /// What could not be read as what it must be.
+    pub(super) broken: Vec<String>,
+    /// What nobody could tell.
+    doubt: Option<Failure>,
+    pieces: usize,
+}
+
+/// Where signatures may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// What the registry says refers to the image.
+    Referrers,
+    /// The same at a tag, where a registry does not know such questions.
+    Fallback,
+    /// The tag `sha256-….sig`.
+    Signatures,
+    /// The tag `sha256-….att`.
+    Attestations,
+}
+
+/// Why a piece is no evidence.
+enum Missed {
+    /// It is not what it must be.
+    Broken(String),
+    /// Nobody could read it.
+    Unread(String, Failure),
+}
+
+/// The bytes of a layer, `None` when the registry has none, and the memory for them.
+struct Fetched {
+    bytes: Option<Bytes>,
+    _memory: Reserved,
+}
+
+/// What came of a place.
+enum Found {
+    /// Something that can be judged, or nothing.
+    Judge,
+    /// The registry does not know the question.
+    Unknown,
+}
+
+impl<'s> Search<'s> {
+    pub fn new(engine: &'s Engine, question: &'s Question, subject: &'s Subject, now: UnixTime) -> Self {
+        Self {
+            engine,
+            question,
+            subject,
+            trial: Trial::new(subject, &engine.requirement, &engine.trust, now),
+            #[cfg(feature = "planted-bugs")]
+            evidence: parking_lot::Mutex::default(),
+            looked: Vec::new(),
+            broken: Vec::new(),
+            doubt: None,
+            pieces: 0,
+        }
+    }
+
+    /// Looks until the requirement is met or there is nothing left to look at.
+    pub async fn run(mut self) -> Answer {
+        let known = self.engine.knowledge.of(&self.question.host);
+        let with_api = known.may_have_api(Instant::now());
+        let mut places = self.places(with_api, known.last);
+        places.reverse();
+        while let Some(place) = places.pop() {
+            match self.look(place).await {
+                Ok(Some(verdict)) => {
+                    let form =
+                        if matches!(place, Place::Referrers | Place::Fallback) { Form::Bundles } else { Form::Tags };
+                    self.engine.knowledge.found(&self.question.host, form);
+                    return Ok(words::approval(&verdict));
+                }
+                Ok(None) | Err(Found::Judge) => {}
+                Err(Found::Unknown) => {
+                    self.engine.knowledge.has_no_api(&self.question.host, Instant::now());
+                    // Most such registries hold signatures at tags; the index at a tag is asked for last.
+                    places.insert(0, Place::Fallback);
+                }
+            }
+        }
+        let verdict = self.verdict();
+        if verdict.is_verified() {
+            return Ok(words::approval(&verdict));
+        }
+        Err(words::refusal(&self, &verdict, self.doubt.clone()))
+    }
+
+    /// What is demanded.
+    pub fn requirement(&self) -> &Requirement {
+        &self.engine.requirement
+    }
+
+    /// Every trust root of the validator.
+    pub fn trusted(&self) -> impl Iterator<Item = &str> {
+        self.engine.trust.names()
+    }
+
+    /// The places in the order that costs least where signatures usually lie.
+    fn places(&self, with_api: bool, last: Form) -> Vec<Place> {
+        let requirement = &self.engine.requirement;
+        let tags = [
+            requirement.image_signature.then_some(Place::Signatures),
+            (!requirement.attestations.is_empty()).then_some(Place::Attestations),
+        ];
+        let tags = tags.into_iter().flatten();
+        match (with_api, last) {
+            (true, _) => [Place::Referrers].into_iter().chain(tags).collect(),
+            (false, Form::Bundles) => [Place::Fallback].into_iter().chain(tags).collect(),
+            (false, Form::Tags) => tags.chain([Place::Fallback]).collect(),
+        }
+    }
+
+    /// Looks at one place; the verdict when it is enough.
+    async fn look(&mut self, place: Place) -> Result<Option<Verdict>, Found> {
+        let image = self.subject.digest;
+        let (name, tag) = match place {
+            Place::Referrers => ("referrers", image.to_string()),
+            Place::Fallback => ("referrers at tag", oci::referrers_tag(&image)),
+            Place::Signatures => ("signatures at tag", oci::signature_tag(&image)),
+            Place::Attestations => ("attestations at tag", oci::attestation_tag(&image)),
+        };
+        let wanted = if place == Place::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
+        let said = if place == Place::Referrers { name.to_owned() } else { format!("{name} {tag}") };
+        let bytes = match self.piece(wanted).await {
+            Ok(Piece::Here(bytes)) => bytes,
+            Ok(Piece::Absent) => {
+                self.looked.push(format!("{said} (none)"));
+                return Ok(None);
+            }
+            Ok(Piece::Unknown) => return Err(Found::Unknown),
+            Err(failure) => {
+                self.missed(&said, failure);
+                return Err(Found::Judge);
+            }
+        };
+        if matches!(place, Place::Referrers | Place::Fallback) {
+            match oci::referrers(&bytes) {
+                Ok(mut referrers) => {
+                    self.looked.push(format!("{said} ({} bundles)", referrers.len()));
+                    // Nobody believes what the index says of them; it only says what to fetch first.
+                    let likely = |referrer: &Referrer| {
+                        let signs = referrer.predicate_type.as_deref() == Some(SIGNS_IMAGE);
+                        signs == self.engine.requirement.image_signature
+                    };
+                    referrers.sort_by_key(|referrer| !likely(referrer));
+                    Ok(self.bundles(referrers).await)
+                }
+                Err(error) => Ok(self.is_broken(&said, &error)),
+            }
+        } else {
+            let layers = match place {
+                Place::Attestations => oci::attestation_layers(&bytes),
+                _ => oci::signature_layers(&bytes),
+            };
+            match layers {
+                Ok(oci::Layers { layers, bytes, unusable }) => {
+                    self.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
+                    for piece in &unusable {
+                        let judged = self.judged(piece);
+                        self.trial.take(judged);
+                    }
+                    match self.kept(bytes).await {
+                        Ok(_kept) => Ok(self.layers(layers).await),
+                        Err(failure) => {
+                            self.missed(&said, failure);
+                            Err(Found::Judge)
+                        }
+                    }
+                }
+                Err(error) => Ok(self.is_broken(&said, &error)),
+            }
+        }
+    }
+
+    /// The first alone, which nearly always is enough; the others in batches.
+    async fn bundles(&mut self, referrers: Vec<Referrer>) -> Option<Verdict> {
+        let mut rest = referrers.as_slice();
+        let mut size = 1;
+        while !rest.is_empty() {
+            let (batch, more) = rest.split_at(size.min(rest.len()));
+            (rest, size) = (more, BATCH);
+            if !self.may_fetch(2 * batch.len()) {
+                return None;
+            }
+            let this = &*self;
+            // Each is judged and dropped as it comes: kept until the others are there, it would hold the memory that they wait for.
+            let found = join_all(batch.iter().map(|referrer| this.bundle(referrer))).await;
+            if let Some(verdict) = self.taken(found) {
+                return Some(verdict);
+            }
+        }
+        None
+    }
+
+    /// What the bundle that a referrer is says; nothing when it is none.
+    async fn bundle(&self, referrer: &Referrer) -> Vec<Result<Judged, Missed>> {
+        match self.bundle_at(referrer).await {
+            Ok(judged) => judged.map(Ok).into_iter().collect(),
+            Err(missed) => vec![Err(missed)],
+        }
+    }
+
+    async fn bundle_at(&self, referrer: &Referrer) -> Result<Option<Judged>, Missed> {
+        let digest = referrer.descriptor.digest.to_string();
+        let what = format!("referrer {digest}");
+        let unread = |failure| Missed::Unread(what.clone(), failure);
+        let Piece::Here(manifest) = self.piece(Wanted::Manifest(&digest)).await.map_err(unread)? else {
+            return Err(Missed::Broken(format!("{what} is not there")));
+        };
+        let layer = oci::bundle_layer(referrer, &manifest);
+        drop(manifest);
+        let Some(layer) = layer.map_err(|error| Missed::Broken(format!("{what}: {error}")))? else { return Ok(None) };
+        let fetched = self.blob(&layer).await.map_err(unread)?;
+        Ok(Some(self.judged(&match fetched.bytes {
+            Some(bytes) => layer.evidence(bytes.into()),
+            None => layer.missing(ABSENT),
+        })))
+    }
+
+    /// Layers of a manifest at a tag. Several signatures of one payload share its blob.
+    async fn layers(&mut self, layers: Vec<Layer>) -> Option<Verdict> {
+        let mut groups: Vec<Vec<Layer>> = Vec::new();
+        for layer in layers {
+            let same = |group: &&mut Vec<Layer>| group[0].descriptor.digest == layer.descriptor.digest;
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(layer),
+                None => groups.push(vec![layer]),
+            }
+        }
+        let mut size = 1;
+        while !groups.is_empty() {
+            let batch: Vec<_> = groups.drain(..size.min(groups.len())).collect();
+            size = BATCH;
+            let asked = batch.iter().filter(|group| group.iter().all(|layer| layer.data.is_none())).count();
+            if !self.may_fetch(asked) {
+                return None;
+            }
+            let this = &*self;
+            let found = join_all(batch.into_iter().map(|group| this.layer(group))).await;
+            if let Some(verdict) = self.taken(found) {
+                return Some(verdict);
+            }
+        }
+        None
+    }
+
+    /// What layers with the same payload say.
+    async fn layer(&self, group: Vec<Layer>) -> Vec<Result<Judged, Missed>> {
+        let Some(any) = group.iter().find(|layer| layer.data.is_some()).or(group.first()) else { return Vec::new() };
+        let fetched = match self.blob(any).await {
+            Ok(fetched) => fetched,
+            Err(failure) => return vec![Err(Missed::Unread(format!("layer {}", any.descriptor.digest), failure))],
+        };
+        // Each takes the bytes over from the one before: as many copies as there are layers would be more than was reserved.
+        let mut bytes = fetched.bytes.map(Vec::from).ok_or_else(|| ABSENT.to_owned());
+        let mut judged = Vec::with_capacity(group.len());
+        for layer in group {
+            let piece = match bytes {
+                Ok(bytes) => layer.evidence(bytes),
+                Err(cause) => layer.missing(&cause),
+            };
+            judged.push(Ok(self.judged(&piece)));
+            bytes = piece.into_bytes().map_err(|rejected| rejected.cause);
+        }
+        judged
+    }
+
+    /// The bytes of a layer, with the memory that they and their verdict need.
+    async fn blob(&self, layer: &Layer) -> Result<Fetched, Failure> {
+        let bytes_max = usize::try_from(layer.descriptor.size.min(ENVELOPE_BYTES_MAX)).unwrap_or(usize::MAX);
+        let memory = self.engine.share.piece(bytes_max, self.question.deadline).await.map_err(no_memory)?;
+        if let Some(data) = &layer.data {
+            return Ok(Fetched { bytes: Some(data.clone().into()), _memory: memory });
+        }
+        let digest = layer.descriptor.digest.to_string();
+        let bytes = match self.piece(Wanted::Blob { digest: &digest, bytes_max }).await? {
+            Piece::Here(bytes) => Some(bytes),
+            Piece::Absent | Piece::Unknown => None,
+        };
+        Ok(Fetched { bytes, _memory: memory })
+    }
+
+    /// Memory for what is kept of a manifest. Little is part of what the image itself costs.
+    async fn kept(&self, bytes: usize) -> Result<Option<Reserved>, Failure> {
+        if bytes <= KEPT_FREE_BYTES {
+            return Ok(None);
+        }
+        self.engine.share.kept(bytes, self.question.deadline).await.map(Some).map_err(no_memory)
+    }
+
+    async fn piece(&self, wanted: Wanted<'_>) -> Result<Piece, Failure> {
+        self.engine.pieces.piece(self.question, wanted).await
+    }
+
+    fn may_fetch(&mut self, pieces: usize) -> bool {
+        self.pieces += pieces;
+        let may = self.pieces <= PIECES_MAX;
+        if !may {
+            self.broken
+                .push(format!("there are more than {PIECES_MAX} pieces of signatures; the others were not looked at"));
+        }
+        may
+    }
+
+    /// Judges a piece, which may be dropped then.
+    fn judged(&self, evidence: &Evidence) -> Judged {
+        #[cfg(feature = "planted-bugs")]
+        if self.engine.planted.is_some() {
+            self.evidence.lock().push(evidence.clone());
+        }
+        self.trial.judged(evidence)
+    }
+
+    /// Lets a batch count; the verdict when it is enough.
+    fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
+        for outcome in found.into_iter().flatten() {
+            match outcome {
+                Ok(judged) => self.trial.take(judged),
+                Err(Missed::Broken(what)) => self.broken.push(what),
+                Err(Missed::Unread(what, failure)) => self.missed(&what, failure),
+            }
+        }
+        Some(self.verdict()).filter(Verdict::is_verified)
+    }
+
+    fn verdict(&self) -> Verdict {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(verdict) = self.spoiled() {
+            return verdict;
+        }
+        self.trial.verdict()
+    }
+
+    fn is_broken(&mut self, said: &str, error: &oci::OciError) -> Option<Verdict> {
+        self.looked.push(format!("{said} (unreadable)"));
+        self.broken.push(format!("{said}: {error}"));
+        None
+    }
+
+    /// Something is there that nobody could read. A definite failure is what somebody put there; all others are doubts.
+    fn missed(&mut self, said: &str, failure: Failure) {
+        if failure.class == Class::Invalid {
+            self.broken.push(format!("{said}: {}", failure.cause));
+            return;
+        }
+        self.looked.push(format!("{said} ({})", failure.class));
+        self.doubt.get_or_insert(failure);
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn spoiled(&self) -> Option<Verdict> {
+        super::planted::verdict(self.engine.planted?, self, &self.engine.requirement, &self.engine.trust, super::now())
+    }
+}
+
+/// What is too large for the memory here is a matter of the configuration; what others held it for, of the moment.
+fn no_memory(error: NoMemory) -> Failure {
+    let class = match error {
+        NoMemory::TooLarge { .. } => Class::Misconfigured,
+        NoMemory::Late => Class::Unavailable,
+    };
+    Failure::new(class, error.to_string())
+}

@@ -1,0 +1,87 @@
+//! What is said about an image's signatures: to the person whose object was refused, and in the audit log.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use service_verify::{Class as Found, Outcome, Roots, Signer as Proof, Verdict};
+
+use super::search::Search;
+use crate::validator::{Approval, SIGNERS_MAX, Signer};
+use service_registry::verdicts::{Class, Failure};
+
+/// Most pieces that a denial says something about; the others are counted.
+const REJECTED_SAID_MAX: usize = 3;
+/// Most trust roots that a denial names.
+const ROOTS_SAID_MAX: usize = 5;
+/// Characters of one piece's cause.
+const CAUSE_CHARS_MAX: usize = 160;
+
+/// Who signed.
+pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
+    let signer = |proof: &Proof| {
+        let mut evidence = format!("{} {}", proof.kind.name(), proof.source);
+        if let Some(index) = proof.log_index {
+            let _ = write!(evidence, ", log index {index}");
+        }
+        if let Some(time) = proof.time {
+            let _ = write!(evidence, ", {time}");
+        }
+        if let Some(predicate) = &proof.predicate_type {
+            let _ = write!(evidence, ", {predicate}");
+        }
+        Signer { name: format!("{}: {}", proof.root, proof.identity), evidence }
+    };
+    let signers = verdict.signers.iter().take(SIGNERS_MAX).map(signer).collect();
+    Arc::new(Approval { signers })
+}
+
+/// Whose signatures would count.
+fn wanted(search: &Search<'_>) -> String {
+    let names: Vec<String> = match &search.requirement().roots {
+        Roots::Named(names) => names.clone(),
+        Roots::All => search.trusted().map(str::to_owned).collect(),
+    };
+    let more = names.len().saturating_sub(ROOTS_SAID_MAX);
+    let names: Vec<_> = names.iter().take(ROOTS_SAID_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let threshold = search.requirement().threshold;
+    let many = if threshold > 1 { format!("{threshold} of ") } else { String::new() };
+    format!("{many}{}{more}", names.join(", "))
+}
+
+/// Why the image may not run: what nobody could tell outweighs what was not found.
+pub(super) fn refusal(search: &Search<'_>, verdict: &Verdict, doubt: Option<Failure>) -> Failure {
+    let looked = if search.looked.is_empty() { "nothing".to_owned() } else { search.looked.join(", ") };
+    if let Some(doubt) = doubt {
+        let said = format!("its signatures cannot be told: {}; looked at {looked}", doubt.cause);
+        return doubt.in_words(said);
+    }
+    let Outcome::Refused { class, cause } = &verdict.outcome else {
+        return Failure::new(Class::Internal, "a verdict that is good was taken for a refusal");
+    };
+    let class = match class {
+        // Something is there, and it is not what it should be.
+        Found::Unsigned if !search.broken.is_empty() => Class::Invalid,
+        Found::Unsigned => Class::Unsigned,
+        Found::Invalid => Class::Invalid,
+        Found::Mismatch => Class::Mismatch,
+        Found::Misconfigured => Class::Misconfigured,
+    };
+    let rejected = verdict.rejected.iter().map(|piece| format!("{}: {}", piece.source, piece.cause));
+    let mut reasons: Vec<String> = rejected.chain(search.broken.iter().cloned()).collect();
+    reasons.retain(|reason| !cause.contains(reason.as_str()));
+    let more = reasons.len().saturating_sub(REJECTED_SAID_MAX);
+    let wanted = wanted(search);
+    let mut said = match class {
+        Class::Unsigned => format!("no signature by {wanted} in any format"),
+        _ => format!("{cause} (wanted: {wanted})"),
+    };
+    for reason in reasons.into_iter().take(REJECTED_SAID_MAX) {
+        said.push_str("; ");
+        said.extend(reason.chars().take(CAUSE_CHARS_MAX));
+    }
+    if more > 0 {
+        let _ = write!(said, "; and {more} more");
+    }
+    Failure::new(class, format!("{said}; looked at {looked}"))
+}

@@ -1,0 +1,147 @@
+//! Sections of the process itself: where health is served, its log, its end, and the way to the API server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::quantity::Span;
+use super::{Checker, Environment, Error, Section};
+
+/// Inside the 30 s that Kubernetes gives a terminating pod.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// The section `health`: the health listener; absent when this process has none.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Health {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+}
+
+/// The section `kubernetes`.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Kubernetes {
+    /// Path of a kubeconfig; when absent `$KUBECONFIG`, then the files of a pod.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// The section `log`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Log {
+    /// How log lines look.
+    pub format: LogFormat,
+    /// The least severe line that is written.
+    pub level: Level,
+}
+
+/// How log lines look.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One readable line an event.
+    #[default]
+    Text,
+    /// One JSON object an event.
+    Json,
+}
+
+/// The least severe line that is written.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Everything, including single requests.
+    Trace,
+    /// What a developer wants.
+    Debug,
+    /// What an operator wants.
+    #[default]
+    Info,
+    /// Only what may need attention.
+    Warn,
+    /// Only failures.
+    Error,
+}
+
+/// The section `shutdown`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shutdown {
+    /// Longest time between the signal and the exit.
+    pub drain: Duration,
+}
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawFile {
+    health: Option<Health>,
+    kubernetes: Kubernetes,
+    log: Log,
+    shutdown: RawShutdown,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawShutdown {
+    drain: Option<Span>,
+}
+
+impl Section for Health {
+    const KEYS: &'static [&'static str] = &["health"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, _: &Checker<'_>) -> Result<Option<Self>, Error> {
+        Ok(raw.health)
+    }
+}
+
+impl Section for Kubernetes {
+    const KEYS: &'static [&'static str] = &["kubernetes"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
+        Ok(Some(Self { kubeconfig: raw.kubernetes.kubeconfig.map(|path| check.folder.join(path)) }))
+    }
+}
+
+impl Section for Shutdown {
+    const KEYS: &'static [&'static str] = &["shutdown"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, _: &Checker<'_>) -> Result<Option<Self>, Error> {
+        Ok(Some(Self { drain: raw.shutdown.drain.map_or(DRAIN, |span| span.0) }))
+    }
+}
+
+impl Section for Log {
+    const KEYS: &'static [&'static str] = &["log"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, _: &Checker<'_>) -> Result<Option<Self>, Error> {
+        Ok(Some(raw.log))
+    }
+
+    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
+        if let Some(value) = environment.read("LOG_LEVEL") {
+            self.level = match value.as_str() {
+                "trace" => Level::Trace,
+                "debug" => Level::Debug,
+                "info" => Level::Info,
+                "warn" | "warning" => Level::Warn,
+                "error" => Level::Error,
+                other => return Err(Environment::wrong("LOG_LEVEL", other, "trace, debug, info, warn, error")),
+            };
+        }
+        if let Some(value) = environment.read("LOG_FORMAT") {
+            self.format = match value.as_str() {
+                "text" | "plain" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                other => return Err(Environment::wrong("LOG_FORMAT", other, "text, json")),
+            };
+        }
+        Ok(())
+    }
+}

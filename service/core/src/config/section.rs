@@ -1,0 +1,201 @@
+//! One section of a file: who reads it, and what can be done with it without knowing what it is.
+
+use std::any::Any;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Map;
+
+use super::{Checker, Error, is_empty, parse_error};
+
+/// A part of the file that belongs together: its keys, defaults and checks.
+pub trait Section: Any + fmt::Debug + PartialEq + Send + Sync + Sized {
+    /// Its keys at the top of the file; messages call it by the first.
+    const KEYS: &'static [&'static str];
+    /// As it is written: a struct of those keys, each of which refuses what it does not know.
+    type Raw: DeserializeOwned + Default;
+
+    /// The checked section; none without the key, when it has no defaults.
+    fn check(raw: Self::Raw, check: &Checker<'_>) -> Result<Option<Self>, Error>;
+
+    /// Lays what the environment says over it.
+    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
+        let _ = environment;
+        Ok(())
+    }
+
+    /// Takes from `fresh` what may change while the process runs; answers what of it is new.
+    fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
+        let _ = fresh;
+        Vec::new()
+    }
+
+    /// Files that it names and that say what may change while the process runs.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Lays what the example of the defaults cannot say over what is shown.
+    fn show(&self, shown: &mut Map<String, serde_json::Value>) {
+        let _ = shown;
+    }
+}
+
+/// A section of any kind.
+pub(super) trait Value: Any + fmt::Debug + Send + Sync {
+    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error>;
+    fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str>;
+    fn files(&self) -> Vec<PathBuf>;
+    fn show(&self, shown: &mut Map<String, serde_json::Value>);
+    fn equals(&self, other: &dyn Value) -> bool;
+}
+
+impl<S: Section> Value for S {
+    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
+        Section::overrule(self, environment)
+    }
+
+    fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str> {
+        (fresh as &dyn Any).downcast_ref().map_or_else(Vec::new, |fresh| Section::take(self, fresh))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        Section::files(self)
+    }
+
+    fn show(&self, shown: &mut Map<String, serde_json::Value>) {
+        Section::show(self, shown);
+    }
+
+    fn equals(&self, other: &dyn Value) -> bool {
+        (other as &dyn Any).downcast_ref::<S>() == Some(self)
+    }
+}
+
+/// How a section is read.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    pub(super) keys: &'static [&'static str],
+    pub(super) parse: Parse,
+}
+
+type Parse = fn(&str, &Checker<'_>) -> Result<Option<Box<dyn Value>>, Error>;
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.keys.join(", "))
+    }
+}
+
+impl Kind {
+    /// Whether `key` at the top of the file is of it.
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.contains(&key)
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys
+    }
+}
+
+/// The kind of the section `S`.
+pub const fn kind<S: Section>() -> Kind {
+    fn parse<S: Section>(text: &str, check: &Checker<'_>) -> Result<Option<Box<dyn Value>>, Error> {
+        let raw = if is_empty(text) {
+            S::Raw::default()
+        } else {
+            serde_saphyr::from_str(text).map_err(|error| parse_error(&error, check.path))?
+        };
+        Ok(S::check(raw, check)?.map(|section| Box::new(section) as Box<dyn Value>))
+    }
+    Kind { keys: S::KEYS, parse: parse::<S> }
+}
+
+/// Looks through the keys at the top of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Keys(pub &'static [Kind]);
+
+impl Keys {
+    /// The version, when every key is known.
+    pub fn read(self, text: &str, path: &Path) -> Result<Option<u32>, Error> {
+        let version = serde_saphyr::with_deserializer_from_str(text, |file| self.deserialize(file));
+        version.map_err(|error| parse_error(&error, path))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Keys {
+    type Value = Option<u32>;
+
+    fn deserialize<D: Deserializer<'de>>(self, file: D) -> Result<Self::Value, D::Error> {
+        file.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keys {
+    type Value = Option<u32>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a map of sections")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut file: A) -> Result<Self::Value, A::Error> {
+        let mut version = None;
+        while let Some(key) = file.next_key::<String>()? {
+            if key == "version" {
+                version = file.next_value()?;
+            } else if self.0.iter().any(|kind| kind.has(&key)) {
+                file.next_value::<IgnoredAny>()?;
+            } else {
+                return Err(A::Error::unknown_field(&key, self.known()));
+            }
+        }
+        Ok(version)
+    }
+}
+
+impl Keys {
+    /// Every key that there is. An error keeps them for as long as the process lives, so it is asked for few times.
+    fn known(self) -> &'static [&'static str] {
+        let keys = std::iter::once("version").chain(self.0.iter().flat_map(|kind| kind.keys.iter().copied()));
+        Vec::leak(keys.collect())
+    }
+}
+
+/// Settings that are taken from the environment and overrule the file. Pure: the environment is passed in.
+pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
+
+/// What every name begins with: `LOG_LEVEL` alone is everybody's.
+const PREFIX: &str = "LONGHAUL_";
+
+impl Environment<'_> {
+    /// The setting, when it is there and says something.
+    pub fn read(&self, name: &str) -> Option<String> {
+        (self.0)(&format!("{PREFIX}{name}")).filter(|value| !value.is_empty())
+    }
+
+    /// The setting as yes or no.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+        let parse = |value: String| match value.as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            other => Err(Self::wrong(name, other, "true, false")),
+        };
+        self.read(name).map(parse).transpose()
+    }
+
+    /// The error about a value that means nothing.
+    pub fn wrong(name: &str, value: &str, known: &str) -> Error {
+        Error::Value {
+            path: "the environment".into(),
+            key: format!("{PREFIX}{name}"),
+            what: format!("unknown value `{value}`; use one of {known}"),
+        }
+    }
+}

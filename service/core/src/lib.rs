@@ -1,0 +1,15 @@
+//! What all roles share: listeners, the wire, the client of the API server, logs, the configuration kit, health and metrics.
+//!
+//! It knows no role: what a role is to the program is said in [`role`].
+
+pub mod allocator;
+pub mod authority;
+pub mod config;
+pub mod edge;
+pub mod kube;
+pub mod logs;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+pub mod role;
+pub mod share;
+pub mod wire;

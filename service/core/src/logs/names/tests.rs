@@ -1,0 +1,95 @@
+//! That the list is closed: every call that logs names an event of it, and the page has the same list.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// The calls of a source: the text between the parentheses of `tracing::LEVEL!(`.
+fn calls(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for level in ["error", "warn", "info", "debug", "trace"] {
+        for (at, start) in text.match_indices(&format!("tracing::{level}!(")) {
+            let rest = &text[at + start.len()..];
+            let mut depth = 1;
+            let end = rest.char_indices().find(|(_, c)| {
+                depth += match c {
+                    '(' => 1,
+                    ')' => -1,
+                    _ => 0,
+                };
+                depth == 0
+            });
+            found.push(&rest[..end.map_or(rest.len(), |(at, _)| at)]);
+        }
+    }
+    found
+}
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn r37_every_line_has_a_name_of_the_list() {
+    let mut files = Vec::new();
+    let service = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    sources(&service.join("src"), &mut files);
+    for part in ["admission", "core", "inject", "packages", "registry", "replicas", "watch"] {
+        sources(&service.join(part).join("src"), &mut files);
+    }
+    let mut unnamed = Vec::new();
+    let mut count = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        if file.ends_with("names/tests.rs") {
+            continue;
+        }
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for call in calls(text) {
+            count += 1;
+            if !call.trim_start().starts_with("name: ") {
+                unnamed.push(format!("{}: {}", file.display(), call.trim()));
+            }
+        }
+    }
+    assert!(count > 40, "{count} calls: the sources were not found");
+    assert!(unnamed.is_empty(), "{unnamed:#?}");
+}
+
+#[test]
+fn names_are_distinct_and_fit_a_message_id() {
+    let names: BTreeSet<_> = ALL.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), ALL.len());
+    // RFC 5424: MSGID has at most 32 characters, all of them visible.
+    for name in names {
+        assert!(name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
+    }
+}
+
+#[test]
+fn the_page_has_the_list() {
+    let page = include_str!("../../../../../docs/service.md");
+    let (_, table) = page.split_once("<!-- events -->\n").expect("docs/service.md has the list of events");
+    let table = table.split("<!-- end of events -->").next().unwrap_or_default();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    let documented: Vec<(String, Vec<String>)> = rows
+        .map(|row| {
+            let (name, rest) = row.split_once("` | ").unwrap();
+            let keys = rest.split('|').next().unwrap_or_default();
+            (name.to_owned(), keys.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+        })
+        .collect();
+    let listed: Vec<(String, Vec<String>)> = ALL
+        .iter()
+        .map(|(name, keys)| ((*name).to_owned(), keys.iter().map(|key| (*key).to_owned()).collect()))
+        .collect();
+    assert_eq!(documented, listed);
+}

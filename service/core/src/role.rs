@@ -1,0 +1,144 @@
+//! What a process can be: the seam between the program, which has a list of roles and names none, and each of them.
+//!
+//! A role brings the sections of the file that it reads; started, it hands over its probes, and what reloads and ends it. Roles do not
+//! know each other: what one needs of another it borrows here, by a seam.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::config::{Config, Kind};
+use crate::edge::{Certificates, Drain, Metrics, Probe};
+
+/// Something that a process can be.
+pub trait Role: Sync {
+    /// As the command line calls it.
+    fn name(&self) -> &'static str;
+
+    /// What it does, for the help.
+    fn about(&self) -> &'static str;
+
+    /// The sections of the file that it reads.
+    fn sections(&self) -> &'static [Kind];
+
+    /// Whether a process with all roles has it.
+    fn belongs(&self, config: &Config) -> bool;
+
+    /// What the configuration lacks for it.
+    fn lacks(&self, config: &Config) -> Option<&'static str>;
+
+    /// Refuses what can be seen to be wrong without starting anything, such as keys that cannot be read.
+    fn check(&self, config: &Config) -> anyhow::Result<()> {
+        let _ = config;
+        Ok(())
+    }
+
+    /// Whether it borrows [`Review`] of another role.
+    fn borrows(&self, config: &Config) -> bool {
+        let _ = config;
+        false
+    }
+
+    /// What it lends, which works without its listener; made before other roles are started. None when it lends nothing.
+    fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
+        let _ = start;
+        Ok(None)
+    }
+
+    /// Binds, loads and starts everything; fails before anything is served.
+    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>>;
+}
+
+/// Whoever reviews objects: the seam between roles that change some and the one that knows the policy.
+pub trait Review: Send + Sync + 'static {
+    /// The answer to an `AdmissionReview`, as JSON, at the latest at `deadline`; an error when it has none.
+    fn review(&self, review: Bytes, deadline: Instant) -> BoxFuture<'static, Result<Bytes, String>>;
+}
+
+/// Takes what may change while the process runs; answers what is new beside the sections. An error changes nothing.
+pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
+
+/// What a role lends.
+pub struct Lent {
+    /// The lender's own part, for its start.
+    pub part: Arc<dyn Any + Send + Sync>,
+    /// What others see of it.
+    pub review: Arc<dyn Review>,
+    /// Reloads it.
+    pub reload: Reload,
+}
+
+/// A role that runs.
+pub struct Started {
+    /// Where it listens, if anywhere.
+    pub address: Option<SocketAddr>,
+    /// What it says about itself.
+    pub probes: Vec<Arc<dyn Probe>>,
+    /// Reloads it.
+    pub reload: Option<Reload>,
+    /// Its end.
+    pub running: Box<dyn Running>,
+}
+
+/// The tasks of a role.
+pub trait Running: Send {
+    /// Waits until a part ends that never should; answers why.
+    fn broken(&mut self) -> BoxFuture<'_, String>;
+
+    /// Readiness is off: whatever nobody waits for ends now, calls are still answered.
+    fn leave(&mut self) -> BoxFuture<'_, ()>;
+
+    /// The last call is answered: everything ends.
+    fn stop(self: Box<Self>) -> BoxFuture<'static, ()>;
+}
+
+/// What the process has for a role that starts.
+pub struct Start<'a> {
+    /// The file.
+    pub config: &'a Config,
+    /// Where accepted events are posted; the first role that watches takes it.
+    pub witness_url: Option<&'a str>,
+    /// Where numbers are registered.
+    pub metrics: &'a mut Registry,
+    /// Numbers of listeners.
+    pub edge: &'a Metrics,
+    /// Numbers of certificates.
+    pub certificates: &'a Certificates,
+    /// The phases of the process.
+    pub drain: &'a Drain,
+    /// Changed to make whatever follows files look at them now.
+    pub look: &'a channel::Sender<u64>,
+    /// Tasks that end when the last call is answered; one that ends earlier breaks the process.
+    pub listeners: &'a mut JoinSet<()>,
+    /// Tasks that end with the process, likewise.
+    pub background: &'a mut JoinSet<()>,
+    /// What another role lends.
+    pub review: Option<Arc<dyn Review>>,
+    /// This role's own part of what it lends.
+    pub part: Option<Arc<dyn Any + Send + Sync>>,
+    /// What roles share, by its type.
+    pub shared: &'a mut Shared,
+    /// A planted bug.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::planted::Bug>,
+}
+
+/// What the roles of a process have in common, such as the numbers of all watches.
+#[derive(Default)]
+pub struct Shared(HashMap<TypeId, Box<dyn Any + Send>>);
+
+impl Start<'_> {
+    /// What roles share of this type, made by the first that asks.
+    pub fn shared<T: Clone + Send + 'static>(&mut self, make: impl FnOnce(&mut Registry) -> T) -> T {
+        let known = self.shared.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(make(self.metrics)));
+        known.downcast_ref::<T>().expect("it is kept by its type").clone()
+    }
+}

@@ -1,0 +1,256 @@
+//! Requests to the API server for an injection: patient with a server that is sick, and honest about one that says no.
+//!
+//! Owns which answers are asked again and for how long. What an answer means for the injection is its caller's business.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use rand::RngExt as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::explain;
+use super::objects::Names;
+use service_core::kube::{self, Client, LIST_PAGE, Write};
+
+/// How long a server may refuse or be silent before an injection gives up; a control plane that is restarted takes a minute or two.
+pub const PATIENCE: Duration = Duration::from_mins(5);
+/// How long an apply of a large object may take: a weak control plane writes a megabyte in seconds.
+pub const APPLY_TIME: Duration = Duration::from_secs(30);
+/// First wait between two attempts; doubled with each.
+const BACKOFF: Duration = Duration::from_millis(250);
+/// Longest wait between two attempts, whatever the server names.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Largest single object that is read: a `ConfigMap` of a megabyte in base64, and some.
+const OBJECT_BYTES_MAX: usize = 4 << 20;
+
+/// Why an injection cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server said no, or nothing.
+    #[error("failed to {doing}: {source}{}", explain::advice(source))]
+    Api {
+        /// What was to be done.
+        doing: String,
+        /// The last answer.
+        source: kube::Error,
+    },
+    /// An answer that is no object.
+    #[error("failed to {doing}: the API server answered with something else than an object: {source}")]
+    Answer {
+        /// What was to be done.
+        doing: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Something stands in the way.
+    #[error("{0}")]
+    Refused(String),
+    /// The payload's file cannot be read.
+    #[error("the payload's file: {0}")]
+    File(#[from] std::io::Error),
+}
+
+impl Error {
+    /// The status of the answer, if there was one.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Api { source, .. } => source.status(),
+            _ => None,
+        }
+    }
+}
+
+/// The metadata of an object.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Metadata {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its labels.
+    pub labels: std::collections::BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: std::collections::BTreeMap<String, String>,
+    /// What it belongs to.
+    #[serde(rename = "ownerReferences")]
+    pub owners: Vec<OwnerReference>,
+}
+
+/// What an object belongs to.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct OwnerReference {
+    /// The owner's kind.
+    pub kind: String,
+    /// The owner's name.
+    pub name: String,
+}
+
+/// An object of which only the metadata matters.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Partial {
+    /// Its metadata.
+    pub metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct List<T> {
+    #[serde(default)]
+    metadata: ListMetadata,
+    /// An API server that found nothing says `null`, where metadata alone is asked for.
+    items: Option<Vec<T>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListMetadata {
+    r#continue: String,
+}
+
+/// The cluster, as one injection sees it.
+pub struct Cluster {
+    /// The client.
+    pub client: Client,
+    /// What the objects are called.
+    pub names: Names,
+}
+
+impl Cluster {
+    /// Asks until there is an answer that counts: success, or a refusal that another attempt would not change.
+    pub async fn patiently<T, F>(&self, doing: &str, ask: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, kube::Error>>,
+    {
+        let (until, mut backoff) = (Instant::now() + PATIENCE, BACKOFF);
+        loop {
+            let source = match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(source) => source,
+            };
+            let drawn = backoff.mul_f64(rand::rng().random_range(0.5..1.0));
+            let wait = source.retry_after().unwrap_or(drawn).min(WAIT_MAX);
+            if !is_temporary(&source) || Instant::now() + wait > until {
+                return Err(Error::Api { doing: doing.to_owned(), source });
+            }
+            sleep(wait).await;
+            backoff = (backoff * 2).min(WAIT_MAX);
+        }
+    }
+
+    /// An object; `None` when it is not there.
+    pub async fn read(&self, path: &str) -> Result<Option<Value>, Error> {
+        let doing = format!("read {path}");
+        let read = || self.client.read_at_most(path, OBJECT_BYTES_MAX, Instant::now() + APPLY_TIME);
+        match self.patiently(&doing, read).await {
+            Ok(bytes) => object(&doing, &bytes).map(Some),
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies an object; answers its metadata.
+    pub async fn apply(&self, resource: &str, name: &str, body: Bytes) -> Result<Metadata, Error> {
+        let (doing, path) = (format!("apply {resource}/{name}"), self.names.applied(resource, name));
+        let bytes =
+            self.patiently(&doing, || self.client.apply(&path, body.clone(), Instant::now() + APPLY_TIME)).await?;
+        object::<Partial>(&doing, &bytes).map(|partial| partial.metadata)
+    }
+
+    /// Deletes an object, or with a query a collection; answers whether it was there. Dependents go in the background.
+    pub async fn delete(&self, path: &str) -> Result<bool, Error> {
+        self.delete_with(path, "Background").await
+    }
+
+    /// The same, and dependents stay.
+    #[cfg(feature = "planted-bugs")]
+    pub async fn orphan(&self, path: &str) -> Result<bool, Error> {
+        self.delete_with(path, "Orphan").await
+    }
+
+    async fn delete_with(&self, path: &str, propagation: &str) -> Result<bool, Error> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
+        let deleted =
+            self.patiently(&format!("delete {path}"), || self.client.write(Write::Delete, path, &options)).await;
+        match deleted {
+            Ok(_) => Ok(true),
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The metadata of all that a list has, page after page. `path` has a query.
+    pub async fn metadata(&self, path: &str) -> Result<Vec<Metadata>, Error> {
+        let partials: Vec<Partial> = self.pages(path, |page| self.client_metadata(page)).await?;
+        Ok(partials.into_iter().map(|partial| partial.metadata).collect())
+    }
+
+    /// All that a list has, as far as `T` keeps it, page after page. `path` has a query.
+    pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
+        self.pages(path, |page| self.client_page(page)).await
+    }
+
+    async fn client_metadata(&self, path: String) -> Result<Bytes, kube::Error> {
+        self.client.metadata_page(&path).await
+    }
+
+    async fn client_page(&self, path: String) -> Result<Bytes, kube::Error> {
+        self.client.page(&path).await
+    }
+
+    /// Pages of a list. One whose continuation the server has forgotten meanwhile is begun anew: what is seen twice does no harm.
+    async fn pages<T: DeserializeOwned, F>(&self, path: &str, ask: impl Fn(String) -> F) -> Result<Vec<T>, Error>
+    where
+        F: Future<Output = Result<Bytes, kube::Error>>,
+    {
+        let doing = format!("list {path}");
+        let (mut items, mut token) = (Vec::new(), String::new());
+        loop {
+            let mut page = format!("{path}&limit={LIST_PAGE}");
+            if !token.is_empty() {
+                page.push_str("&continue=");
+                page.extend(percent_encoding::utf8_percent_encode(&token, percent_encoding::NON_ALPHANUMERIC));
+            }
+            let bytes = match self.patiently(&doing, || ask(page.clone())).await {
+                Err(error) if error.status() == Some(StatusCode::GONE) && !token.is_empty() => {
+                    items.clear();
+                    token.clear();
+                    continue;
+                }
+                answer => answer?,
+            };
+            let list: List<T> = object(&doing, &bytes)?;
+            items.extend(list.items.unwrap_or_default());
+            token = list.metadata.r#continue;
+            if token.is_empty() {
+                return Ok(items);
+            }
+        }
+    }
+}
+
+/// Whether asking again may help: no answer, too many requests, a sick server, or a write that another one overtook.
+pub fn is_temporary(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Wire(error) => !error.is_certificate(),
+        kube::Error::Status { status, message, .. } => match *status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => true,
+            // A field that somebody else owns stays theirs.
+            StatusCode::CONFLICT => !message.as_ref().is_some_and(|text| text.starts_with("Apply failed with")),
+            // A webhook that cannot be called answers 500 as well, and may come back.
+            status => status.is_server_error(),
+        },
+        kube::Error::Request(_) => false,
+    }
+}
+
+fn object<T: DeserializeOwned>(doing: &str, bytes: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(bytes).map_err(|source| Error::Answer { doing: doing.to_owned(), source })
+}

@@ -1,0 +1,381 @@
+//! The command line of `inject`: arguments, what is printed, and the steps of each command in order.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use prometheus_client::registry::Registry as MetricsRegistry;
+
+use super::apply::{self, Applied};
+use super::cluster::Cluster;
+use super::images::{Fetch, Images, Source, Taken};
+use super::objects::{NAME_CHARS_MAX, Names, Reach};
+use super::payload::Payload;
+use super::place::Needs;
+use super::signed::{self, Judge};
+use super::status::{self, Status};
+use super::{clean, send};
+use service_core::config::{Config, Error};
+use service_core::kube::{self, Transport};
+use service_core::wire::Proxies;
+use service_registry::config::Resolve;
+use service_registry::{Hosts, Registry};
+
+/// What a chunk carries: an eighth of a second of a small control plane's disk, and a request that every proxy lets through.
+const CHUNK_BYTES: u32 = 512 << 10;
+/// Chunks on their way at one time.
+const PARALLEL: usize = 4;
+/// Most chunks on their way at one time: each is some megabytes here, and a control plane has other work.
+const PARALLEL_MAX: usize = 16;
+/// What the seed may take until it serves, beside what its chunks take the kubelet.
+const WAIT_SECONDS: u64 = 60;
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Pack the images and say what would be sent where; sends nothing.
+    Plan(PlanArgs),
+    /// Bring the images into the cluster and wait until they are served. Broken off, the same command goes on where it was.
+    Apply(ApplyArgs),
+    /// Say how an injection stands, and what keeps it from serving. Exit 0 when it serves, else 1.
+    Status(Where),
+    /// Remove everything of an injection, also of one that died.
+    Clean(Where),
+}
+
+/// Which injection, in which cluster.
+#[derive(Debug, Args)]
+pub struct Where {
+    /// The kubeconfig; without it `$KUBECONFIG`, then the files of a Pod.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// The namespace of all objects; it must exist.
+    #[arg(long, short, default_value = "default")]
+    namespace: String,
+    /// What the objects are called; two injections side by side need two names.
+    #[arg(long, default_value = "longhaul-seed")]
+    name: String,
+}
+
+/// What is packed, and how.
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// An image or all of a layout: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE` or `docker://IMAGE`, with `=NAME:TAG` behind it to
+    /// call it so. May be given again.
+    #[arg(long = "image", required = true, value_name = "SOURCE")]
+    images: Vec<String>,
+    /// Of an index take only the image for this platform, for example linux/amd64.
+    #[arg(long)]
+    platform: Option<String>,
+    /// Bytes of a chunk before it is encoded; at most 1048576.
+    #[arg(long, default_value_t = CHUNK_BYTES)]
+    chunk_bytes: u32,
+    /// A configuration of this service, for its registries, credentials and mirrors.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Send only images that are verified under the policy of --config by the signatures that travel with them; one whose rule asks for no
+    /// signature is not.
+    #[arg(long, requires = "config")]
+    verify: bool,
+    /// Where the payload is packed; as large as the images.
+    #[arg(long)]
+    work_dir: Option<PathBuf>,
+}
+
+/// Where the seed may run.
+#[derive(Debug, Args)]
+pub struct Placing {
+    /// The seed's program; without it `longhaul-seed` beside this one.
+    #[arg(long)]
+    seed: Option<PathBuf>,
+    /// Run in this image instead of one that is on a node already; unless --node is given, the scheduler chooses the node.
+    #[arg(long)]
+    node_image: Option<String>,
+    /// Run on this node.
+    #[arg(long)]
+    node: Option<String>,
+    /// A taint that is put up with: `KEY[=VALUE][:EFFECT]`. May be given again.
+    #[arg(long = "tolerate", value_name = "TAINT")]
+    tolerations: Vec<String>,
+    /// Do not run in an image from this host: it is the registry that is to be replaced. May be given again.
+    #[arg(long = "avoid-host", value_name = "HOST")]
+    avoided_hosts: Vec<String>,
+}
+
+/// `inject plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    at: Where,
+    #[command(flatten)]
+    pack: Pack,
+    #[command(flatten)]
+    placing: Placing,
+    /// Do not ask the cluster.
+    #[arg(long)]
+    offline: bool,
+}
+
+/// `inject apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    at: Where,
+    #[command(flatten)]
+    pack: Pack,
+    #[command(flatten)]
+    placing: Placing,
+    /// How the seed is reached.
+    #[arg(long, value_enum, default_value = "node-port")]
+    service: Reach,
+    /// A port of nodes that is not taken, because the registry will have it. May be given again.
+    #[arg(long = "avoid-node-port", value_name = "PORT")]
+    avoided_ports: Vec<u16>,
+    /// Chunks on their way at one time, when the server answers promptly.
+    #[arg(long, default_value_t = PARALLEL, value_parser = parallel)]
+    parallel: usize,
+    /// Seconds that the seed may take until it serves, beside half a second for each chunk.
+    #[arg(long, default_value_t = WAIT_SECONDS)]
+    wait_seconds: u64,
+    /// Remove an earlier run of the same name first.
+    #[arg(long)]
+    replace: bool,
+}
+
+fn parallel(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=PARALLEL_MAX).contains(number));
+    number.ok_or_else(|| format!("from 1 to {PARALLEL_MAX}"))
+}
+
+/// What the program has for these commands.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// The configuration at a path, or that of an empty file.
+    pub load: fn(Option<&Path>) -> Result<Config, Error>,
+    /// Decides about images.
+    pub judge: Judge,
+}
+
+/// Does it; answers whether all is well. `program` decides what `--verify` asks.
+pub async fn run(command: Command, program: Program) -> Result<bool> {
+    match command {
+        Command::Plan(arguments) => plan(&arguments, program).await.map(|()| true),
+        Command::Apply(arguments) => apply(&arguments, program).await.map(|()| true),
+        Command::Status(at) => {
+            let cluster = at.cluster()?;
+            let status = status::status(&cluster).await?;
+            print!("{}", told(&status, &at));
+            Ok(status.is_ready())
+        }
+        Command::Clean(at) => {
+            let cluster = at.cluster()?;
+            let removed = clean::clean(&cluster).await?;
+            println!(
+                "{}",
+                if removed == 0 { "nothing was there".to_owned() } else { format!("{removed} objects removed") }
+            );
+            Ok(true)
+        }
+    }
+}
+
+impl Where {
+    fn cluster(&self) -> Result<Arc<Cluster>> {
+        let is_label = |text: &str| {
+            let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+            let bytes = text.as_bytes();
+            edge(bytes.first())
+                && edge(bytes.last())
+                && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+        };
+        if self.name.len() > NAME_CHARS_MAX || !is_label(&self.name) {
+            bail!("--name takes lower-case letters, digits and `-`, at most {NAME_CHARS_MAX}");
+        }
+        if self.namespace.len() > 63 || !is_label(&self.namespace) {
+            bail!("`{}` is not the name of a namespace", self.namespace);
+        }
+        let cluster = kube::Cluster::find(self.kubeconfig.as_deref()).context("no way to the cluster")?;
+        let names = Names { namespace: self.namespace.clone(), name: self.name.clone() };
+        Ok(Arc::new(Cluster { client: kube::Client::new(cluster, Transport::Http1), names }))
+    }
+}
+
+/// Images in a payload, with the folder that holds what was fetched for them.
+struct Packed {
+    payload: Payload,
+    images: Arc<Images>,
+    taken: Vec<Taken>,
+}
+
+impl Pack {
+    async fn pack(&self, program: Program) -> Result<Packed> {
+        let parent = self.work_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::Builder::new().prefix("longhaul-inject-").tempdir_in(&parent);
+        let folder = folder.with_context(|| format!("failed to make a folder in {}", parent.display()))?;
+        let config = Arc::new((program.load)(self.config.as_deref())?);
+        let metrics = service_registry::Metrics::register(&mut MetricsRegistry::default());
+        let hosts = Hosts::new(config.of::<Resolve>(), Proxies::from_env()?, metrics)?;
+        let fetch = Fetch::new(Registry::new(hosts), folder.path().to_owned());
+        let (mut images, mut taken) = (Images::default(), Vec::new());
+        for text in &self.images {
+            let source: Source = text.parse()?;
+            taken.extend(source.collect(&mut images, &fetch, self.platform.as_deref()).await?);
+        }
+        let images = Arc::new(images);
+        if self.verify {
+            signed::verify(&images, &taken, self.platform.as_deref(), &config, program.judge).await?;
+        }
+        eprintln!("packing {} blobs of {} bytes", images.blobs.len(), images.bytes());
+        let (chunk_bytes, place) = (self.chunk_bytes, folder.path().to_owned());
+        let packed = Arc::clone(&images);
+        let packing = tokio::task::spawn_blocking(move || Payload::pack(&packed, chunk_bytes, &place));
+        let payload = packing.await.context("packing broke")??;
+        Ok(Packed { payload, images, taken })
+    }
+}
+
+impl Placing {
+    fn binary(&self) -> Result<(Vec<u8>, &'static str)> {
+        let beside = || -> Result<PathBuf> {
+            let own = std::env::current_exe().context("failed to find this program's own folder")?;
+            Ok(own.with_file_name("longhaul-seed"))
+        };
+        let path = match &self.seed {
+            Some(path) => path.clone(),
+            None => beside()?,
+        };
+        let binary = std::fs::read(&path)
+            .with_context(|| format!("failed to read the seed's program {} (see --seed)", path.display()))?;
+        let architecture = apply::architecture(&binary);
+        let architecture =
+            architecture.with_context(|| format!("{} is no program for 64-bit x86 or ARM", path.display()))?;
+        Ok((binary, architecture))
+    }
+
+    fn needs(&self, architecture: &str) -> Needs {
+        Needs {
+            architecture: architecture.to_owned(),
+            node: self.node.clone(),
+            tolerations: self.tolerations.clone(),
+            avoided_hosts: self.avoided_hosts.clone(),
+        }
+    }
+}
+
+async fn plan(arguments: &PlanArgs, program: Program) -> Result<()> {
+    let (binary, architecture) = arguments.placing.binary()?;
+    let packed = arguments.pack.pack(program).await?;
+    print!("{}", described(&packed, binary.len()));
+    if arguments.offline {
+        return Ok(());
+    }
+    let cluster = arguments.at.cluster()?;
+    let index = &packed.payload.index;
+    let census = send::census(&cluster, index).await?;
+    println!("there already: {} of {} chunks", census.claimed.len(), index.chunks.len());
+    for (run, count) in &census.others {
+        println!("in the way: run {run} with {count} objects (`inject clean`, or `apply --replace`)");
+    }
+    if let Some(image) = &arguments.placing.node_image {
+        println!("runs in: {image}");
+    } else {
+        let place = apply::place(&cluster, &arguments.placing.needs(architecture)).await?;
+        println!("runs on: {} in {} (seen in {})", place.node, place.image, place.seen_in);
+    }
+    Ok(())
+}
+
+async fn apply(arguments: &ApplyArgs, program: Program) -> Result<()> {
+    let (binary, architecture) = arguments.placing.binary()?;
+    let cluster = arguments.at.cluster()?;
+    let packed = arguments.pack.pack(program).await?;
+    print!("{}", described(&packed, binary.len()));
+    let options = apply::Options {
+        binary,
+        needs: arguments.placing.needs(architecture),
+        image: arguments.placing.node_image.clone(),
+        reach: arguments.service,
+        avoided_ports: arguments.avoided_ports.clone(),
+        parallel: arguments.parallel,
+        wait: Duration::from_secs(arguments.wait_seconds),
+        replace: arguments.replace,
+    };
+    let applied = apply::apply(&cluster, &packed.payload, &options).await?;
+    print!("{}", served(&packed, &applied, &arguments.at));
+    Ok(())
+}
+
+/// What the payload is.
+fn described(packed: &Packed, binary_bytes: usize) -> String {
+    let index = &packed.payload.index;
+    let chunk = index.chunks.first().map_or(0, |chunk| chunk.bytes);
+    let mut text = format!("run: {}\n", index.run);
+    for Taken { name, .. } in &packed.taken {
+        let digest = packed.images.catalog.repositories[&name.repository].tags[&name.tag];
+        let _ = writeln!(text, "image: {name} sha256:{digest}");
+    }
+    let beside = packed.images.count_beside();
+    if beside > 0 {
+        let _ = writeln!(text, "signatures and the like: {beside}");
+    }
+    let _ = writeln!(
+        text,
+        "payload: {} blobs, {} bytes, packed {} bytes in {} chunks of {chunk}; the seed has {binary_bytes} bytes",
+        packed.images.blobs.len(),
+        packed.payload.unpacked_bytes,
+        index.payload_bytes,
+        index.chunks.len(),
+    );
+    text
+}
+
+/// Where the images are, as one would pull them.
+fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
+    let sent = &applied.sent;
+    let mut text = format!(
+        "sent: {} chunks in {} requests of {} bytes together ({} refused for now); kept: {}\n",
+        sent.chunks, sent.requests, sent.request_bytes, sent.refusals, applied.kept
+    );
+    if sent.chunks > 0 {
+        let _ = writeln!(text, "sending took {:.3} s", sent.elapsed.as_secs_f64());
+    }
+    let host = match applied.node_port {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => format!("{}:{}", applied.cluster_ip, super::objects::PORT),
+    };
+    for Taken { name, .. } in &packed.taken {
+        let digest = packed.images.catalog.repositories[&name.repository].tags[&name.tag];
+        let _ = writeln!(text, "serves: {host}/{}@sha256:{digest} ({name})", name.repository);
+    }
+    let _ =
+        writeln!(text, "remove it with: longhaul-service inject clean --namespace {} --name {}", at.namespace, at.name);
+    text
+}
+
+/// How it stands.
+fn told(status: &Status, at: &Where) -> String {
+    let Some(index) = &status.index else {
+        return format!("no injection `{}` in namespace {}\n", at.name, at.namespace);
+    };
+    let mut text = format!("run: {}\nchunks: {} of {}\n", index.run, status.chunks, index.chunks.len());
+    if let Some(first) = status.missing.first() {
+        let _ =
+            writeln!(text, "missing: from {first:05} on; `inject apply` with the same images sends what is missing");
+    }
+    if status.others > 0 {
+        let _ = writeln!(text, "in the way: {} objects of other runs; `inject clean` removes all", status.others);
+    }
+    if let Some(port) = status.node_port {
+        let _ = writeln!(text, "port of every node: {port}");
+    }
+    if status.pod.is_none() {
+        text += "Pod: none yet\n";
+    }
+    for finding in &status.findings {
+        let _ = writeln!(text, "Pod: {finding}");
+    }
+    text
+}

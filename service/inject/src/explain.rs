@@ -1,0 +1,198 @@
+//! What went wrong and what to do about it, in sentences.
+//!
+//! Pure: answers of the API server, the Pod, its events and the census of chunks go in; findings come out.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use service_core::kube;
+
+/// Characters of a message from outside that are shown.
+const SHOWN_CHARS_MAX: usize = 300;
+
+/// Something that keeps the seed from serving, or that it serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What is the case.
+    pub what: String,
+    /// What to do; empty when there is nothing to do.
+    pub remedy: String,
+    /// Whether waiting may be enough.
+    pub passes: bool,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.what)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(out, "\n    {}", self.remedy) }
+    }
+}
+
+/// An event, of either API, as far as it explains anything.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    /// `FailedMount` and the like.
+    pub reason: String,
+    /// What happened.
+    pub message: String,
+}
+
+/// What an answer that is not success calls for; begins with a separator, or is empty.
+pub fn advice(error: &kube::Error) -> String {
+    let kube::Error::Status { status, message, .. } = error else { return String::new() };
+    let message = message.as_deref().unwrap_or_default();
+    match refusal(status.as_u16(), message) {
+        Some(remedy) => format!("\n    {remedy}"),
+        None => String::new(),
+    }
+}
+
+/// What to do about a refusal.
+fn refusal(status: u16, message: &str) -> Option<String> {
+    let has = |part: &str| message.contains(part);
+    let remedy = match status {
+        403 if has("exceeded quota") => {
+            "a ResourceQuota of the namespace is used up: `count/configmaps` must allow one for each chunk and two more; raise it, or take \
+             larger chunks with --chunk-bytes"
+        }
+        403 if has("serviceaccount") && has("not found") => {
+            "the namespace has no service account yet: its controller makes it within seconds, or kube-controller-manager is not running"
+        }
+        403 if has("violates PodSecurity") => {
+            "the namespace's Pod security level refuses the Pod, although it asks for nothing: see what the message names"
+        }
+        403 if has("forbidden: User") => {
+            "the user of the kubeconfig lacks this right: docs/inject.md lists what is needed"
+        }
+        403 | 400 | 422 if has("admission webhook") => {
+            "an admission webhook refused it: exempt the namespace or the label app.kubernetes.io/managed-by=longhaul-inject there"
+        }
+        404 if has("namespaces") && has("not found") => "the namespace does not exist: kubectl create namespace NAME",
+        409 if has("Apply failed with") => {
+            "an object of that name is somebody else's: take another --name or another namespace"
+        }
+        409 if has("being terminated") => "the namespace is being deleted: wait for its end, or take another one",
+        413 => "the API server takes no request of this size: take smaller chunks with --chunk-bytes",
+        401 => "the API server does not know the user of the kubeconfig",
+        _ => return None,
+    };
+    Some(remedy.to_owned())
+}
+
+/// What the Pod and its events say. `event`s come in the order in which they happened.
+pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let status = &pod["status"];
+    let condition = |kind: &str| status["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == kind);
+    if condition("Ready").is_some_and(|ready| ready["status"] == "True") {
+        return vec![found("the seed serves", "", false)];
+    }
+    if pod["metadata"]["deletionTimestamp"].is_string() {
+        findings.push(found("the Pod is being deleted", "", true));
+    }
+    if let Some(scheduled) = condition("PodScheduled").filter(|one| one["status"] == "False") {
+        let message = shown(scheduled["message"].as_str().unwrap_or_default());
+        findings.push(found(
+            &format!("no node takes the Pod: {message}"),
+            "make room, tolerate the taints with --tolerate, or let `inject` choose a node by leaving --node-image out",
+            false,
+        ));
+    }
+    for container in status["containerStatuses"].as_array().into_iter().flatten() {
+        findings.extend(state(&container["state"]));
+    }
+    if status["phase"] == "Failed" && status["containerStatuses"].as_array().is_none_or(Vec::is_empty) {
+        let (reason, message) = (text(&status["reason"]), text(&status["message"]));
+        findings.push(found(
+            &format!("the Pod failed: {reason} {message}"),
+            "a node refused or evicted it: `inject apply` makes a new one",
+            false,
+        ));
+    }
+    findings.extend(events.iter().rev().find_map(mount));
+    if let Some(event) = events.iter().rev().find(|event| event.reason == "Unhealthy").filter(|_| findings.is_empty()) {
+        findings.push(found(
+            &format!("not ready yet: {}", shown(&event.message)),
+            "the payload is being assembled",
+            true,
+        ));
+    }
+    if findings.is_empty() {
+        let last = events.last().map(|event| format!(": {} {}", event.reason, shown(&event.message)));
+        let phase = text(&status["phase"]);
+        findings.push(found(&format!("the Pod is {phase}{}", last.unwrap_or_default()), "", true));
+    }
+    findings
+}
+
+/// What the state of the container says.
+fn state(state: &Value) -> Option<Finding> {
+    if let Some(ended) = state.get("terminated") {
+        let (code, reason) = (ended["exitCode"].as_i64().unwrap_or(-1), text(&ended["reason"]));
+        let message = text(&ended["message"]);
+        let remedy = match (code, &*reason) {
+            (_, "OOMKilled") => {
+                "the seed needs 6 MB and the kernel's caches count as well: raise the namespace's limits"
+            }
+            (_, "ContainerCannotRun" | "StartError") => {
+                "the image or the node cannot run it: name another image with --node-image"
+            }
+            (65 | 66, _) => "`inject apply` again sends what is wrong once more",
+            (71 | 74, _) => "the node refused: see its disk space and its limits",
+            _ => "`inject apply` again makes a new Pod",
+        };
+        return Some(found(&format!("the seed ended with code {code} ({reason}): {message}"), remedy, false));
+    }
+    let waiting = state.get("waiting")?;
+    let (reason, message) = (text(&waiting["reason"]), text(&waiting["message"]));
+    let remedy = match &*reason {
+        "" | "ContainerCreating" | "PodInitializing" => return None,
+        "ErrImageNeverPull" | "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => {
+            "the image is not on the node any more, or a policy pulls it always: name another one with --node-image"
+        }
+        "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
+            "the image or the node cannot run it: name another image with --node-image"
+        }
+        _ => "",
+    };
+    Some(found(&format!("the container waits: {reason} {message}"), remedy, false))
+}
+
+/// What a failed mount says.
+fn mount(event: &Event) -> Option<Finding> {
+    if event.reason != "FailedMount" {
+        return None;
+    }
+    let message = shown(&event.message);
+    let (remedy, passes) = if message.contains("failed to sync configmap cache") {
+        ("the kubelet reads the chunks one after the other and tries again by itself", true)
+    } else if message.contains("not found") || message.contains("references non-existent config key") {
+        ("a chunk is missing: `inject apply` again sends it", false)
+    } else if message.contains("timed out waiting for the condition") || message.contains("context deadline exceeded") {
+        ("many chunks take the kubelet longer than its limit for one attempt; it tries again by itself", true)
+    } else {
+        ("", true)
+    };
+    Some(found(&format!("the chunks are not mounted: {message}"), remedy, passes))
+}
+
+fn found(what: &str, remedy: &str, passes: bool) -> Finding {
+    Finding { what: what.trim().to_owned(), remedy: remedy.to_owned(), passes }
+}
+
+fn text(value: &Value) -> String {
+    shown(value.as_str().unwrap_or_default())
+}
+
+/// A text from outside on one line.
+fn shown(text: &str) -> String {
+    let text: String =
+        text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(SHOWN_CHARS_MAX).collect();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

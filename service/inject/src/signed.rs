@@ -1,0 +1,42 @@
+//! `--verify`: nothing is sent whose signatures the policy does not accept. What is looked at is what was packed, signatures included, so that
+//! whoever pulls it from the seed finds the same.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use futures_util::future::BoxFuture;
+
+use super::images::{Images, InPayload, Taken};
+use service_core::config::Config;
+use service_registry::Pieces;
+
+/// Who signed an image, or why it may not run.
+pub type Verdict = Result<Vec<String>, String>;
+
+/// Whoever decides by a configuration whether an image (with its digest) may run, by signatures that lie among some pieces.
+pub type Judge = fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>>;
+
+/// Has every image judged; prints who signed it, and fails when one may not run.
+pub async fn verify(
+    images: &Arc<Images>,
+    taken: &[Taken],
+    platform: Option<&str>,
+    config: &Arc<Config>,
+    judge: Judge,
+) -> Result<()> {
+    let mut refused = Vec::new();
+    for one in taken {
+        let digest = images.catalog.repositories[&one.name.repository].tags[&one.name.tag];
+        let known_as = format!("{}@sha256:{digest}", one.known_as);
+        let pieces: Arc<dyn Pieces> = Arc::new(InPayload::new(Arc::clone(images), one.name.repository.clone()));
+        match judge(Arc::clone(config), known_as, pieces).await? {
+            Ok(signers) => println!("verified: {} sha256:{digest} signed by {}", one.name, signers.join(", ")),
+            Err(why) => refused.push(format!("{}: {why}", one.known_as)),
+        }
+    }
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let hint = if platform.is_some() { " (--platform leaves out an index and what signs it)" } else { "" };
+    bail!("not verified, so nothing is sent{hint}:\n{}", refused.join("\n"))
+}

@@ -1,0 +1,127 @@
+//! The section `reconcile`: the queue of the reconciler, its attempts, and which of several replicas works.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use service_core::config::quantity::Span;
+use service_core::config::{Checker, Error, Section};
+use service_watch::config::Lease;
+
+/// Enough to hide the latency of an API server, few enough to be a polite client.
+const WORKERS: usize = 8;
+/// The waits of the UDS operator between its five attempts: powers of three.
+const RETRIES: [Duration; 4] =
+    [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
+/// The name of the lease and, by default, what the role `watch` is called in a cluster.
+const LEASE_NAME: &str = "longhaul-watch";
+/// client-go's default: longer than a short outage of the API server, shorter than anybody's patience.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// client-go's default: five seconds before the lease ends a leader that could not renew it has stopped.
+const LEASE_RENEW: Duration = Duration::from_secs(10);
+/// client-go's default: some attempts fit before the renewal is given up.
+const LEASE_RETRY: Duration = Duration::from_secs(2);
+/// Replicas believe no lease that says it lasts longer.
+const LEASE_DURATION_MAX: Duration = Duration::from_hours(1);
+/// client-go spreads its attempts by up to this part of the retry period; one of them must fit.
+const RETRY_SPREAD: f64 = 1.2;
+
+/// The reconciler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reconcile {
+    /// What is kept in order.
+    pub queue: QueueKey,
+    /// Objects worked on at one time.
+    pub workers: usize,
+    /// Wait before each further attempt.
+    pub retries: Vec<Duration>,
+    /// Which of several replicas works.
+    pub lease: Lease,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawReconcile {
+    pub queue: QueueKey,
+    pub workers: Option<usize>,
+    pub retries: Option<Vec<Span>>,
+    pub lease: RawLease,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawLease {
+    pub enabled: Option<bool>,
+    pub name: Option<String>,
+    pub namespace: Option<String>,
+    pub duration: Option<Span>,
+    pub renew: Option<Span>,
+    pub retry: Option<Span>,
+}
+
+/// What is kept in order by the reconcile queue: two objects with the same key are never worked on at once.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum QueueKey {
+    /// One object.
+    #[default]
+    KindNsName,
+    /// All objects of a namespace.
+    KindNs,
+    /// All objects of the kind.
+    Kind,
+    /// Everything.
+    Global,
+}
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawFile {
+    reconcile: RawReconcile,
+}
+
+impl Section for Reconcile {
+    const KEYS: &'static [&'static str] = &["reconcile"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
+        let raw = raw.reconcile;
+        let workers = raw.workers.unwrap_or(WORKERS);
+        check.within("reconcile.workers", workers as u64, 1, 256)?;
+        let retries = match raw.retries {
+            Some(retries) => retries.into_iter().map(|span| span.0).collect(),
+            None => RETRIES.to_vec(),
+        };
+        check.within("reconcile.retries", retries.len() as u64, 0, 100)?;
+        let lease = lease(raw.lease, check)?;
+        Ok(Some(Self { queue: raw.queue, workers, retries, lease }))
+    }
+}
+
+fn lease(raw: RawLease, check: &Checker<'_>) -> Result<Lease, Error> {
+    let name = raw.name.unwrap_or_else(|| LEASE_NAME.into());
+    for (key, text) in [("name", Some(&name)), ("namespace", raw.namespace.as_ref())] {
+        check.object_name(&format!("reconcile.lease.{key}"), text)?;
+    }
+    let lease = Lease {
+        enabled: raw.enabled,
+        name,
+        namespace: raw.namespace,
+        duration: check.positive("reconcile.lease.duration", raw.duration, LEASE_DURATION)?,
+        renew: check.positive("reconcile.lease.renew", raw.renew, LEASE_RENEW)?,
+        retry: check.positive("reconcile.lease.retry", raw.retry, LEASE_RETRY)?,
+    };
+    if lease.duration.subsec_nanos() != 0 || lease.duration > LEASE_DURATION_MAX {
+        return Err(check.value("reconcile.lease.duration", "is stored in whole seconds: write 1s to 1h"));
+    }
+    if lease.renew >= lease.duration {
+        return Err(check.value("reconcile.lease.renew", "must be shorter than reconcile.lease.duration"));
+    }
+    if lease.retry.mul_f64(RETRY_SPREAD) >= lease.renew {
+        return Err(
+            check.value("reconcile.lease.retry", "must fit into reconcile.lease.renew: write less than 5/6 of it")
+        );
+    }
+    Ok(lease)
+}

@@ -1,0 +1,11 @@
+//! The role `watch`: Packages are watched and reconciled.
+//!
+//! Owns the reconciler, its queue, and which replica works. The view of what exists belongs to `service-watch`.
+
+pub mod config;
+mod queue;
+mod reconcile;
+mod role;
+mod room;
+
+pub use role::Packages;

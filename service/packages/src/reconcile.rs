@@ -1,0 +1,267 @@
+//! The reconciler for packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection, restored when
+//! somebody edits or deletes it.
+//!
+//! Owns what it remembers about a package between two visits, and forgets it with the package. It reads the stores and
+//! writes through the API; it never touches a watch.
+
+mod api;
+mod inbox;
+mod orphans;
+mod owners;
+mod policies;
+mod status;
+mod steps;
+mod term;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use tokio::time::Instant;
+
+use service_watch::{Key, Label, Object, Store, Tenure};
+
+use crate::queue::Queue;
+use api::{Api, Error};
+pub use inbox::Inbox;
+use orphans::Orphans;
+use owners::Owners;
+pub use policies::Applied;
+use status::Report;
+use steps::Done;
+pub use term::{Parts, Term};
+
+/// The finalizer that lets the clean-up run before a package is gone.
+const FINALIZER: &str = "longhaul.dev/cleanup";
+/// The pause after a policy was restored for the second time; it doubles each time, so that two who want different things do not
+/// write in a hot loop.
+const RESTORE_PAUSE: Duration = Duration::from_secs(1);
+/// Longest such pause.
+const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
+/// After so long without a restoration the next one is a first one again.
+const RESTORES_FORGOTTEN: Duration = Duration::from_mins(10);
+
+/// Works on packages, from the moment this process leads until it does not any more.
+pub struct Reconciler {
+    retries: Vec<Duration>,
+    api: Api,
+    store: Store,
+    policies: Store<Applied>,
+    owners: Arc<Owners>,
+    queue: Queue,
+    orphans: Orphans,
+    tenure: Tenure,
+    memos: Mutex<BTreeMap<Key, Memo>>,
+    results: Family<Label, Counter>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<service_core::planted::Bug>,
+}
+
+/// What is remembered about a package while it exists.
+#[derive(Debug, Clone, Default)]
+struct Memo {
+    uid: Box<str>,
+    /// Generation that was brought to an end, good or bad.
+    done: Option<i64>,
+    /// Whether that end was a good one, whose policies are kept as they are.
+    kept: bool,
+    /// Times in a row that its policies were restored, and when that was last.
+    restores: u32,
+    restored_at: Option<Instant>,
+    /// Generation that `failures` and `retry_at` are about.
+    generation: i64,
+    failures: usize,
+    retry_at: Option<Instant>,
+    /// The clean-up is done: nothing is left to remove when the object goes.
+    cleaned: bool,
+}
+
+/// What to do about a package.
+#[derive(Debug, PartialEq, Eq)]
+enum Work {
+    /// Nothing.
+    Skip,
+    /// Bring the cluster to what the spec says.
+    Apply,
+    /// The same once more, because somebody has changed what was done.
+    Restore,
+    /// It is being deleted: remove what belongs to it, then our finalizer.
+    Remove,
+}
+
+impl Reconciler {
+    /// Works until the queue is closed.
+    async fn work(self: Arc<Self>) {
+        while let Some(turn) = self.queue.next().await {
+            self.visit(&turn.key).await;
+            self.queue.done(turn);
+        }
+    }
+
+    /// Visits one package. The queue sees to it that nobody else visits it meanwhile.
+    async fn visit(&self, key: &Key) {
+        if !self.tenure.holds() {
+            // Whoever leads now visits it; this term is about to be cut.
+            return;
+        }
+        let memo = self.memos.lock().get(key).cloned();
+        let Some(object) = self.store.object(key) else {
+            // What it left is found by its uid.
+            self.memos.lock().remove(key);
+            return;
+        };
+        // Another object under the name is another package.
+        let memo = memo.filter(|memo| memo.uid == object.uid);
+        let now = Instant::now();
+        let mut work = decide(&object, memo.as_ref(), now);
+        if let (Work::Skip, Some(memo)) = (&work, &memo) {
+            work = self.check(&object, memo, now);
+        }
+        if work == Work::Skip {
+            return self.count("skipped");
+        }
+        // The visit's own copy: it follows what the visit writes.
+        let mut object = Object::clone(&object);
+        let result = match work {
+            Work::Remove => self.remove(&mut object).await,
+            _ => self.apply(&mut object, memo.is_some()).await,
+        };
+        let memo = memo.unwrap_or_else(|| Memo { uid: object.uid.clone(), ..Memo::default() });
+        match result {
+            Ok(done) if work == Work::Restore => self.restored(&object, memo, done).await,
+            Ok(Done { generation, .. }) => {
+                let deleting = object.body.deleting;
+                self.count(if deleting { "removed" } else { "ready" });
+                let (done, kept) = (Some(generation), !deleting);
+                self.remember(key, Memo { done, kept, failures: 0, retry_at: None, cleaned: deleting, ..memo });
+            }
+            // Somebody deleted it meanwhile; the watch will say so.
+            Err(Error::Gone) => {
+                self.count("gone");
+                self.remember(key, memo);
+            }
+            Err(error) => self.failed(&mut object, memo, &error).await,
+        }
+    }
+
+    /// Whether the policies of a package that needs nothing else are still as they were applied, and whether it is time to say so.
+    fn check(&self, object: &Object, memo: &Memo, now: Instant) -> Work {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(service_core::planted::Bug::NoChildWatch) {
+            return Work::Skip;
+        }
+        if let Some(when) = memo.retry_at.filter(|when| *when > now) {
+            // This visit may have taken the place of the appointment.
+            self.queue.add_by(object.key.clone(), when);
+            return Work::Skip;
+        }
+        let (true, false, Ok(allow)) = (memo.kept, object.body.deleting, &object.body.allow) else { return Work::Skip };
+        if memo.done != Some(object.body.generation) || self.in_place(object, &policies::for_package(object, allow)) {
+            return Work::Skip;
+        }
+        let quiet_until = memo.restored_at.map(|last| last + restore_pause(memo.restores));
+        match quiet_until.filter(|until| *until > now) {
+            Some(until) => {
+                self.queue.add_by(object.key.clone(), until);
+                Work::Skip
+            }
+            None => Work::Restore,
+        }
+    }
+
+    /// A look at the API server, and perhaps writes, brought the policies back to what they were.
+    async fn restored(&self, object: &Object, memo: Memo, done: Done) {
+        if done.writes == 0 {
+            // The watch lagged behind our own writes.
+            return self.count("skipped");
+        }
+        let now = Instant::now();
+        let long_ago = memo.restored_at.is_none_or(|last| now.duration_since(last) > RESTORES_FORGOTTEN);
+        let restores = if long_ago { 1 } else { memo.restores.saturating_add(1) };
+        let message = format!("{} network policies were not as they should be and were restored", done.writes);
+        tracing::warn!(name: service_core::logs::names::RECONCILE_RESTORED, package = %object.key, restores, message);
+        self.count("restored");
+        self.api.warn(object, "NetworkPolicyRestored", &message).await;
+        self.remember(&object.key, Memo { restores, restored_at: Some(now), retry_at: None, failures: 0, ..memo });
+    }
+
+    async fn failed(&self, object: &mut Object, memo: Memo, error: &Error) {
+        let generation = object.body.generation;
+        let deleting = object.body.deleting;
+        let failures = if memo.generation == generation { memo.failures.saturating_add(1) } else { 1 };
+        let wait = self.retries.get(failures - 1).copied().filter(|_| error.may_pass() || deleting);
+        tracing::warn!(name: service_core::logs::names::RECONCILE_FAILED, package = %object.key, failures, %error, "reconciliation failed");
+        let phase = match (deleting, wait) {
+            (false, Some(_)) => "Retrying",
+            (false, None) => "Failed",
+            (true, Some(_)) => "Removing",
+            (true, None) => "RemovalFailed",
+        };
+        self.count(if wait.is_some() { "retrying" } else { "failed" });
+        self.api.warn(object, "ReconciliationFailed", &error.to_string()).await;
+        let observed = wait.is_none().then_some(generation);
+        let report = Report { phase, observed, message: &error.to_string(), policies: None, retries: failures };
+        let written = self.api.status(object, report).await;
+        // A deletion is never given up: its finalizer would keep the object for ever.
+        let wait = wait.or_else(|| {
+            self.retries.last().copied().filter(|_| {
+                // A status that cannot be written for good would be tried for ever.
+                deleting || written.as_ref().is_err_and(Error::may_pass)
+            })
+        });
+        let retry_at = wait.map(|wait| Instant::now() + wait);
+        let done = if retry_at.is_none() { Some(generation) } else { None };
+        self.remember(&object.key, Memo { done, kept: false, generation, failures, retry_at, ..memo });
+        if let Some(when) = retry_at {
+            self.queue.add_at(object.key.clone(), when);
+        }
+    }
+
+    fn remember(&self, key: &Key, memo: Memo) {
+        self.memos.lock().insert(key.clone(), memo);
+        if self.store.object(key).is_none() {
+            // It went while we worked: the visit that forgets it may already have been, so ask for another.
+            self.queue.add(key.clone());
+        }
+    }
+
+    fn count(&self, result: &'static str) {
+        self.results.get_or_create(&Label::new(result)).inc();
+    }
+}
+
+/// The skip rules: the first sight in this process is never skipped, nor a due retry; our own status writes always are.
+fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
+    let ours = object.body.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER);
+    let retry_waits = memo
+        .is_some_and(|memo| memo.generation == object.body.generation && memo.retry_at.is_some_and(|when| when > now));
+    if object.body.deleting {
+        let removed = memo.is_some_and(|memo| memo.cleaned);
+        return if ours && !removed && !retry_waits { Work::Remove } else { Work::Skip };
+    }
+    let Some(memo) = memo else { return Work::Apply };
+    // The store may lag behind our own writes, so what we finished counts before what the status says.
+    if retry_waits || memo.done.is_some_and(|done| done >= object.body.generation) {
+        return Work::Skip;
+    }
+    if memo.retry_at.is_some() || &*object.body.status.phase == "Retrying" {
+        return Work::Apply;
+    }
+    let settled = object.body.status.observed_generation == Some(object.body.generation);
+    if settled { Work::Skip } else { Work::Apply }
+}
+
+/// How long to leave policies alone that were restored so many times in a row.
+fn restore_pause(restores: u32) -> Duration {
+    let doublings = restores.saturating_sub(2);
+    if restores < 2 {
+        return Duration::ZERO;
+    }
+    RESTORE_PAUSE.saturating_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(RESTORE_PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests;

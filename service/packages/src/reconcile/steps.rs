@@ -1,0 +1,108 @@
+//! The steps of one visit: finalizer, status, policies, and the way back.
+//!
+//! Owns their order. Each step is idempotent, so a visit that broke off is simply repeated.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::api::{Error, Existing};
+use super::policies::{self, Policy};
+use super::status::Report;
+use super::{FINALIZER, Reconciler};
+use service_watch::{Key, Object};
+
+/// What a visit did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Done {
+    /// The generation that was brought to an end.
+    pub generation: i64,
+    /// Policies written or removed.
+    pub writes: usize,
+}
+
+impl Reconciler {
+    /// Brings the cluster to what the spec says. `seen` says that the package has been visited before; the first sight of one
+    /// that is finished, with every policy in place, costs no request.
+    pub(super) async fn apply(&self, object: &mut Object, seen: bool) -> Result<Done, Error> {
+        let wanted = match &object.body.allow {
+            Ok(allow) => policies::for_package(object, allow),
+            Err(what) => return Err(Error::Spec(what.to_string())),
+        };
+        let generation = object.body.generation;
+        let fresh = object.body.status.observed_generation != Some(generation);
+        if !object.body.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER) {
+            self.api.add_finalizer(object, FINALIZER).await?;
+        }
+        if fresh && !matches!(&*object.body.status.phase, "Pending" | "Retrying") {
+            let message = "reconciliation has begun";
+            self.api.status(object, Report { phase: "Pending", message, ..Report::default() }).await?;
+        }
+        let count = wanted.len();
+        let writes =
+            if !seen && !fresh && self.in_place(object, &wanted) { 0 } else { self.policies(object, wanted).await? };
+        let message = format!("{count} network policies are in place");
+        let observed = Some(generation);
+        let report = Report { phase: "Ready", observed, message: &message, policies: Some(count), retries: 0 };
+        self.api.status(object, report).await?;
+        Ok(Done { generation, writes })
+    }
+
+    /// Removes what belongs to a package that is being deleted, then lets it go.
+    pub(super) async fn remove(&self, object: &mut Object) -> Result<Done, Error> {
+        if !matches!(&*object.body.status.phase, "Removing" | "RemovalFailed") {
+            let message = "the package is being removed";
+            match self.api.status(object, Report { phase: "Removing", message, ..Report::default() }).await {
+                Ok(()) | Err(Error::Gone) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(service_core::planted::Bug::OrphanedChild) {
+            self.api.disown_policies(&object.key.namespace, &object.uid).await?;
+            return self.let_go(object).await;
+        }
+        self.api.remove_policies(&object.key.namespace, &object.uid).await?;
+        self.let_go(object).await
+    }
+
+    /// Nothing of it is left: its deletion may end.
+    async fn let_go(&self, object: &mut Object) -> Result<Done, Error> {
+        match self.api.remove_finalizer(object, FINALIZER).await {
+            Ok(()) | Err(Error::Gone) => Ok(Done { generation: object.body.generation, writes: 0 }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the watch shows exactly the policies that the package wants, as they were applied. It may lag behind our own
+    /// writes, so a "no" is only a reason to ask the API server.
+    pub(super) fn in_place(&self, object: &Object, wanted: &[Policy]) -> bool {
+        let here = |policy: &Policy| {
+            let key = Key { namespace: Arc::clone(&object.key.namespace), name: policy.name.as_str().into() };
+            self.policies.object(&key).is_some_and(|known| known.body.digest == policy.digest)
+        };
+        self.owners.policies(&object.uid).len() == wanted.len() && wanted.iter().all(here)
+    }
+
+    /// One list, then only the writes that make a difference; answers how many there were.
+    async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<usize, Error> {
+        let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
+        let mut orphans: BTreeMap<Arc<str>, Existing> =
+            existing.into_iter().map(|policy| (Arc::clone(&policy.object.key.name), policy)).collect();
+        let mut writes = 0;
+        for policy in wanted {
+            match orphans.remove(policy.name.as_str()) {
+                Some(known) if known.object.body.digest == policy.digest => continue,
+                #[cfg(feature = "planted-bugs")]
+                Some(_) if self.planted == Some(service_core::planted::Bug::OldChild) => continue,
+                Some(known) => self.api.update_policy(known.whole, &policy).await?,
+                None => self.api.create_policy(&policy).await?,
+            }
+            writes += 1;
+        }
+        for orphan in orphans.into_values() {
+            self.api.delete_policy(&orphan.object).await?;
+            writes += 1;
+        }
+        Ok(writes)
+    }
+}

@@ -1,0 +1,106 @@
+//! The time during which this process reconciles: from its election, or the start, to its loss or the end.
+//!
+//! Owns the tasks of a term. Everything that a reconciler remembers ends with its term, because afterwards somebody else decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::Reconciler;
+use super::api::Api;
+use super::inbox::Inbox;
+use super::orphans::Orphans;
+use super::policies::Applied;
+use crate::config;
+use crate::queue::Queue;
+use service_core::kube::Client;
+use service_watch::Metrics;
+use service_watch::Store;
+use service_watch::Tenure;
+
+/// What every term needs.
+pub struct Parts {
+    /// Workers, attempts and order.
+    pub settings: config::Reconcile,
+    /// The API server.
+    pub client: Arc<Client>,
+    /// The packages.
+    pub packages: Store,
+    /// Their policies.
+    pub policies: Store<Applied>,
+    /// Where the watches hand over what they see.
+    pub inbox: Arc<Inbox>,
+    /// Where the numbers go.
+    pub metrics: Metrics,
+    /// A planted bug.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<service_core::planted::Bug>,
+}
+
+/// A term under way.
+pub struct Term<'a> {
+    parts: &'a Parts,
+    reconciler: Arc<Reconciler>,
+    workers: JoinSet<()>,
+    sweeper: JoinSet<()>,
+}
+
+impl<'a> Term<'a> {
+    /// Starts to reconcile everything that exists, for as long as `tenure` holds.
+    pub fn start(parts: &'a Parts, tenure: Tenure) -> Self {
+        let reconciler = Arc::new(Reconciler {
+            retries: parts.settings.retries.clone(),
+            api: Api::new(Arc::clone(&parts.client)),
+            store: parts.packages.clone(),
+            policies: parts.policies.clone(),
+            owners: Arc::clone(&parts.inbox.owners),
+            queue: Queue::new(parts.settings.queue, parts.metrics.queued.clone()),
+            orphans: Orphans::default(),
+            tenure,
+            memos: Mutex::default(),
+            results: parts.metrics.reconciles.clone(),
+            #[cfg(feature = "planted-bugs")]
+            planted: parts.planted,
+        });
+        let (mut workers, mut sweeper) = (JoinSet::new(), JoinSet::new());
+        for _ in 0..parts.settings.workers {
+            workers.spawn(Arc::clone(&reconciler).work());
+        }
+        sweeper.spawn(Arc::clone(&reconciler).sweep());
+        parts.inbox.open(&reconciler);
+        parts.metrics.leader.set(1);
+        Self { parts, reconciler, workers, sweeper }
+    }
+
+    /// Waits until a task ends that never should; answers why.
+    pub async fn broken(&mut self) -> String {
+        let ended = tokio::select! {
+            Some(ended) = self.workers.join_next() => ended,
+            Some(ended) = self.sweeper.join_next() => ended,
+        };
+        ended.map_or_else(|error| format!("a worker: {error}"), |()| "a worker ended by itself".into())
+    }
+
+    /// Lets the workers finish what they hold, for at most `max`.
+    pub async fn finish(mut self, max: Duration) {
+        self.parts.inbox.close();
+        self.reconciler.queue.close();
+        self.sweeper.shutdown().await;
+        if timeout(max, async { while self.workers.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!(name: service_core::logs::names::RECONCILE_CUT, "the reconciler was stopped with work under way");
+        }
+        self.cut().await;
+    }
+
+    /// Stops at once, also in the middle of a write: somebody else may lead from now on.
+    pub async fn cut(mut self) {
+        self.parts.inbox.close();
+        self.workers.shutdown().await;
+        self.sweeper.shutdown().await;
+        self.parts.metrics.queued.set(0);
+        self.parts.metrics.leader.set(0);
+    }
+}

@@ -1,0 +1,300 @@
+//! The questions: HEAD, then GET, of a manifest by tag, and the pieces that signatures are made of; few retries, always inside the
+//! deadline.
+//!
+//! The digest of a multi-arch tag is the one of its index, never of a platform manifest. What a registry answers is believed as
+//! little as possible: numbers saturate, redirects end, and a cause names class, host and status, but nothing that came from
+//! outside.
+
+mod exchange;
+mod login;
+mod pieces;
+mod pull;
+
+pub use pieces::Piece;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode, header};
+use parking_lot::Mutex;
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::hosts::{Hosts, Station};
+use super::keychain::Keyring;
+use super::limiter::{Health, Shut};
+use super::manifest::{self, ManifestError};
+use super::reference::Reference;
+use crate::verdicts::{Cache, Class, Failure};
+use service_core::wire;
+
+/// Size of the token cache: some hundred scopes.
+const TOKEN_CACHE_BYTES: usize = 1 << 20;
+/// Attempts for one request; a third failure in a row is an outage, and the deadline is better spent on saying so.
+const ATTEMPTS: u32 = 3;
+/// Base of the wait between attempts, doubled each time and drawn at random.
+const RETRY_BASE: Duration = Duration::from_millis(100);
+/// How often the files of registries are looked at: a rotated authority is trusted long before the old one ends.
+const FILES_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a registry has to say how it is; one that takes longer is no use to anybody.
+const VERSION_TIME: Duration = Duration::from_secs(1);
+/// Largest answer to that: two letters in nearly all.
+const VERSION_BYTES_MAX: usize = 64 << 10;
+/// Longest cause of a failure: enough for a host, a status and a key of the configuration.
+const CAUSE_CHARS_MAX: usize = 400;
+
+/// The registry client.
+pub struct Registry {
+    hosts: Hosts,
+    /// What registries took, by what it was asked for and with which keyring.
+    tokens: Mutex<Cache<Arc<str>>>,
+}
+
+/// What a registry is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'q> {
+    /// The manifest of an image, by its tag.
+    Image(&'q str),
+    /// A manifest that may hold signatures, by its tag or digest.
+    Manifest(&'q str),
+    /// The index of what refers to a digest (OCI distribution specification 1.1).
+    Referrers(&'q str),
+    /// A blob by its digest.
+    Blob {
+        /// The digest.
+        digest: &'q str,
+        /// Largest size, bytes.
+        bytes_max: usize,
+    },
+    /// A part of a blob, as large as one answer may be.
+    Part {
+        /// The digest.
+        digest: &'q str,
+        /// Its first byte.
+        from: u64,
+    },
+}
+
+/// A question about one piece, and everything that is needed to ask it.
+struct Question<'q> {
+    station: &'q Station<'q>,
+    repository: &'q str,
+    wanted: Wanted<'q>,
+    /// What the asking pod brings along.
+    keyring: &'q Keyring,
+    deadline: Instant,
+    attempts: u32,
+}
+
+impl Registry {
+    /// A client for `hosts`.
+    pub fn new(hosts: Hosts) -> Self {
+        Self { hosts, tokens: Mutex::new(Cache::new(TOKEN_CACHE_BYTES)) }
+    }
+
+    /// Follows the files of the configuration until dropped.
+    pub async fn follow_files(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(FILES_INTERVAL).await;
+            if self.hosts.look_at_files() {
+                // Tokens of the old credentials would live on for up to an hour.
+                *self.tokens.lock() = Cache::new(TOKEN_CACHE_BYTES);
+            }
+        }
+    }
+
+    /// The part of `keyring` that may be shown for `reference`.
+    pub fn relevant(&self, reference: &Reference, keyring: &Keyring) -> Keyring {
+        self.relevant_at(&reference.host, &reference.repository, keyring)
+    }
+
+    /// The part of `keyring` that may be shown for `repository` at `host`.
+    pub fn relevant_at(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
+        let stops = self.hosts.route(host, repository).unwrap_or_default();
+        keyring.narrowed(&stops.into_iter().map(|stop| (stop.host, stop.repository)).collect::<Vec<_>>())
+    }
+
+    /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now, to whoever has `keyring`.
+    ///
+    /// A failure does not say what is in the keyring: whoever has an equal one may be told it.
+    pub async fn resolve(
+        &self,
+        reference: &Reference,
+        keyring: &Keyring,
+        deadline: Instant,
+    ) -> Result<String, Failure> {
+        let outcome = self.digest(reference, keyring, deadline).await;
+        outcome.map_err(|failure| {
+            let said = shown(&failure.cause);
+            failure.in_words(said)
+        })
+    }
+
+    /// Asks one place after the other. What the last one says counts: the others are there to answer before it.
+    async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
+        let mut stops = self.hosts.route(&reference.host, &reference.repository)?.into_iter();
+        let mut passed = Vec::new();
+        while let Some(stop) = stops.next() {
+            let last = stops.len() == 0;
+            // A mirror that hangs leaves their time to those after it.
+            let share =
+                deadline.saturating_duration_since(Instant::now()) / u32::try_from(stops.len() + 1).unwrap_or(1);
+            let question = Question {
+                station: &self.hosts.station_at(stop.host),
+                repository: &stop.repository,
+                wanted: Wanted::Image(&reference.tag),
+                keyring,
+                deadline: if last { deadline } else { Instant::now() + share },
+                attempts: if last { ATTEMPTS } else { 1 },
+            };
+            match self.digest_at(&question).await {
+                Err(failure) if !last => passed.push(format!("{}: {}", question.station.host(), failure.class)),
+                Err(mut failure) if !passed.is_empty() => {
+                    failure.cause = format!("{}; before it {}", failure.cause, passed.join(", "));
+                    return Err(failure);
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(Failure::new(Class::Misconfigured, "there is no place to ask"))
+    }
+
+    async fn digest_at(&self, question: &Question<'_>) -> Result<String, Failure> {
+        let station = question.station;
+        let wrong = |error: ManifestError| {
+            Failure::new(Class::Unavailable, format!("{} answered with {error}", station.host()))
+        };
+        let head = self.asked(question, &Method::HEAD).await?;
+        if head.status() == StatusCode::OK
+            && let Some(digest) = manifest::of_head(head.headers()).map_err(wrong)?
+        {
+            return Ok(digest);
+        }
+        // Some registries answer HEAD without the digest, or not at all; only the bytes can tell then.
+        if !matches!(head.status(), StatusCode::OK | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED) {
+            return Err(question.refusal(head.status()));
+        }
+        let get = self.asked(question, &Method::GET).await?;
+        if get.status() != StatusCode::OK {
+            return Err(question.refusal(get.status()));
+        }
+        manifest::of_get(get.headers(), get.body()).map_err(wrong)
+    }
+
+    /// One request with authentication and retries; any status may come back.
+    async fn asked(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
+        let mut attempt = 1;
+        loop {
+            // Waiting for a registry that is known to be sick would only cost the review its time.
+            let answer = self.let_through(question, method).await?;
+            let wait = match &answer {
+                Ok(response) if is_temporary(response.status()) => retry_after(response.headers()),
+                Err(failure) if failure.class == Class::Unavailable => None,
+                _ => return answer,
+            };
+            let wait = wait.unwrap_or_else(|| jitter(RETRY_BASE * 2u32.pow(attempt)));
+            // Waiting into the deadline would turn a known answer into a timeout.
+            let left = question.deadline.saturating_duration_since(Instant::now());
+            if attempt == question.attempts || wait.saturating_add(RETRY_BASE) > left {
+                return answer;
+            }
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+}
+
+impl Registry {
+    /// The same, through the limiter; `Err` when it is shut.
+    async fn let_through(
+        &self,
+        question: &Question<'_>,
+        method: &Method,
+    ) -> Result<Result<Response<Bytes>, Failure>, Failure> {
+        let station = question.station;
+        let shut = |shut: Shut| {
+            let unasked = matches!(shut, Shut::Broken { .. });
+            Failure { unasked, ..Failure::new(Class::Unavailable, format!("{} {shut}", station.host())) }
+        };
+        let mut pass = station.limiter.enter(question.deadline).await.map_err(shut)?;
+        if pass.is_in_doubt() {
+            // What one image answers says nothing of the others: the registry speaks for itself.
+            pass = pass.told(health(station, question.deadline).await).map_err(shut)?;
+        }
+        let answer = self.authenticated(question, method).await;
+        match &answer {
+            Ok(response) if is_temporary(response.status()) => pass.sick(&format!("it answered {}", response.status())),
+            Err(failure) if failure.class == Class::Unavailable => pass.sick(&shown(&failure.cause)),
+            _ => pass.well(),
+        }
+        Ok(answer)
+    }
+}
+
+/// How the registry as a whole is: it is asked for its API's version, which every registry answers, if only with 401 (OCI distribution
+/// specification, end-1). Nobody's credentials are shown.
+async fn health(station: &Station<'_>, deadline: Instant) -> Health {
+    let long_enough = Instant::now() + VERSION_TIME;
+    let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
+    match station.client.fetch(request, VERSION_BYTES_MAX, deadline.min(long_enough)).await {
+        Ok(response) if is_temporary(response.status()) => Health::Sick(format!("it answered {}", response.status())),
+        // An answer of any size is one.
+        Ok(_) | Err(wire::Error::TooLarge { .. }) => Health::Well,
+        // What is full is ours; and whoever has a few milliseconds left cannot tell a slow registry from a dead one.
+        Err(wire::Error::Crowded) => Health::Unknown,
+        Err(wire::Error::Deadline { .. }) if deadline < long_enough => Health::Unknown,
+        Err(error) => Health::Sick(shown(&error.to_string())),
+    }
+}
+
+impl Question<'_> {
+    /// What an answer that is not success means.
+    fn refusal(&self, status: StatusCode) -> Failure {
+        let (host, Self { repository, wanted, .. }) = (self.station.host(), self);
+        let class = match status {
+            StatusCode::NOT_FOUND => Class::NotFound,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Class::Auth,
+            status if is_temporary(status) => Class::Unavailable,
+            _ => Class::Misconfigured,
+        };
+        let cause = match class {
+            Class::NotFound => format!("{host} has no {}", wanted.of(repository)),
+            Class::Auth => format!("{host} answered {status}; check {}", self.station.key("username")),
+            _ => format!("{host} answered {status}"),
+        };
+        Failure::new(class, cause)
+    }
+}
+
+impl Wanted<'_> {
+    /// What it is called in messages.
+    fn of(self, repository: &str) -> String {
+        match self {
+            Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),
+            Self::Image(digest) | Self::Manifest(digest) | Self::Blob { digest, .. } | Self::Part { digest, .. } => {
+                format!("{repository}@{digest}")
+            }
+            Self::Referrers(digest) => format!("referrers of {repository}@{digest}"),
+        }
+    }
+}
+
+/// `text` without control characters, and not longer than a cause should be.
+fn shown(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).take(CAUSE_CHARS_MAX).collect()
+}
+
+fn is_temporary(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+}
+
+/// Whole seconds only; the date form is for humans and clocks that agree. Whoever waits compares it with a deadline.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn jitter(most: Duration) -> Duration {
+    most.mul_f64(rand::rng().random_range(0.5..1.0))
+}

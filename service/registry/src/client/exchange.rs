@@ -1,0 +1,114 @@
+//! One request for a manifest, a blob or a part of one over the wire, with its redirects.
+//!
+//! Credentials stay with the host they are for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+
+use super::{Question, Wanted};
+use crate::hosts::Station;
+use crate::manifest::ACCEPT;
+use crate::url::{Url, is_path};
+use crate::verdicts::{Class, Failure};
+use service_core::wire;
+
+/// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).
+const MANIFEST_BYTES_MAX: usize = 4 << 20;
+/// What the answer of the referrers API is.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// Blobs have any type.
+const ANYTHING: &str = "*/*";
+/// Largest part of a blob that is asked for at one time.
+pub(super) const PART_BYTES_MAX: usize = 8 << 20;
+/// Redirects followed for one request; more is a loop.
+const REDIRECTS_MAX: u32 = 5;
+
+/// Sends the request and follows redirects.
+pub(super) async fn redirected(
+    question: &Question<'_>,
+    method: &Method,
+    authorization: Option<&str>,
+) -> Result<Response<Bytes>, Failure> {
+    let Question { station, repository, wanted, deadline, .. } = question;
+    let host = station.host();
+    let bad = |what: &str| Failure::new(Class::Misconfigured, format!("{host} answered a redirect {what}"));
+    let (mut client, mut trusted) = (Arc::clone(&station.client), true);
+    let (mut path, accept, bytes_max) = match wanted {
+        Wanted::Image(name) | Wanted::Manifest(name) => {
+            (format!("/v2/{repository}/manifests/{name}"), ACCEPT, MANIFEST_BYTES_MAX)
+        }
+        Wanted::Referrers(digest) => (format!("/v2/{repository}/referrers/{digest}"), INDEX, MANIFEST_BYTES_MAX),
+        Wanted::Blob { digest, bytes_max } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, *bytes_max),
+        Wanted::Part { digest, .. } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, PART_BYTES_MAX),
+    };
+    station.count(*wanted);
+    for _ in 0..=REDIRECTS_MAX {
+        let mut request = request(method, &path).header(header::ACCEPT, accept);
+        if let Wanted::Part { from, .. } = wanted {
+            let last = from.saturating_add(PART_BYTES_MAX as u64 - 1);
+            request = request.header(header::RANGE, format!("bytes={from}-{last}"));
+        }
+        if let Some(authorization) = authorization.filter(|_| trusted) {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = written(request, Bytes::new())?;
+        let response = match wanted {
+            // Who asks for one knows its size, and has memory for it.
+            Wanted::Blob { .. } => client.fetch_reserved(request, bytes_max, *deadline).await,
+            _ => client.fetch(request, bytes_max, *deadline).await,
+        };
+        let response = response.map_err(|error| match error {
+            // Whoever can write there would else choose that nobody can tell.
+            wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Image(_) | Wanted::Part { .. }) => {
+                let what = format!("{host}/{} is larger than {cap_bytes} bytes", wanted.of(repository));
+                Failure::new(Class::Invalid, what)
+            }
+            wire::Error::Inside { authority } => bad(&format!("to {authority}, which is at an internal address")),
+            error => failure(station, &error),
+        })?;
+        let location = response.headers().get(header::LOCATION).filter(|_| is_redirect(response.status()));
+        let Some(location) = location else { return Ok(response) };
+        let location = location.to_str().map_err(|_| bad("to what is no URL"))?;
+        if is_path(location) && !location.starts_with("//") {
+            location.clone_into(&mut path);
+            continue;
+        }
+        let url = Url::parse(location).ok_or_else(|| bad("to what is no HTTP URL"))?;
+        if url.plain && client.origin().tls.is_some() {
+            return Err(bad(&format!("from HTTPS to HTTP at {}", url.authority)));
+        }
+        let leg = station.redirect(&url);
+        (client, trusted, path) = (leg.client, leg.trusted, url.path);
+    }
+    Err(Failure::new(Class::Unavailable, format!("{host} answered more than {REDIRECTS_MAX} redirects")))
+}
+
+/// A request as this service makes them.
+pub(super) fn request(method: &Method, path: &str) -> http::request::Builder {
+    let agent = concat!("longhaul-service/", env!("CARGO_PKG_VERSION"));
+    Request::builder().method(method).uri(path).header(header::USER_AGENT, agent)
+}
+
+pub(super) fn written(request: http::request::Builder, body: Bytes) -> Result<Request<Bytes>, Failure> {
+    request.body(body).map_err(|_| Failure::new(Class::Misconfigured, "the request cannot be written as HTTP"))
+}
+
+/// What a request without an answer means.
+pub(super) fn failure(station: &Station<'_>, error: &wire::Error) -> Failure {
+    if error.is_certificate() {
+        let key = station.key("caFile");
+        return Failure::new(Class::Misconfigured, format!("{error}; check {key}"));
+    }
+    if let (true, wire::Error::Tls { authority, .. }) = (error.is_no_tls(), error) {
+        let remedy = station.plain_http_remedy();
+        let what = format!("{authority} speaks no TLS, most likely plain HTTP; if that is meant, {remedy}");
+        return Failure::new(Class::Misconfigured, what);
+    }
+    Failure::new(Class::Unavailable, error.to_string())
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}

@@ -1,0 +1,220 @@
+//! Authentication: the credentials that fit, one after the other, until the registry takes one.
+//!
+//! First what the pod brings along, then what the entry of the registry says, then the docker configuration, then nobody. What
+//! was taken is remembered for as long as it is good, and only for whoever has the same keyring.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode, header};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::exchange::{failure, redirected, request, written};
+use super::{Question, Registry, is_temporary};
+use crate::challenge::{self, Challenge};
+use crate::hosts::{Leg, Station};
+use crate::keychain::{Credential, Proof};
+use crate::url::Url;
+use crate::verdicts::{Class, Failure};
+use service_core::authority::Authority;
+use service_core::wire;
+
+/// Largest answer of a token service; real tokens stay under 8 KiB.
+const TOKEN_BYTES_MAX: usize = 64 << 10;
+/// Credentials of one pod that are tried for one image: each costs two requests inside one deadline.
+const TRIED_MAX: usize = 4;
+/// How long a user name and password that were taken are sent without being asked for.
+const BASIC_LIFE: Duration = Duration::from_mins(5);
+
+/// A token service that a registry named.
+struct Realm {
+    authority: Authority,
+    path: String,
+    service: Option<String>,
+    scope: String,
+    leg: Leg,
+}
+
+impl Registry {
+    /// The answer to one request, with whatever credentials the registry asks for and takes. Any status but 401 may come back.
+    pub(super) async fn authenticated(
+        &self,
+        question: &Question<'_>,
+        method: &Method,
+    ) -> Result<Response<Bytes>, Failure> {
+        let key = question.token_key();
+        let known = self.tokens.lock().value(&key, std::time::Instant::now());
+        let mut response = redirected(question, method, known.as_deref()).await?;
+        if known.is_some() && is_refusal(response.status()) {
+            self.tokens.lock().remove(&key);
+            if response.status() == StatusCode::FORBIDDEN {
+                // Whom it was given to has lost a right; the others are tried when the registry asks again.
+                response = redirected(question, method, None).await?;
+            }
+        }
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let mut challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+        let Some(challenge) = challenges.find_map(|value| Challenge::parse(value.to_str().ok()?)) else {
+            return Err(question.refusal(response.status()));
+        };
+        let realm = match challenge {
+            Challenge::Basic => None,
+            Challenge::Bearer { realm, service } => Some(question.realm(&realm, service)?),
+        };
+        let mut refused = question.refusal(response.status());
+        let mut tried = Vec::new();
+        for candidate in question.candidates(realm.as_ref())? {
+            let login = match &realm {
+                None => candidate.as_ref().and_then(|credential| Some((credential.basic()?, BASIC_LIFE))).map(Ok),
+                Some(realm) => Some(realm.token(question, candidate.as_deref()).await),
+            };
+            // Neither an identity token nor nobody can log in without a token service.
+            let Some(login) = login else { continue };
+            if !question.is_of_keyring(candidate.as_ref()) {
+                tried.push(candidate.as_ref().map_or("anonymous", |credential| &*credential.source).to_owned());
+            }
+            let (authorization, life) = match login {
+                Ok((authorization, life)) => (Arc::<str>::from(authorization), life),
+                Err(failure) if failure.class == Class::Auth => {
+                    refused = failure;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            let answer = redirected(question, method, Some(&authorization)).await?;
+            if !is_refusal(answer.status()) {
+                let bytes = authorization.len();
+                self.tokens.lock().insert(&key, authorization, bytes, life, std::time::Instant::now());
+                return Ok(answer);
+            }
+            refused = question.refusal(answer.status());
+        }
+        if let Some(realm) = realm.as_ref().filter(|realm| !realm.leg.trusted) {
+            let key = question.station.key("realms");
+            refused.cause = format!("{} (anonymous, because {key} does not name {})", refused.cause, realm.authority);
+        } else if !tried.is_empty() {
+            refused.cause = format!("{} ({})", refused.cause, tried.join(", "));
+        }
+        Err(refused)
+    }
+}
+
+impl Question<'_> {
+    /// Under which name its token is remembered.
+    fn token_key(&self) -> String {
+        let host = self.station.host();
+        let of = self.keyring.narrowed(&[(host.clone(), self.repository.to_owned())]).fingerprint();
+        format!("{host}/{} {}", self.repository, of.unwrap_or_default())
+    }
+
+    /// Who may be named to the registry, in this order; `None` is nobody.
+    fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
+        if realm.is_some_and(|realm| !realm.leg.trusted) {
+            return Ok(vec![None]);
+        }
+        let mut all: Vec<_> = Vec::new();
+        for credential in self.keyring.fitting(self.station.host(), self.repository) {
+            let known = |other: &Arc<Credential>| (&other.user, &other.proof) == (&credential.user, &credential.proof);
+            if all.len() < TRIED_MAX && !all.iter().any(known) {
+                all.push(Arc::clone(credential));
+            }
+        }
+        all.extend(self.station.login()?);
+        all.extend(self.station.docker_config(self.repository).into_iter().take(TRIED_MAX));
+        Ok(all.into_iter().map(Some).chain([None]).collect())
+    }
+
+    fn is_of_keyring(&self, credential: Option<&Arc<Credential>>) -> bool {
+        let mut brought = self.keyring.fitting(self.station.host(), self.repository);
+        credential.is_some_and(|credential| brought.any(|other| Arc::ptr_eq(other, credential)))
+    }
+
+    /// The token service of a challenge, when it may be asked at all.
+    fn realm(&self, realm: &str, service: Option<String>) -> Result<Realm, Failure> {
+        let url = Url::parse(realm).ok_or_else(|| {
+            let what = format!("{} names a token service whose address is no HTTP URL", self.station.host());
+            Failure::new(Class::Misconfigured, what)
+        })?;
+        let leg = self.station.realm(&url)?;
+        // A registry that names another would have our password give it a token for somebody else's images, or for more than to read.
+        let scope = format!("repository:{}:pull", self.repository);
+        Ok(Realm { authority: url.authority, path: url.path, service, scope, leg })
+    }
+}
+
+impl Realm {
+    /// The `Authorization` that the token service gives to `credential` or to nobody, and how long it may be used.
+    async fn token(
+        &self,
+        question: &Question<'_>,
+        credential: Option<&Credential>,
+    ) -> Result<(String, Duration), Failure> {
+        let (host, station) = (&self.authority, question.station);
+        let request = match credential.map(|credential| (credential.basic(), &credential.proof)) {
+            Some((None, Proof::IdentityToken(token))) => written(
+                request(&Method::POST, &self.path)
+                    .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+                    .header(header::ACCEPT, "application/json"),
+                self.form(token).into(),
+            ),
+            Some((Some(basic), _)) => {
+                let request = request(&Method::GET, &self.path_with_query());
+                written(request.header(header::AUTHORIZATION, basic), Bytes::new())
+            }
+            _ => written(request(&Method::GET, &self.path_with_query()), Bytes::new()),
+        }?;
+        let answer = self.leg.client.fetch(request, TOKEN_BYTES_MAX, question.deadline).await;
+        let answer = answer.map_err(|error| match error {
+            wire::Error::Inside { .. } => inside(station, host),
+            error => failure(station, &error),
+        })?;
+        match answer.status() {
+            StatusCode::OK => {
+                let token = challenge::token(answer.body()).ok_or_else(|| {
+                    let what = format!("the token service {host} answered without a usable token");
+                    Failure::new(Class::Unavailable, what)
+                })?;
+                Ok((format!("Bearer {}", token.0), token.1))
+            }
+            status if is_temporary(status) => {
+                Err(Failure::new(Class::Unavailable, format!("the token service {host} answered {status}")))
+            }
+            status => Err(Failure::new(Class::Auth, format!("the token service {host} answered {status}"))),
+        }
+    }
+
+    fn path_with_query(&self) -> String {
+        let mut path = self.path.clone();
+        path.push(if path.contains('?') { '&' } else { '?' });
+        if let Some(service) = &self.service {
+            path = path + "service=" + &encoded(service) + "&";
+        }
+        path + "scope=" + &encoded(&self.scope)
+    }
+
+    /// What a token service gets for a refresh token (Docker token authentication: OAuth 2.0).
+    fn form(&self, token: &str) -> String {
+        let service = encoded(self.service.as_deref().unwrap_or_default());
+        let (scope, token) = (encoded(&self.scope), encoded(token));
+        format!(
+            "grant_type=refresh_token&client_id=longhaul-service&service={service}&scope={scope}&refresh_token={token}"
+        )
+    }
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+fn inside(station: &Station<'_>, host: &Authority) -> Failure {
+    let key = station.key("realms");
+    let what = format!("the token service {host} is at an internal address; when that is meant, name it in {key}");
+    Failure::new(Class::Misconfigured, what)
+}
+
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}

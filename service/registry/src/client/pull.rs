@@ -1,0 +1,119 @@
+//! Whole manifests and blobs, for whoever copies an image: the injector.
+//!
+//! A blob is fetched part by part: each part is bounded in memory and is asked for again by itself when a connection breaks.
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode, header};
+use tokio::time::Instant;
+
+use super::exchange::PART_BYTES_MAX;
+use super::{ATTEMPTS, Question, Registry, Wanted};
+use crate::Keyring;
+use crate::manifest;
+use crate::verdicts::{Class, Failure};
+
+/// A part of a blob.
+#[derive(Debug)]
+pub struct Part {
+    /// The bytes from the offset on that was asked for.
+    pub bytes: Bytes,
+    /// How many bytes the blob has.
+    pub total: u64,
+}
+
+impl Registry {
+    /// A manifest by tag or digest: its media type and bytes. They are a manifest; whether they have the digest that was asked for is the
+    /// caller's to compare.
+    pub async fn manifest_bytes(
+        &self,
+        host: &str,
+        repository: &str,
+        reference: &str,
+        deadline: Instant,
+    ) -> Result<(String, Bytes), Failure> {
+        let response = self.pulled(host, repository, Wanted::Manifest(reference), deadline).await?;
+        let media_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let media_type = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_owned();
+        manifest::check(Some(&media_type), response.body())
+            .map_err(|error| Failure::new(Class::Unavailable, format!("{host} answered with {error}")))?;
+        Ok((media_type, response.into_body()))
+    }
+
+    /// A part of a blob, from `from` on.
+    pub async fn blob_part(
+        &self,
+        host: &str,
+        repository: &str,
+        digest: &str,
+        from: u64,
+        deadline: Instant,
+    ) -> Result<Part, Failure> {
+        let response = self.pulled(host, repository, Wanted::Part { digest, from }, deadline).await?;
+        let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        let total = range.and_then(|range| total(range, from));
+        let bytes = response.body().len() as u64;
+        match (response.status(), total) {
+            (StatusCode::PARTIAL_CONTENT, Some(total)) if bytes > 0 && from.saturating_add(bytes) <= total => {
+                Ok(Part { bytes: response.into_body(), total })
+            }
+            // A registry that knows no ranges sends all of it; a large blob fails at its cap before it comes to this.
+            (StatusCode::OK, _) if from == 0 => Ok(Part { bytes: response.into_body(), total: bytes }),
+            _ => {
+                let what = format!("{host} does not send a blob of more than {PART_BYTES_MAX} bytes in parts");
+                Err(Failure::new(Class::Misconfigured, what))
+            }
+        }
+    }
+
+    /// Asks one place after the other; what the last one says counts.
+    async fn pulled(
+        &self,
+        host: &str,
+        repository: &str,
+        wanted: Wanted<'_>,
+        deadline: Instant,
+    ) -> Result<Response<Bytes>, Failure> {
+        let keyring = Keyring::default();
+        let mut stops = self.hosts.route(host, repository)?.into_iter();
+        let mut failed = Failure::new(Class::Misconfigured, "there is no place to ask");
+        while let Some(stop) = stops.next() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let share = left / u32::try_from(stops.len() + 1).unwrap_or(1);
+            let question = Question {
+                station: &self.hosts.station_at(stop.host),
+                repository: &stop.repository,
+                wanted,
+                keyring: &keyring,
+                deadline: Instant::now() + share,
+                attempts: if stops.len() == 0 { ATTEMPTS } else { 1 },
+            };
+            match self.asked(&question, &Method::GET).await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(response) => failed = question.refusal(response.status()),
+                Err(failure) => failed = failure,
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// The size of the whole in a `Content-Range` that begins at `from` (RFC 9110, section 14.4).
+fn total(range: &str, from: u64) -> Option<u64> {
+    let (part, total) = range.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, _) = part.split_once('-')?;
+    if first.parse() == Ok(from) { total.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::total;
+
+    #[test]
+    fn a_range_says_how_large_the_whole_is() {
+        assert_eq!(total("bytes 0-4/10", 0), Some(10));
+        assert_eq!(total("bytes 5-9/10", 5), Some(10));
+        assert_eq!(total("bytes 0-4/10", 5), None, "another piece than was asked for");
+        assert_eq!(total("bytes 0-4/*", 0), None);
+        assert_eq!(total("0-4/10", 0), None);
+    }
+}

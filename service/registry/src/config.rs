@@ -1,0 +1,297 @@
+//! The section `resolve`: how images become digests, and the registries that need more than anonymous HTTPS.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use service_core::authority::Authority;
+use service_core::config::quantity::{Size, Span};
+use service_core::config::{Checker, Config, Error, Kind, Section, kind};
+
+/// Half of the 10 s that a webhook gets by default, so that a denial with a reason still arrives in time.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Long enough to serve a rollout from memory, short enough that a moved tag is noticed soon.
+const CACHE_TTL: Duration = Duration::from_secs(30);
+/// About 15,000 images at some 280 bytes each.
+const CACHE_BYTES: u64 = 4 << 20;
+/// Questions to one registry at one time: a burst of a hundred distinct images stays two round trips.
+pub const MAX_CONCURRENT: usize = 64;
+/// Mirrors of one registry: each takes its share of the time for one image.
+const MIRRORS_MAX: usize = 4;
+
+/// How images are resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolve {
+    /// Written images that start with one of these are left alone.
+    pub skip_prefixes: Vec<String>,
+    /// Longest time for one image.
+    pub timeout: Duration,
+    /// How long a digest may be reused.
+    pub cache_ttl: Duration,
+    /// Largest size of the digest cache, bytes.
+    pub cache_max_bytes: usize,
+    /// Registries that need something other than anonymous HTTPS.
+    pub registries: Vec<Registry>,
+    /// Credentials from elsewhere.
+    pub keychain: Keychain,
+}
+
+/// Where credentials come from besides the entries of registries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keychain {
+    /// A docker configuration, such as `config.json`.
+    pub docker_config: Option<PathBuf>,
+    /// Whether the pull secrets of pods and their service accounts are read.
+    pub pull_secrets: bool,
+}
+
+/// One registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registry {
+    /// Host and port as images write it.
+    pub host: Authority,
+    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their spelling.
+    pub endpoint: Option<Authority>,
+    /// Whether it speaks HTTP without TLS.
+    pub plain_http: bool,
+    /// PEM file of the authorities trusted for it, instead of the system's.
+    pub ca_file: Option<PathBuf>,
+    /// User name and the file that holds the password.
+    pub login: Option<(String, PathBuf)>,
+    /// Places that are asked before it, in this order.
+    pub mirrors: Vec<Place>,
+    /// Repositories that are somewhere else.
+    pub rewrite: Vec<Rewrite>,
+    /// Questions at one time.
+    pub max_concurrent: usize,
+    /// Questions in a second, if that is limited.
+    pub max_per_second: Option<u32>,
+    /// Hosts of token services that get the credentials and may be inside; without a port, at any port.
+    pub realms: Vec<Authority>,
+}
+
+/// A registry and a path in it, written `host[:port][/path]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The registry, as an entry for it would be called.
+    pub host: Authority,
+    /// Parts of a repository's name, without `/` at either end; may be empty.
+    pub path: String,
+}
+
+/// Repositories whose name begins with some parts, and where they are instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewrite {
+    /// The parts, without `/` at either end; empty for all.
+    pub from: String,
+    /// What stands in their place.
+    pub to: Place,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawResolve {
+    pub skip_prefixes: Vec<String>,
+    pub timeout: Option<Span>,
+    pub cache: RawCache,
+    pub registries: Vec<RawRegistry>,
+    pub keychain: RawKeychain,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawKeychain {
+    pub docker_config: Option<PathBuf>,
+    /// Off by default: to read the secrets of a cluster is a right that a webhook should have only where it is needed.
+    pub pull_secrets: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawCache {
+    pub ttl: Option<Span>,
+    pub max_bytes: Option<Size>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawRegistry {
+    pub host: String,
+    pub endpoint: Option<String>,
+    #[serde(default)]
+    pub plain_http: bool,
+    pub ca_file: Option<PathBuf>,
+    pub username: Option<String>,
+    pub password_file: Option<PathBuf>,
+    #[serde(default)]
+    pub realms: Vec<String>,
+    #[serde(default)]
+    pub mirrors: Vec<String>,
+    #[serde(default)]
+    pub rewrite: BTreeMap<String, String>,
+    pub max_concurrent: Option<u64>,
+    pub max_per_second: Option<u32>,
+}
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawFile {
+    resolve: RawResolve,
+}
+
+impl Resolve {
+    /// That of `text`, which has no other section and is right.
+    #[doc(hidden)]
+    pub fn of(text: &str) -> Self {
+        const KINDS: &[Kind] = &[kind::<Resolve>()];
+        let config = Config::parse(text, Path::new("test.yaml"), KINDS).unwrap_or_else(|error| panic!("{error}"));
+        config.of::<Self>().clone()
+    }
+}
+
+impl Section for Resolve {
+    const KEYS: &'static [&'static str] = &["resolve"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
+        let raw = raw.resolve;
+        if raw.skip_prefixes.iter().any(String::is_empty) {
+            return Err(check.value("resolve.skipPrefixes", "an empty prefix would skip every image: remove it"));
+        }
+        if let Some(open) = raw.skip_prefixes.iter().find(|prefix| !prefix.contains('/')) {
+            let what = format!("`{open}` would skip `{open}.evil.example/x` as well: write `{open}/`");
+            return Err(check.value("resolve.skipPrefixes", what));
+        }
+        let cache_bytes = raw.cache.max_bytes.map_or(CACHE_BYTES, |size| size.0);
+        let mut registries = Vec::<Registry>::with_capacity(raw.registries.len());
+        for (index, raw) in raw.registries.into_iter().enumerate() {
+            let registry = registry(check, index, raw)?;
+            if let Some(first) = registries.iter().position(|other| other.host == registry.host) {
+                let what = format!("is the host of resolve.registries[{first}] already: one host has one entry");
+                return Err(check.value(format!("resolve.registries[{index}].host"), what));
+            }
+            registries.push(registry);
+        }
+        Ok(Some(Self {
+            skip_prefixes: raw.skip_prefixes,
+            timeout: check.positive("resolve.timeout", raw.timeout, RESOLVE_TIMEOUT)?,
+            cache_ttl: raw.cache.ttl.map_or(CACHE_TTL, |span| span.0),
+            cache_max_bytes: check.within("resolve.cache.maxBytes", cache_bytes, 0, 1 << 32)?,
+            registries,
+            keychain: Keychain {
+                docker_config: raw.keychain.docker_config.map(|path| check.folder.join(path)),
+                pull_secrets: raw.keychain.pull_secrets,
+            },
+        }))
+    }
+
+    /// All of it.
+    fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
+        if self == fresh {
+            return Vec::new();
+        }
+        self.clone_from(fresh);
+        vec!["resolve"]
+    }
+}
+
+fn registry(check: &Checker<'_>, index: usize, raw: RawRegistry) -> Result<Registry, Error> {
+    let key = |name: &str| format!("resolve.registries[{index}].{name}");
+    let authority = |name: &str, text: &str| {
+        Authority::parse(text).map_err(|error| {
+            check.value(key(name), format!("`{text}`: {error}; write host or host:port, without scheme and path"))
+        })
+    };
+    let host = authority("host", &raw.host)?;
+    let endpoint = raw.endpoint.as_deref().map(|text| authority("endpoint", text)).transpose()?;
+    if raw.plain_http && raw.ca_file.is_some() {
+        return Err(check.value(key("caFile"), "has no effect with plainHttp: remove one of them"));
+    }
+    let login = match (raw.username, raw.password_file) {
+        (Some(name), Some(file)) => Some((name, check.folder.join(file))),
+        (None, None) => None,
+        (Some(_), None) => return Err(check.value(key("passwordFile"), "is needed beside username")),
+        (None, Some(_)) => return Err(check.value(key("username"), "is needed beside passwordFile")),
+    };
+    let ca_file = raw.ca_file.map(|path| check.folder.join(path));
+    let realm = |(at, text): (usize, &String)| authority(&format!("realms[{at}]"), text);
+    let realms = raw.realms.iter().enumerate().map(realm).collect::<Result<_, _>>()?;
+    let host = canonical(host, raw.plain_http);
+    let mirrors = mirrors(check, &host, &raw.mirrors, &key)?;
+    let mut rewrite = Vec::with_capacity(raw.rewrite.len());
+    for (from, to) in &raw.rewrite {
+        let key = || format!("{}.`{from}`", key("rewrite"));
+        let from = path(from).ok_or_else(|| check.value(key(), "is not the beginning of a repository's name"))?;
+        rewrite.push(Rewrite { from, to: place(check, &key, to)? });
+    }
+    if let Some(one) = rewrite.windows(2).find(|pair| pair[0].from == pair[1].from) {
+        return Err(check.value(key("rewrite"), format!("says two things about `{}`: keep one", one[0].from)));
+    }
+    let most = MAX_CONCURRENT as u64;
+    let max_concurrent = check.within(&key("maxConcurrent"), raw.max_concurrent.unwrap_or(most), 1, most)?;
+    if raw.max_per_second == Some(0) {
+        return Err(check.value(key("maxPerSecond"), "would let no question through: leave it out for no limit"));
+    }
+    let (plain_http, max_per_second) = (raw.plain_http, raw.max_per_second);
+    Ok(Registry {
+        host,
+        endpoint,
+        plain_http,
+        ca_file,
+        login,
+        mirrors,
+        rewrite,
+        max_concurrent,
+        max_per_second,
+        realms,
+    })
+}
+
+fn mirrors(
+    check: &Checker<'_>,
+    host: &Authority,
+    raw: &[String],
+    key: &dyn Fn(&str) -> String,
+) -> Result<Vec<Place>, Error> {
+    if raw.len() > MIRRORS_MAX {
+        return Err(check.value(key("mirrors"), format!("are too many: at most {MIRRORS_MAX}")));
+    }
+    let mirror = |(at, text): (usize, &String)| {
+        let key = || key(&format!("mirrors[{at}]"));
+        let place = place(check, &key, text)?;
+        let itself =
+            place.path.is_empty() && [false, true].map(|plain| canonical(place.host.clone(), plain)).contains(host);
+        if itself { Err(check.value(key(), "is the registry itself: remove it")) } else { Ok(place) }
+    };
+    raw.iter().enumerate().map(mirror).collect()
+}
+
+fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Place, Error> {
+    let (host, rest) = text.split_once('/').unwrap_or((text, ""));
+    let host = Authority::parse(host)
+        .map_err(|error| check.value(key(), format!("`{text}`: {error}; write host, host:port or host:port/path")))?;
+    let path = path(rest).ok_or_else(|| {
+        check.value(key(), format!("`{text}`: what follows the host is not the beginning of a repository's name"))
+    })?;
+    Ok(Place { host, path })
+}
+
+/// Parts of a repository's name, without a `/` at the end.
+fn path(text: &str) -> Option<String> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    let part = |part: &str| part.starts_with(|char: char| char.is_ascii_alphanumeric()) && part.bytes().all(allowed);
+    (text.is_empty() || text.split('/').all(part)).then(|| text.to_owned())
+}
+
+/// One spelling for a host: Docker Hub has three names, and the scheme's own port need not be written.
+pub fn canonical(mut host: Authority, plain_http: bool) -> Authority {
+    if matches!(host.host.as_str(), "index.docker.io" | "registry-1.docker.io") {
+        "docker.io".clone_into(&mut host.host);
+    }
+    host.port = host.port.filter(|&port| port != if plain_http { 80 } else { 443 });
+    host
+}

@@ -1,0 +1,339 @@
+//! The hosts that images name: where to connect, whom to trust, and with which credentials.
+//!
+//! Owns one pooled client for each host, made at first use and bounded in number, and the rules about hosts that a registry
+//! names: how far a client for them may reach, and whether they are told our credentials. The files of an entry are followed,
+//! so that rotated authorities and passwords are picked up without a restart.
+
+mod files;
+mod limiters;
+mod pool;
+mod route;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use rustls::ClientConfig;
+
+use super::client::Wanted;
+use super::keychain::{Credential, Proof};
+use super::limiter::Limiter;
+use super::metrics::Metrics;
+use super::url::Url;
+use crate::config;
+use crate::verdicts::{Class, Failure};
+use files::{Authorities, DockerConfig, Look, Password};
+use limiters::Limiters;
+use pool::{Key, Pool};
+pub use route::Stop;
+use service_core::authority::Authority;
+use service_core::share::Share;
+use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
+
+/// Where Docker Hub's images really are.
+const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
+/// Registries whose token service is known to be somewhere else.
+const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
+
+/// Why the registries of a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {}: {what}", path.display())]
+pub struct HostsError {
+    key: String,
+    path: PathBuf,
+    what: String,
+}
+
+struct Entry {
+    index: usize,
+    settings: config::Registry,
+    authorities: Option<Authorities>,
+    password: Password,
+}
+
+/// Every registry that can be reached.
+pub struct Hosts {
+    entries: BTreeMap<String, Entry>,
+    docker_config: Option<DockerConfig>,
+    /// Made at first need: the system's authorities cost more than a megabyte.
+    system_tls: OnceLock<Arc<ClientConfig>>,
+    pool: Pool,
+    limiters: Limiters,
+    metrics: Arc<Metrics>,
+}
+
+/// The registry that serves an image.
+pub struct Station<'h> {
+    hosts: &'h Hosts,
+    /// As images write it.
+    host: Authority,
+    entry: Option<&'h Entry>,
+    /// Its pooled client.
+    pub client: Arc<Client>,
+    /// Who may ask it, and when.
+    pub limiter: Arc<Limiter>,
+}
+
+/// What to send to a host that a registry named.
+pub struct Leg {
+    /// The client for it.
+    pub client: Arc<Client>,
+    /// Whether it may see the registry's credentials.
+    pub trusted: bool,
+}
+
+/// How a host stands to the registry that named it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// The registry itself.
+    Own,
+    /// The configuration names it beside the registry.
+    Named,
+    /// Known to be the registry's token service.
+    Known,
+    /// Neither.
+    Stranger,
+}
+
+impl Hosts {
+    /// Reads the authorities of the configured registries, and the docker configuration.
+    pub fn new(resolve: &config::Resolve, proxies: Proxies, metrics: Arc<Metrics>) -> Result<Self, HostsError> {
+        let mut entries = BTreeMap::new();
+        for (index, settings) in resolve.registries.iter().enumerate() {
+            let key = format!("resolve.registries[{index}].caFile");
+            let load =
+                |path: &PathBuf| Authorities::load(path).map_err(|what| HostsError { key, path: path.clone(), what });
+            let authorities = settings.ca_file.as_ref().map(load).transpose()?;
+            let entry = Entry { index, settings: settings.clone(), authorities, password: Password::default() };
+            entries.insert(settings.host.to_string(), entry);
+        }
+        let load = |path: &PathBuf| {
+            let key = "resolve.keychain.dockerConfig".to_owned();
+            DockerConfig::load(path).map_err(|what| HostsError { key, path: path.clone(), what })
+        };
+        let docker_config = resolve.keychain.docker_config.as_ref().map(load).transpose()?;
+        let limiters = Limiters::new(&resolve.registries, Arc::clone(&metrics));
+        let (system_tls, pool) = (OnceLock::new(), Pool::new(proxies));
+        Ok(Self { entries, docker_config, system_tls, pool, limiters, metrics })
+    }
+
+    /// Lets answers hold no more than `share` has for them.
+    #[must_use]
+    pub fn within(mut self, share: &Share) -> Self {
+        self.pool.holding(Arc::clone(share.answers()));
+        self
+    }
+
+    /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old
+    /// connection is used any more. Answers whether there are new credentials.
+    pub fn look_at_files(&self) -> bool {
+        for entry in self.entries.values() {
+            let Some(authorities) = &entry.authorities else { continue };
+            let file = authorities.path().display();
+            match authorities.look() {
+                Look::Same => {}
+                Look::Replaced => {
+                    self.pool.forget(entry.index);
+                    self.metrics.replaced();
+                    tracing::info!(name: service_core::logs::names::AUTHORITIES_REPLACED, %file, registry = %entry.settings.host, "authorities replaced");
+                }
+                Look::Refused(what) => {
+                    self.metrics.refused();
+                    tracing::warn!(name: service_core::logs::names::AUTHORITIES_KEPT, %file, registry = %entry.settings.host, what, "authorities not replaced");
+                }
+            }
+        }
+        let Some(docker_config) = &self.docker_config else { return false };
+        let file = docker_config.path().display();
+        match docker_config.look() {
+            Look::Same => false,
+            Look::Replaced => {
+                self.metrics.replaced();
+                tracing::info!(name: service_core::logs::names::DOCKER_REPLACED, %file, "docker configuration replaced");
+                true
+            }
+            Look::Refused(what) => {
+                self.metrics.refused();
+                tracing::warn!(name: service_core::logs::names::DOCKER_KEPT, %file, what, "docker configuration not replaced");
+                false
+            }
+        }
+    }
+
+    /// The registry that images call `host`.
+    #[cfg(test)]
+    pub fn station(&self, host: &str) -> Result<Station<'_>, Failure> {
+        Ok(self.station_at(parsed(host)?))
+    }
+
+    /// The places that are asked for what images call `repository` at `host`; never empty.
+    pub fn route(&self, host: &str, repository: &str) -> Result<Vec<Stop>, Failure> {
+        let host = parsed(host)?;
+        Ok(route::route(&host, repository, self.entry(&host).map(|entry| &entry.settings)))
+    }
+
+    /// The registry at `host`.
+    pub fn station_at(&self, host: Authority) -> Station<'_> {
+        let entry = self.entry(&host);
+        let (plain, place) = place(&host, entry);
+        let client = self.client(plain, &place, Reach::Anywhere, entry);
+        let name = entry.map_or_else(|| config::canonical(host.clone(), false), |entry| entry.settings.host.clone());
+        let limiter = self.limiters.limiter(&name.to_string());
+        Station { hosts: self, host, entry, client, limiter }
+    }
+
+    fn entry(&self, host: &Authority) -> Option<&Entry> {
+        [false, true].into_iter().find_map(|plain| {
+            let entry = self.entries.get(&config::canonical(host.clone(), plain).to_string())?;
+            (entry.settings.plain_http == plain).then_some(entry)
+        })
+    }
+
+    fn client(&self, plain: bool, place: &Authority, reach: Reach, trust: Option<&Entry>) -> Arc<Client> {
+        let trust = trust.filter(|entry| !plain && entry.authorities.is_some());
+        let port = place.port.unwrap_or(if plain { 80 } else { 443 });
+        let key = Key { plain, host: place.host.clone(), port, reach, trust: trust.map(|entry| entry.index) };
+        self.pool.client(key, || {
+            let tls = (!plain).then(|| {
+                trust.and_then(|entry| entry.authorities.as_ref()).map_or_else(|| self.system_tls(), Authorities::value)
+            });
+            Origin { host: place.host.clone(), port, tls, server_name: None }
+        })
+    }
+
+    fn system_tls(&self) -> Arc<ClientConfig> {
+        let make =
+            || Arc::new(wire::client_config(Trust::System, None).expect("system trust without identity is valid"));
+        Arc::clone(self.system_tls.get_or_init(make))
+    }
+}
+
+impl Station<'_> {
+    /// Counts a request for `wanted`.
+    pub fn count(&self, wanted: Wanted<'_>) {
+        self.hosts.metrics.request(wanted);
+    }
+
+    /// As images write it.
+    pub fn host(&self) -> &Authority {
+        &self.host
+    }
+
+    /// The credentials for `repository` in the docker configuration, the best first.
+    pub fn docker_config(&self, repository: &str) -> Vec<Arc<Credential>> {
+        let Some(file) = &self.hosts.docker_config else { return Vec::new() };
+        file.value().fitting(&self.host, repository).cloned().collect()
+    }
+
+    /// User name and password, when the entry of this registry has them.
+    pub fn login(&self) -> Result<Option<Arc<Credential>>, Failure> {
+        let Some(entry) = self.entry else { return Ok(None) };
+        let Some((name, path)) = &entry.settings.login else { return Ok(None) };
+        match entry.password.read(path) {
+            Ok((password, lost)) => {
+                if let Some(error) = lost {
+                    self.hosts.metrics.refused();
+                    tracing::warn!(name: service_core::logs::names::PASSWORD_KEPT, file = %path.display(), %error, "password not read; the last one is used");
+                }
+                let source = format!("user {name} of {}", self.key("username")).into();
+                let proof = Proof::Password(password.to_string());
+                Ok(Some(Arc::new(Credential { user: name.clone(), proof, source })))
+            }
+            Err(error) => {
+                let what = format!("{} {}: {error}", self.key("passwordFile"), path.display());
+                Err(Failure::new(Class::Misconfigured, what))
+            }
+        }
+    }
+
+    /// How the configuration calls a setting of this registry.
+    pub fn key(&self, name: &str) -> String {
+        match self.entry {
+            Some(entry) => format!("resolve.registries[{}].{name}", entry.index),
+            None => format!("resolve.registries (no entry for {})", self.host),
+        }
+    }
+
+    /// What to write for a registry that is meant to be spoken to without TLS.
+    pub fn plain_http_remedy(&self) -> String {
+        match self.entry {
+            Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),
+            None => format!(
+                "add {{host: \"{}\", plainHttp: true}} to resolve.registries (registries[].plainHttp)",
+                self.host
+            ),
+        }
+    }
+
+    /// The way to the token service that this registry named.
+    pub fn realm(&self, url: &Url) -> Result<Leg, Failure> {
+        let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);
+        if url.plain && !plain_allowed {
+            let what = format!("{} names a token service without TLS at {}", self.host, url.authority);
+            return Err(Failure::new(Class::Misconfigured, what));
+        }
+        Ok(match self.standing(url) {
+            Standing::Own => Leg { client: Arc::clone(&self.client), trusted: true },
+            // Whoever names the realm means the registry's authorities too.
+            Standing::Named => Leg {
+                client: self.hosts.client(url.plain, &url.authority, Reach::Anywhere, self.trust_of(url)),
+                trusted: true,
+            },
+            standing @ (Standing::Known | Standing::Stranger) => Leg {
+                client: self.hosts.client(url.plain, &url.authority, Reach::Outside, self.hosts.entry(&url.authority)),
+                trusted: standing == Standing::Known,
+            },
+        })
+    }
+
+    /// The way on when this registry, or somebody it sent us to, redirects to `url`.
+    pub fn redirect(&self, url: &Url) -> Leg {
+        let standing = self.standing(url);
+        if standing == Standing::Own {
+            return Leg { client: Arc::clone(&self.client), trusted: true };
+        }
+        // A registry inside that the operator configured may send to its neighbours; one that a stranger named may not.
+        let inside = self.entry.is_some() && self.client.peer().is_some_and(is_inside);
+        let reach = if standing == Standing::Named || inside { Reach::Anywhere } else { Reach::Outside };
+        Leg { client: self.hosts.client(url.plain, &url.authority, reach, self.trust_of(url)), trusted: false }
+    }
+
+    fn trust_of(&self, url: &Url) -> Option<&Entry> {
+        self.hosts.entry(&url.authority).or(self.entry.filter(|_| self.standing(url) == Standing::Named))
+    }
+
+    fn standing(&self, url: &Url) -> Standing {
+        let (plain, place) = place(&self.host, self.entry);
+        let port = |authority: &Authority| authority.port.unwrap_or(if plain { 80 } else { 443 });
+        let own = |authority: &Authority| authority.host == url.authority.host && port(authority) == url.port();
+        if plain == url.plain && (own(&self.host) || own(&place)) {
+            return Standing::Own;
+        }
+        let named = self.entry.map_or(&[][..], |entry| &entry.settings.realms);
+        let is_named =
+            |realm: &Authority| realm.host == url.authority.host && realm.port.is_none_or(|port| port == url.port());
+        if named.iter().any(is_named) {
+            return Standing::Named;
+        }
+        let host = config::canonical(self.host.clone(), false).to_string();
+        let known = KNOWN_REALMS.iter().any(|(registry, realm)| *registry == host && *realm == url.authority.host);
+        if known && url.port() == 443 { Standing::Known } else { Standing::Stranger }
+    }
+}
+
+fn parsed(host: &str) -> Result<Authority, Failure> {
+    Authority::parse(host)
+        .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))
+}
+
+/// Whether requests for `host` go without TLS, and where.
+fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
+    let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
+    if place.host == DOCKER_HUB.0 {
+        DOCKER_HUB.1.clone_into(&mut place.host);
+    }
+    (entry.is_some_and(|entry| entry.settings.plain_http), place)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The files of the configuration that are followed while the process runs: trusted authorities, passwords, docker configurations.
+//!
+//! Owns what was last good in them. A file that cannot be used changes nothing but a log line and a counter.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use sha2::{Digest as _, Sha256};
+
+use crate::keychain::Keyring;
+use service_core::wire::{self, Trust};
+
+/// What a look at a file found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// What was there before, good or bad.
+    Same,
+    /// New content, in use now.
+    Replaced,
+    /// New content that cannot be used, and why; the old one stays.
+    Refused(String),
+}
+
+/// A file of which the last good content counts.
+pub(super) struct Followed<T> {
+    path: PathBuf,
+    read: Reader<T>,
+    state: Mutex<State<T>>,
+}
+
+type Reader<T> = fn(&[u8]) -> Result<T, String>;
+
+struct State<T> {
+    value: Arc<T>,
+    /// Of the content looked at last, or of the reason why there was none.
+    seen: [u8; 32],
+}
+
+/// The authorities trusted for one registry.
+pub(super) type Authorities = Followed<ClientConfig>;
+/// Credentials in a docker configuration.
+pub(super) type DockerConfig = Followed<Keyring>;
+
+impl Authorities {
+    pub fn load(path: &Path) -> Result<Self, String> {
+        Self::first(path, |pem| wire::client_config(Trust::Pem(pem), None).map_err(|error| error.to_string()))
+    }
+}
+
+impl DockerConfig {
+    pub fn load(path: &Path) -> Result<Self, String> {
+        Self::first(path, |text| {
+            Keyring::docker_config(text, &"docker config".into()).map_err(|error| error.to_string())
+        })
+    }
+}
+
+impl<T> Followed<T> {
+    fn first(path: &Path, read: Reader<T>) -> Result<Self, String> {
+        let (seen, value) = content(path, read);
+        Ok(Self { path: path.into(), read, state: Mutex::new(State { value: Arc::new(value?), seen }) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn value(&self) -> Arc<T> {
+        Arc::clone(&self.state.lock().value)
+    }
+
+    /// Reads the file again. Compared by content: a mounted secret keeps its times and changes its links.
+    pub fn look(&self) -> Look {
+        let (seen, value) = content(&self.path, self.read);
+        let mut state = self.state.lock();
+        if state.seen == seen {
+            return Look::Same;
+        }
+        state.seen = seen;
+        match value {
+            Ok(value) => {
+                state.value = Arc::new(value);
+                Look::Replaced
+            }
+            Err(what) => Look::Refused(what),
+        }
+    }
+}
+
+fn content<T>(path: &Path, read: Reader<T>) -> ([u8; 32], Result<T, String>) {
+    match std::fs::read(path) {
+        Ok(content) => (Sha256::digest(&content).into(), read(&content)),
+        Err(error) => (Sha256::digest(error.to_string()).into(), Err(error.to_string())),
+    }
+}
+
+/// A password, read each time it is needed.
+#[derive(Default)]
+pub(super) struct Password {
+    known: Mutex<Option<Arc<str>>>,
+}
+
+impl Password {
+    /// The password in `path`, without the newline that editors add; when the file cannot be read, the last one that could.
+    pub fn read(&self, path: &Path) -> std::io::Result<(Arc<str>, Option<std::io::Error>)> {
+        let mut known = self.known.lock();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok((Arc::clone(known.insert(text.trim_end_matches(['\r', '\n']).into())), None)),
+            Err(error) => match &*known {
+                Some(password) => Ok((Arc::clone(password), Some(error))),
+                None => Err(error),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pem(name: &str) -> String {
+        rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert.pem()
+    }
+
+    #[test]
+    fn authorities_follow_their_file_and_keep_the_last_good_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.crt");
+        std::fs::write(&path, pem("first")).unwrap();
+        let authorities = Authorities::load(&path).unwrap();
+        let first = authorities.value();
+        assert_eq!(authorities.look(), Look::Same);
+        std::fs::write(&path, "half").unwrap();
+        assert!(matches!(authorities.look(), Look::Refused(_)));
+        assert_eq!(authorities.look(), Look::Same, "said once");
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(authorities.look(), Look::Refused(_)));
+        assert!(Arc::ptr_eq(&authorities.value(), &first));
+        std::fs::write(&path, pem("second")).unwrap();
+        assert_eq!(authorities.look(), Look::Replaced);
+        assert!(!Arc::ptr_eq(&authorities.value(), &first));
+    }
+
+    #[test]
+    fn a_password_that_cannot_be_read_is_the_last_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pw");
+        let password = Password::default();
+        assert!(password.read(&path).is_err());
+        std::fs::write(&path, "one\r\n").unwrap();
+        assert_eq!(&*password.read(&path).unwrap().0, "one");
+        std::fs::write(&path, "two").unwrap();
+        assert_eq!(&*password.read(&path).unwrap().0, "two");
+        std::fs::remove_file(&path).unwrap();
+        let (last, error) = password.read(&path).unwrap();
+        assert!(&*last == "two" && error.is_some());
+    }
+}

@@ -1,0 +1,68 @@
+//! The limiters, one for each registry that is asked.
+//!
+//! Owns their number: those of configured registries stay, others go when they were not used for longest. Only configured
+//! registries have a name in metrics; what images name is `other` there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::config;
+use crate::limiter::{Limiter, Limits};
+use crate::metrics::Metrics;
+
+/// Registries that no entry names with a limiter at one time.
+const OTHERS_MAX: usize = 64;
+/// What they are called together.
+const OTHER: &str = "other";
+
+pub(super) struct Limiters {
+    configured: BTreeMap<String, Arc<Limiter>>,
+    others: Mutex<Others>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Default)]
+struct Others {
+    known: BTreeMap<String, (Arc<Limiter>, u64)>,
+    /// Counts uses.
+    uses: u64,
+}
+
+impl Limiters {
+    pub fn new(registries: &[config::Registry], metrics: Arc<Metrics>) -> Self {
+        metrics.forget_breakers();
+        let limiter = |registry: &config::Registry| {
+            let limits = Limits { concurrent: registry.max_concurrent, per_second: registry.max_per_second };
+            let host = registry.host.to_string();
+            (host.clone(), Arc::new(Limiter::new(limits, metrics.breaker(&host))))
+        };
+        let configured = registries.iter().map(limiter).collect();
+        // It exists from the start, as those of the others do.
+        drop(metrics.breaker(OTHER));
+        Self { configured, others: Mutex::default(), metrics }
+    }
+
+    /// The limiter of `host` in its one spelling.
+    pub fn limiter(&self, host: &str) -> Arc<Limiter> {
+        if let Some(limiter) = self.configured.get(host) {
+            return Arc::clone(limiter);
+        }
+        let mut others = self.others.lock();
+        others.uses += 1;
+        let uses = others.uses;
+        if let Some((limiter, used)) = others.known.get_mut(host) {
+            *used = uses;
+            return Arc::clone(limiter);
+        }
+        if others.known.len() >= OTHERS_MAX {
+            let oldest = others.known.iter().min_by_key(|(_, (_, used))| *used).map(|(host, _)| host.clone());
+            oldest.and_then(|oldest| others.known.remove(&oldest));
+        }
+        let limits = Limits { concurrent: config::MAX_CONCURRENT, per_second: None };
+        let limiter = Arc::new(Limiter::new(limits, self.metrics.breaker(OTHER)));
+        others.known.insert(host.to_owned(), (Arc::clone(&limiter), uses));
+        limiter
+    }
+}

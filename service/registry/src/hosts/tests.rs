@@ -1,0 +1,115 @@
+//! Tests of the rules about hosts that a registry names.
+
+use super::*;
+
+fn registry(host: &str, plain_http: bool, realms: &[&str]) -> config::Registry {
+    let realms = realms.iter().map(|realm| Authority::parse(realm).unwrap()).collect();
+    let host = config::canonical(Authority::parse(host).unwrap(), plain_http);
+    let (mirrors, rewrite) = (Vec::new(), Vec::new());
+    let (max_concurrent, max_per_second) = (config::MAX_CONCURRENT, None);
+    config::Registry {
+        host,
+        endpoint: None,
+        plain_http,
+        ca_file: None,
+        login: None,
+        mirrors,
+        rewrite,
+        max_concurrent,
+        max_per_second,
+        realms,
+    }
+}
+
+fn hosts(registries: &[config::Registry]) -> Hosts {
+    let resolve = config::Resolve { registries: registries.to_vec(), ..config::Resolve::of("resolve: {}") };
+    Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap()
+}
+
+#[test]
+fn how_a_host_stands_to_the_registry_that_names_it() {
+    let mut mirrored = registry("registry.test", true, &[]);
+    mirrored.endpoint = Some(Authority::parse("10.0.0.5:5000").unwrap());
+    let configured = [
+        registry("reg.corp:443", false, &["auth.corp", "sso.corp:8443"]),
+        registry("plain.corp:5000", true, &[]),
+        mirrored,
+    ];
+    let hosts = hosts(&configured);
+    for (host, url, expected) in [
+        ("reg.corp", "https://reg.corp:443/token", Standing::Own),
+        ("REG.corp:443", "https://reg.corp/token", Standing::Own),
+        ("reg.corp", "https://reg.corp:8443/token", Standing::Stranger),
+        ("reg.corp", "http://reg.corp/token", Standing::Stranger),
+        ("reg.corp", "https://auth.corp:1/token", Standing::Named),
+        ("reg.corp", "https://sso.corp:8443/token", Standing::Named),
+        ("reg.corp", "https://sso.corp/token", Standing::Stranger),
+        ("plain.corp:5000", "http://plain.corp:5000/", Standing::Own),
+        ("plain.corp:5000", "http://plain.corp:5001/", Standing::Stranger),
+        ("registry.test", "http://registry.test/", Standing::Own),
+        ("registry.test", "http://10.0.0.5:5000/", Standing::Own),
+        ("docker.io", "https://auth.docker.io/token", Standing::Known),
+        ("docker.io", "https://registry-1.docker.io/token", Standing::Own),
+        ("docker.io", "https://auth.docker.io:444/token", Standing::Stranger),
+        ("docker.io", "https://auth.docker.io.evil.com/token", Standing::Stranger),
+        ("registry.gitlab.com", "https://gitlab.com/jwt/auth", Standing::Known),
+        ("evil.com", "https://auth.docker.io/token", Standing::Stranger),
+    ] {
+        assert_eq!(hosts.station(host).unwrap().standing(&Url::parse(url).unwrap()), expected, "{host} {url}");
+    }
+}
+
+#[test]
+fn a_realm_without_tls_is_for_plain_registries_only() {
+    let hosts = hosts(&[registry("plain.corp:5000", true, &[])]);
+    let realm = Url::parse("http://auth.io/token").unwrap();
+    assert!(hosts.station("plain.corp:5000").unwrap().realm(&realm).is_ok_and(|leg| !leg.trusted));
+    let refused = hosts.station("reg.io").unwrap().realm(&realm).err().unwrap();
+    assert_eq!(refused.class, Class::Misconfigured);
+}
+
+#[test]
+fn a_port_that_is_none_is_no_host() {
+    let hosts = hosts(&[]);
+    for host in ["reg.io:0", "reg.io:65536", "reg.io:99999", "reg.io:"] {
+        assert_eq!(hosts.station(host).err().map(|failure| failure.class), Some(Class::Misconfigured), "{host}");
+    }
+}
+
+#[test]
+fn clients_are_bounded_and_the_one_in_use_stays() {
+    let hosts = hosts(&[]);
+    let good = hosts.station("good.io").unwrap().client;
+    for index in 0..200 {
+        hosts.station(&format!("h{index}.io")).unwrap();
+        assert!(Arc::ptr_eq(&hosts.station("good.io").unwrap().client, &good), "{index}");
+    }
+}
+
+#[test]
+fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.crt");
+    let pem = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert.pem();
+    std::fs::write(&path, pem("first")).unwrap();
+    let mut with_file = registry("reg.corp", false, &["auth.corp"]);
+    with_file.ca_file = Some(path.clone());
+    let hosts = hosts(&[with_file, registry("other.corp", false, &[])]);
+    let realm = Url::parse("https://auth.corp/token").unwrap();
+    let clients = || {
+        let station = hosts.station("reg.corp").unwrap();
+        let realm = station.realm(&realm).unwrap().client;
+        (station.client, realm, hosts.station("other.corp").unwrap().client)
+    };
+    let before = clients();
+    std::fs::write(&path, "half").unwrap();
+    hosts.look_at_files();
+    let same = clients();
+    assert!(Arc::ptr_eq(&before.0, &same.0) && Arc::ptr_eq(&before.1, &same.1));
+    std::fs::write(&path, pem("second")).unwrap();
+    hosts.look_at_files();
+    let after = clients();
+    assert!(!Arc::ptr_eq(&before.0, &after.0) && !Arc::ptr_eq(&before.1, &after.1) && Arc::ptr_eq(&before.2, &after.2));
+    let trust = |client: &Client| Arc::clone(client.origin().tls.as_ref().unwrap());
+    assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
+}

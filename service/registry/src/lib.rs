@@ -1,0 +1,26 @@
+//! Our registry client: from a written image reference to the digest that the registry serves for it.
+//!
+//! Owns references, hosts, credentials, tokens and the requests (OCI distribution specification 1.1, Docker token
+//! authentication). It answers every failure with a class. It caches tokens and nothing else.
+
+mod challenge;
+mod client;
+pub mod config;
+mod hosts;
+mod keychain;
+mod limiter;
+mod manifest;
+mod metrics;
+mod pieces;
+mod reference;
+mod url;
+pub mod verdicts;
+
+pub use challenge::{Challenge, token};
+pub use client::{Piece, Registry, Wanted};
+pub use hosts::{Hosts, HostsError};
+pub use keychain::{Brought, Credential, Keyring, KeyringError, Proof, PullSecrets};
+pub use manifest::{Kind, ManifestError, check};
+pub use metrics::Metrics;
+pub use pieces::{Pieces, Question};
+pub use reference::{Image, Reference, ReferenceError};

@@ -1,0 +1,228 @@
+//! Image references as people write them: `nginx`, `nginx:1.25`, `host:5000/team/app:v1@sha256:…`.
+//!
+//! Pure. The grammar is the one of the distribution project, which container runtimes use as well; what has no host belongs to
+//! Docker Hub. Only what this grammar takes has a digest: an `@` alone pins nothing.
+
+use service_core::authority::one_name;
+
+/// Longest name, host included (distribution project).
+const NAME_BYTES_MAX: usize = 255;
+/// Longest tag (OCI distribution specification).
+const TAG_BYTES_MAX: usize = 128;
+/// Longest reference accepted: name, tag, `sha512:` with its digits, and the two separators.
+const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
+/// The host that images without one mean.
+const DEFAULT_HOST: &str = "docker.io";
+/// The name under which the same host was known, and which tools of the Go world still write.
+const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
+/// How names of that host begin for policies, and those of one part there.
+const HUB: &str = "index.docker.io/";
+const OFFICIAL: &str = "library/";
+/// Bytes of a part that a message repeats.
+const SHOWN_BYTES_MAX: usize = 128;
+/// Algorithms that the OCI image specification registers and runtimes pull by, with the number of their hex digits.
+const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
+
+/// An image as it is written, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Host with its port, for example `docker.io` or `127.0.0.1:5000`.
+    pub host: String,
+    /// Repository path, for example `library/nginx`.
+    pub repository: String,
+    /// The tag, if one is written.
+    pub tag: Option<String>,
+    /// The digest with its algorithm, if one is written.
+    pub digest: Option<String>,
+}
+
+/// A reference by tag: what a registry can be asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Host as configured, for example `docker.io` or `127.0.0.1:5000`.
+    pub host: String,
+    /// Repository path, for example `library/nginx`.
+    pub repository: String,
+    /// Tag; `latest` when none is written.
+    pub tag: String,
+}
+
+/// Why a text is not a reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceError {
+    /// Longer than any reference may be.
+    #[error("an image reference has at most {REFERENCE_BYTES_MAX} bytes")]
+    TooLong,
+    /// A name longer than any may be.
+    #[error("host and repository have together at most {NAME_BYTES_MAX} bytes")]
+    NameTooLong,
+    /// The repository breaks the grammar.
+    #[error("`{0}` is not a repository name: lower-case letters, digits and single separators")]
+    Repository(String),
+    /// The tag breaks the grammar.
+    #[error("`{0}` is not a tag: letters, digits, `_`, `.` and `-`, at most 128")]
+    Tag(String),
+    /// The host cannot be connected to.
+    #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
+    Host(String),
+    /// What follows `@` names no content.
+    #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
+    Digest(String),
+    /// A digest where a tag is needed.
+    #[error("the reference has a digest already")]
+    Pinned,
+}
+
+impl Image {
+    /// Takes `text` apart.
+    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+        if text.len() > REFERENCE_BYTES_MAX {
+            return Err(ReferenceError::TooLong);
+        }
+        let (rest, digest) = match text.split_once('@') {
+            Some((_, digest)) if !is_digest(digest) => return Err(ReferenceError::Digest(shown(digest))),
+            Some((rest, digest)) => (rest, Some(digest.to_owned())),
+            None => (text, None),
+        };
+        let (host, rest) = match rest.split_once('/') {
+            Some((first, rest)) if names_a_host(first) => (first, rest),
+            _ => (DEFAULT_HOST, rest),
+        };
+        let (name, tag) = match rest.rsplit_once(':') {
+            Some((name, tag)) => (name, Some(tag)),
+            None => (rest, None),
+        };
+        let host = if host == LEGACY_DEFAULT_HOST { DEFAULT_HOST } else { host };
+        if !is_host(host) {
+            return Err(ReferenceError::Host(shown(host)));
+        }
+        // 64 hex digits alone are the id of a local image for every runtime, never a name at a registry.
+        let is_id = host == DEFAULT_HOST && name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_id || !name.split('/').all(is_component) {
+            return Err(ReferenceError::Repository(shown(name)));
+        }
+        if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
+            return Err(ReferenceError::Tag(shown(tag)));
+        }
+        let repository =
+            if host == DEFAULT_HOST && !name.contains('/') { format!("library/{name}") } else { name.to_owned() };
+        if host.len() + 1 + repository.len() > NAME_BYTES_MAX {
+            return Err(ReferenceError::NameTooLong);
+        }
+        Ok(Self { host: host.to_owned(), repository, tag: tag.map(str::to_owned), digest })
+    }
+
+    /// One text for all spellings of the same image, the host by its one name, Docker Hub's as the Go tools write it: what patterns of policies are
+    /// matched against.
+    pub fn full_name(&self) -> String {
+        let host = &self.host;
+        // A name without dot and port is told from a path at Docker Hub by its upper case alone.
+        let is_plain = !host.contains(['.', ':']) && !host.eq_ignore_ascii_case("localhost");
+        let mut name = if is_plain { host.to_owned() } else { one_name(host) };
+        name.push('/');
+        // Under another of its names as well: an image of one part is Docker Hub's own.
+        if name == HUB && !self.repository.contains('/') {
+            name.push_str(OFFICIAL);
+        }
+        name.push_str(&self.repository);
+        let tag = self.tag.as_deref().or(if self.digest.is_none() { Some("latest") } else { None });
+        for (mark, part) in [(':', tag), ('@', self.digest.as_deref())] {
+            if let Some(part) = part {
+                name.push(mark);
+                name.push_str(part);
+            }
+        }
+        name
+    }
+
+    /// What a registry is asked for it; an image with a digest leaves nothing to ask.
+    pub fn into_reference(self) -> Result<Reference, ReferenceError> {
+        if self.digest.is_some() {
+            return Err(ReferenceError::Pinned);
+        }
+        let tag = self.tag.unwrap_or_else(|| "latest".to_owned());
+        Ok(Reference { host: self.host, repository: self.repository, tag })
+    }
+}
+
+impl Reference {
+    /// Parses a reference that has no digest.
+    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+        Image::parse(text)?.into_reference()
+    }
+
+    /// One text for all spellings of the same image.
+    pub fn canonical(&self) -> String {
+        format!("{}/{}:{}", self.host, self.repository, self.tag)
+    }
+}
+
+/// The beginning of a part that is refused; it may be as long as a reference.
+fn shown(text: &str) -> String {
+    let end = (0..=SHOWN_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
+}
+
+/// Whether the part before the first `/` is a host and not the beginning of a path at Docker Hub.
+fn names_a_host(first: &str) -> bool {
+    first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+/// A name or an address with an optional port, without anything else that a URL may have there.
+fn is_host(text: &str) -> bool {
+    let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, rest)) => {
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                return false;
+            }
+            match rest.strip_prefix(':') {
+                None => return rest.is_empty(),
+                Some(port) => ("localhost", Some(port)),
+            }
+        }
+        None => match text.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (text, None),
+        },
+    };
+    let label = |label: &str| {
+        let word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        let bytes = label.as_bytes();
+        word(bytes.first()) && word(bytes.last()) && bytes.iter().all(|byte| word(Some(byte)) || *byte == b'-')
+    };
+    name.split('.').all(label) && port.is_none_or(is_port)
+}
+
+/// Digits only: `parse` alone would take a sign.
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port != 0)
+}
+
+/// Alphanumeric runs joined by one `.`, one or two `_`, or any number of `-`.
+fn is_component(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    if !bytes.first().is_some_and(|&byte| plain(byte)) || !bytes.last().is_some_and(|&byte| plain(byte)) {
+        return false;
+    }
+    let mut separators = bytes.split(|&byte| plain(byte)).filter(|run| !run.is_empty());
+    separators.all(|run| matches!(run, b"." | b"_" | b"__") || run.iter().all(|&byte| byte == b'-'))
+}
+
+fn is_tag(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut bytes = text.bytes();
+    text.len() <= TAG_BYTES_MAX
+        && bytes.next().is_some_and(word)
+        && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-')
+}
+
+fn is_digest(text: &str) -> bool {
+    let Some((algorithm, digits)) = text.split_once(':') else { return false };
+    let known = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
+    let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    known.is_some_and(|(_, length)| digits.len() == *length) && digits.bytes().all(lower_hex)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! URLs that a registry names: token realms and the targets of redirects.
+//!
+//! Pure. Whoever wrote them is a stranger, so nothing of a URL but its host is ever shown.
+
+use service_core::authority::Authority;
+
+/// Longest path with query; real ones have a few hundred bytes.
+const PATH_BYTES_MAX: usize = 4 << 10;
+
+/// An absolute HTTP URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// Whether it is `http`.
+    pub plain: bool,
+    /// Host and port as written.
+    pub authority: Authority,
+    /// Path with query, starting with `/`.
+    pub path: String,
+}
+
+impl Url {
+    /// Parses `text`. Relative URLs, other schemes, user names, ports out of range and endless paths are refused.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let plain = match scheme {
+            _ if scheme.eq_ignore_ascii_case("https") => false,
+            _ if scheme.eq_ignore_ascii_case("http") => true,
+            _ => return None,
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let authority = Authority::parse(&rest[..end]).ok()?;
+        let path = rest[end..].split('#').next().unwrap_or_default();
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        is_path(&path).then_some(Self { plain, authority, path })
+    }
+
+    /// The port, written or implied.
+    pub fn port(&self) -> u16 {
+        self.authority.port.unwrap_or(if self.plain { 80 } else { 443 })
+    }
+}
+
+/// Whether `text` can stand in a request line.
+pub fn is_path(text: &str) -> bool {
+    text.starts_with('/')
+        && text.len() <= PATH_BYTES_MAX
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && text.parse::<http::uri::PathAndQuery>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let url = Url::parse("https://Auth.io:8443/token?a=b#c").unwrap();
+        assert_eq!((url.plain, url.authority.host.as_str(), url.port()), (false, "auth.io", 8443));
+        assert_eq!(url.path, "/token?a=b");
+        assert_eq!(Url::parse("HTTP://a?x").map(|url| (url.path.clone(), url.port())), Some(("/?x".into(), 80)));
+        for wrong in [
+            "",
+            "/x",
+            "//a/x",
+            "a/x",
+            "ftp://a/",
+            "file:///etc",
+            "http://",
+            "http://u:p@a/",
+            "http://a:0/",
+            "http://a:99999/",
+            "https://a/ b",
+            "https://a/\n",
+            "https://a/\u{e9}",
+            "https://[::1/",
+        ] {
+            assert_eq!(Url::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(Url::parse(&format!("https://a/{}", "x".repeat(PATH_BYTES_MAX))), None);
+    }
+}

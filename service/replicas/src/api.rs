@@ -1,0 +1,472 @@
+//! One call from its head to its answer: who, how often, what, whether it may, and the line about it.
+//!
+//! Owns the order of these steps, and the request's name and deadline. A count is read from the cache alone; no call but one that
+//! changes something reaches the API server.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant as StdInstant, SystemTime};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::request::Parts as Head;
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
+use http_body::Body;
+use parking_lot::RwLock;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::access::Access;
+use super::answer::{self, Answer, CACHE_AGE, CACHE_REVISION, REQUEST_ID, REVISION, Refusal};
+use super::deployment::Deployment;
+use super::image;
+use super::limits::Limits;
+use super::list::{self, Entry};
+use super::metrics::Metrics;
+use super::route::{How, Route, Target, Verb, route};
+use super::scale::{Terms, Writer, Written};
+use super::{OPENAPI, body};
+use crate::config;
+use service_core::edge::{ListenerMetrics, Peer, Standing, discard};
+use service_core::logs::{Valve, names};
+use service_core::role::Review;
+use service_watch::{Key, Link, View, reaches};
+
+/// What a write of a count is answered (the interface's own words).
+const SCALED: &str = "Replica count updated successfully.";
+/// The same of an image.
+const IMAGE_SET: &str = "Image updated successfully.";
+/// What is answered when nothing was stored.
+const DRY_RUN: &str = "Dry run: nothing was changed.";
+/// Without a stream, and without a word of the API server, for longer it counts as disconnected: between two streams lies a second.
+const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
+/// Bytes of a caller's own name for a call.
+const REQUEST_ID_BYTES_MAX: usize = 64;
+/// Who is refused for what everybody shares may come again after so long.
+const BUSY_RETRY: Duration = Duration::from_secs(1);
+
+/// What the API needs.
+pub struct Parts {
+    /// The Deployments.
+    pub view: View<Deployment>,
+    /// What changes them.
+    pub client: Arc<service_core::kube::Client>,
+    /// What decides about images; absent where images are not set.
+    pub admit: Option<Arc<dyn Review>>,
+    /// Where it is counted.
+    pub metrics: Metrics,
+    /// Where clients are counted that lose their standing.
+    pub edge: ListenerMetrics,
+    /// A planted bug.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<service_core::planted::Bug>,
+}
+
+/// The API.
+pub struct Api {
+    view: View<Deployment>,
+    writer: Writer,
+    admit: Option<Arc<dyn Review>>,
+    /// Replaced as a whole when the configuration changes.
+    gate: RwLock<Arc<Gate>>,
+    places: Semaphore,
+    body_max: usize,
+    timeout: Duration,
+    metrics: Metrics,
+    edge: ListenerMetrics,
+    valve: Valve,
+}
+
+/// Who may call, and how often.
+struct Gate {
+    access: Access,
+    limits: Arc<Limits>,
+}
+
+/// A call as the lines about it name it.
+struct Call<'a> {
+    id: HeaderValue,
+    peer: &'a Peer,
+    client: &'a Standing,
+    started: StdInstant,
+    deadline: Instant,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct ImageSet<'a> {
+    message: &'a str,
+    image: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Healthy {
+    status: &'static str,
+    kubernetes: &'static str,
+}
+
+#[derive(Serialize)]
+struct Unhealthy {
+    status: &'static str,
+    error: String,
+}
+
+impl Api {
+    /// An API with the limits of `settings`.
+    pub fn new(settings: &config::Replicas, parts: Parts) -> Self {
+        let gate = Gate { access: Access::new(&settings.allow), limits: Arc::new(Limits::new(settings.rate)) };
+        let writer = Writer::new(parts.client, parts.metrics.clone());
+        #[cfg(feature = "planted-bugs")]
+        let writer = writer.with_planted(parts.planted);
+        Self {
+            view: parts.view,
+            writer,
+            admit: parts.admit,
+            gate: RwLock::new(Arc::new(gate)),
+            places: Semaphore::new(settings.max_in_flight),
+            body_max: settings.max_body_bytes,
+            timeout: settings.timeout,
+            metrics: parts.metrics,
+            edge: parts.edge,
+            valve: Valve::default(),
+        }
+    }
+
+    /// Lets who `allow` says call from now on, as often as `rate` says. Buckets stay as they are where the rate does.
+    pub fn replace(&self, allow: &config::Allow, rate: config::Rate) {
+        let mut gate = self.gate.write();
+        let limits = if gate.limits.rate() == rate { Arc::clone(&gate.limits) } else { Arc::new(Limits::new(rate)) };
+        *gate = Arc::new(Gate { access: Access::new(allow), limits });
+    }
+
+    /// Answers one call of `peer`. Never fails: what goes wrong is an HTTP status.
+    pub async fn serve<B>(self: Arc<Self>, request: Request<B>, peer: Arc<Peer>) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let started = StdInstant::now();
+        let (id, version) = (request_id(request.headers()), request.version());
+        self.metrics.in_flight.inc();
+        // A caller that leaves drops this future; the gauge must come down all the same.
+        let leave = Leave(&self.metrics);
+        let mut verb = "none";
+        // The last net: whatever panics, the caller gets an answer. Nothing is shared that a panic could leave half-done.
+        let (head, mut body) = request.into_parts();
+        let call = self.call((&head, &mut body), &peer, (&id, started), &mut verb);
+        let result = AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_panic| {
+            self.metrics.panics.inc();
+            tracing::error!(name: names::CALL_PANICKED, request_id = id.to_str().unwrap_or_default(), "a call panicked");
+            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a defect of this service: see its log"))
+        });
+        // Who expects to be asked for the body has not sent it, and is not asked.
+        let sends = !head.headers.contains_key(header::EXPECT);
+        if sends && result.as_ref().is_err_and(|refusal| refusal.status != StatusCode::REQUEST_TIMEOUT) {
+            discard(body).await;
+        }
+        drop(leave);
+        let closes = result.as_ref().is_err_and(|refusal| refusal.closes);
+        let mut answer = result.unwrap_or_else(|refusal| refusal.answer());
+        if closes && version == Version::HTTP_11 {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer.headers_mut().insert(REQUEST_ID, id);
+        self.metrics.duration.observe(started.elapsed().as_secs_f64());
+        self.metrics.answered(verb, answer.status());
+        answer
+    }
+
+    async fn call<B>(
+        &self,
+        (head, body): (&Head, &mut B),
+        peer: &Peer,
+        (id, started): (&HeaderValue, StdInstant),
+        verb: &mut &'static str,
+    ) -> Result<Answer, Refusal>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let client = self.standing(peer)?;
+        let call = Call { id: id.clone(), peer, client, started, deadline: Instant::now() + self.timeout };
+        let gate = Arc::clone(&self.gate.read());
+        if let Err(soon) = gate.limits.take(client.identity()) {
+            gate.limits.sweep();
+            self.metrics.limited(soon.whose);
+            self.refused(&call, "rate");
+            return Err(too_many("calls come too often").after(soon.wait));
+        }
+        let Ok(_place) = self.places.try_acquire() else {
+            self.metrics.limited("in-flight");
+            self.refused(&call, "in-flight");
+            return Err(too_many("too many calls at one time").after(BUSY_RETRY));
+        };
+        if !names_one_host(head) {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request names its host, and once"));
+        }
+        let asked = route(&head.method, head.uri.path(), head.uri.query())?;
+        *verb = asked.verb().name();
+        if !gate.access.may(asked.verb(), &client.facts().alternatives) {
+            self.refused(&call, "not-allowed");
+            let text = format!("{} may not {}", client.identity(), verb);
+            let refusal = Refusal::new(StatusCode::FORBIDDEN, text);
+            Self::audit_refusal(&call, &asked, &refusal);
+            return Err(refusal);
+        }
+        match asked {
+            Route::Read(target) => self.read(target),
+            Route::List(page) => self.listed().map(|link| self.stamped(list::page(self.view.store(), &page), &link)),
+            Route::Health => Ok(self.health()),
+            Route::Description => Ok(answer::text(StatusCode::OK, OPENAPI)),
+            Route::Scale(target, how) => {
+                let body = body::read(&head.headers, body, self.body_max, call.deadline).await?;
+                let count = body::replica_count(&body)?;
+                self.scale(&call, target, count, how, seen(&head.headers)?).await
+            }
+            Route::Image(target, container, how) => {
+                let body = body::read(&head.headers, body, self.body_max, call.deadline).await?;
+                let image = body::image(&body)?;
+                self.image(&call, (target, container), &image, how, seen(&head.headers)?).await
+            }
+        }
+    }
+
+    /// The client's certificate, which still counts.
+    fn standing<'a>(&self, peer: &'a Peer) -> Result<&'a Standing, Refusal> {
+        // Absent only behind a listener that asks for none, which this API is never given.
+        let none = || Refusal::new(StatusCode::UNAUTHORIZED, "a client certificate is needed");
+        let client = peer.client().ok_or_else(none)?;
+        client.check(SystemTime::now()).map_err(|reason| {
+            self.edge.client_refused(reason);
+            if let Some(left_out) = self.valve.open() {
+                let (listener, reason) = (self.edge.listener(), reason.label());
+                tracing::warn!(
+                    name: names::TLS_REFUSED,
+                    listener, address = %peer.address(), peer = &**client.identity(), reason, left_out,
+                    "a client that is connected was refused"
+                );
+            }
+            Refusal { closes: true, ..Refusal::new(StatusCode::UNAUTHORIZED, reason.text()) }
+        })?;
+        Ok(client)
+    }
+
+    fn refused(&self, call: &Call<'_>, reason: &'static str) {
+        if let Some(left_out) = self.valve.open() {
+            tracing::warn!(
+                name: names::CALL_REFUSED,
+                request_id = call.id(), peer = &**call.client.identity(), address = %call.peer.address(), reason, left_out,
+                "a call was refused"
+            );
+        }
+    }
+
+    /// How the watch stands; a refusal until it has listed.
+    fn listed(&self) -> Result<Link, Refusal> {
+        let link = self.view.diagnostics().link();
+        if link.listed {
+            return Ok(link);
+        }
+        let text = "the deployments are not listed yet";
+        Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).after(BUSY_RETRY))
+    }
+
+    /// `answer` with what the cache says of itself.
+    #[expect(clippy::unused_self, reason = "it speaks of this API's cache")]
+    fn stamped(&self, mut answer: Answer, link: &Link) -> Answer {
+        if let Some(revision) = &link.revision {
+            answer::put(&mut answer, CACHE_REVISION, revision);
+        }
+        let age_ms = u64::try_from(link.age.as_millis()).unwrap_or(u64::MAX);
+        answer.headers_mut().insert(CACHE_AGE, age_ms.into());
+        answer
+    }
+
+    fn read(&self, target: Target<'_>) -> Result<Answer, Refusal> {
+        let link = self.listed()?;
+        let Some(object) = self.view.store().object(&key(target)) else {
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "there is no such deployment"));
+        };
+        let mut answer = self.stamped(answer::json(StatusCode::OK, &Entry::from(&*object)), &link);
+        answer::put(&mut answer, REVISION, &object.version);
+        Ok(answer)
+    }
+
+    fn health(&self) -> Answer {
+        let link = self.view.diagnostics().link();
+        let apart = link.apart.filter(|apart| *apart.min(&link.age) > DISCONNECTED_AFTER);
+        let error = match (link.listed, apart) {
+            (false, _) => Some("the deployments are not listed yet".to_owned()),
+            (true, Some(apart)) => Some(format!("no stream from the API server for {} s", apart.as_secs())),
+            (true, None) => None,
+        };
+        let answer = match error {
+            None => answer::json(StatusCode::OK, &Healthy { status: "healthy", kubernetes: "connected" }),
+            Some(error) => answer::json(StatusCode::SERVICE_UNAVAILABLE, &Unhealthy { status: "unhealthy", error }),
+        };
+        self.stamped(answer, &link)
+    }
+
+    async fn scale(
+        &self,
+        call: &Call<'_>,
+        target: Target<'_>,
+        count: i32,
+        how: How,
+        seen: Option<&str>,
+    ) -> Result<Answer, Refusal> {
+        let terms = Terms { seen, dry_run: how.dry_run, deadline: call.deadline };
+        let written = self.writer.scale(target, count, terms).await;
+        let outcome = match &written {
+            Ok(written) if how.wait => self.observed(target, written, call.deadline).await,
+            _ => Ok(()),
+        };
+        let result = outcome.and(written.clone());
+        Self::audit(call, (Verb::Scale, target, None), (&written, &count.to_string()), how, result.as_ref().err());
+        let written = result?;
+        let message = if how.dry_run { DRY_RUN } else { SCALED };
+        let mut answer = answer::json(StatusCode::OK, &Message { message });
+        answer::put(&mut answer, REVISION, &written.revision);
+        Ok(answer)
+    }
+
+    async fn image(
+        &self,
+        call: &Call<'_>,
+        (target, container): (Target<'_>, &str),
+        image: &str,
+        how: How,
+        seen: Option<&str>,
+    ) -> Result<Answer, Refusal> {
+        let Some(admit) = &self.admit else {
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "images are not set here (replicas.images)"));
+        };
+        let terms = Terms { seen, dry_run: how.dry_run, deadline: call.deadline };
+        let set = image::set(&self.writer, &**admit, (target, container), image, terms).await;
+        let written = set.as_ref().map(|set| set.written.clone()).map_err(Clone::clone);
+        let outcome = match &written {
+            Ok(written) if how.wait => self.observed(target, written, call.deadline).await,
+            _ => Ok(()),
+        };
+        let result = outcome.and(set);
+        let after = result.as_ref().map_or(image, |set| &set.image);
+        let what = (Verb::Image, target, Some(container));
+        Self::audit(call, what, (&written, after), how, result.as_ref().err());
+        let set = result?;
+        let message = if how.dry_run { DRY_RUN } else { IMAGE_SET };
+        let body = ImageSet { message, image: &set.image, warnings: &set.warnings };
+        let mut answer = answer::json(StatusCode::OK, &body);
+        answer::put(&mut answer, REVISION, &set.written.revision);
+        Ok(answer)
+    }
+
+    /// Waits until the cache shows `written`, or that the Deployment is gone.
+    async fn observed(&self, target: Target<'_>, written: &Written, deadline: Instant) -> Result<(), Refusal> {
+        let key = key(target);
+        let seen =
+            self.view.until(&key, deadline, |object| object.is_none_or(|o| reaches(&o.version, &written.revision)));
+        if seen.await {
+            return Ok(());
+        }
+        let text = format!("it was written, as revision {}, and not observed in time", written.revision);
+        Err(Refusal::new(StatusCode::GATEWAY_TIMEOUT, text))
+    }
+
+    /// The line about a call that changes something.
+    fn audit(
+        call: &Call<'_>,
+        (verb, target, container): (Verb, Target<'_>, Option<&str>),
+        (written, after): (&Result<Written, Refusal>, &str),
+        how: How,
+        refusal: Option<&Refusal>,
+    ) {
+        let written = written.as_ref().ok();
+        tracing::info!(
+            name: names::AUDIT_WRITE,
+            request_id = call.id(),
+            peer = &**call.client.identity(),
+            address = %call.peer.address(),
+            verb = verb.name(),
+            namespace = target.namespace,
+            name = target.name,
+            container,
+            before = written.map(|written| &*written.before),
+            after,
+            dry_run = how.dry_run,
+            status = refusal.map_or(200, |refusal| refusal.status.as_u16()),
+            revision = written.map(|written| &*written.revision),
+            attempts = written.map(|written| written.attempts),
+            duration_ms = u64::try_from(call.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            error = refusal.map(|refusal| &*refusal.text),
+            "{}",
+            if refusal.is_none() { "a write" } else { "a write that was refused" }
+        );
+    }
+
+    /// The line about a write that the caller may not do.
+    fn audit_refusal(call: &Call<'_>, asked: &Route<'_>, refusal: &Refusal) {
+        let (target, container, how) = match asked {
+            Route::Scale(target, how) => (*target, None, *how),
+            Route::Image(target, container, how) => (*target, Some(*container), *how),
+            _ => return,
+        };
+        let nothing = Err(refusal.clone());
+        Self::audit(call, (asked.verb(), target, container), (&nothing, ""), how, Some(refusal));
+    }
+}
+
+impl Call<'_> {
+    fn id(&self) -> &str {
+        self.id.to_str().unwrap_or_default()
+    }
+}
+
+struct Leave<'a>(&'a Metrics);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}
+
+/// Whether a request says whom it is for, once (RFC 9112, section 3.2; RFC 9113, section 8.3.1): of two names each proxy takes another.
+fn names_one_host(head: &Head) -> bool {
+    let hosts = head.headers.get_all(header::HOST).iter().count();
+    hosts == 1 || hosts == 0 && head.version == Version::HTTP_2 && head.uri.authority().is_some()
+}
+
+fn key(target: Target<'_>) -> Key {
+    Key { namespace: target.namespace.into(), name: target.name.into() }
+}
+
+fn too_many(text: &str) -> Refusal {
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, text)
+}
+
+/// The revision that the caller wants to change: `If-Match: "REVISION"`, as `Longhaul-Revision` told it.
+fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().ok().map(|text| text.trim_matches('"'));
+    let fits = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    text.filter(fits).map(Some).ok_or_else(|| Refusal::bad("If-Match: one revision, as Longhaul-Revision told it"))
+}
+
+/// The caller's own name for the call, where it is one, else a fresh one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_name = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(fits)
+    };
+    headers.get(REQUEST_ID).filter(is_name).cloned().unwrap_or_else(|| {
+        let fresh = format!("{:016x}", rand::random::<u64>());
+        HeaderValue::from_str(&fresh).unwrap_or(HeaderValue::from_static("-"))
+    })
+}

@@ -1,0 +1,52 @@
+//! What is kept of a Deployment: the count. Whatever else it has, its pod template above all, is never allocated.
+
+use serde::Deserialize;
+
+use service_watch::{Kind, RawObject};
+
+/// What a Deployment without a count has (`apps/v1`: "Defaults to 1").
+const DEFAULT_REPLICAS: i32 = 1;
+
+/// What is kept of a Deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deployment {
+    /// `spec.replicas`: how many there should be, not how many are ready.
+    pub replicas: i32,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    replicas: Option<i32>,
+}
+
+impl Kind for Deployment {
+    const RESOURCE: &'static str = "deployments.apps";
+    const PROBE: &'static str = "watch/deployments";
+    const PATH: &'static str = "/apis/apps/v1/deployments";
+    const SELECTOR: Option<&'static str> = None;
+
+    fn read(raw: &RawObject<'_>) -> Self {
+        let replicas = raw.spec_as::<Spec>().and_then(|spec| spec.replicas);
+        Self { replicas: replicas.unwrap_or(DEFAULT_REPLICAS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use service_watch::Object;
+
+    #[test]
+    fn the_count_is_kept_and_is_1_when_nothing_is_written() {
+        let read = |spec: &str| -> Object<Deployment> {
+            let text = format!(
+                r#"{{"metadata":{{"namespace":"n","name":"d","uid":"u","resourceVersion":"7"}},"spec":{spec},"status":{{"replicas":9}}}}"#
+            );
+            serde_json::from_str::<RawObject<'_>>(&text).unwrap().into_object()
+        };
+        assert_eq!(read(r#"{"replicas":3,"template":{"spec":{"containers":[]}}}"#).body.replicas, 3);
+        assert_eq!(read(r#"{"replicas":0}"#).body.replicas, 0);
+        assert_eq!(read(r#"{"template":{}}"#).body.replicas, 1);
+        assert_eq!(&*read("{}").version, "7");
+    }
+}

@@ -1,0 +1,357 @@
+//! What the watch says about itself: probes, the page `/debug/watch`, and metrics.
+//!
+//! Owns the numbers; the driver writes them, the health endpoints read them. Liveness is tied to progress: a process whose
+//! watch neither receives bytes nor lists for longer than its limit is not alive.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::machine::{Change, Event, Reason};
+use super::object::{Kind, Package};
+use super::store::Store;
+use service_core::edge::Probe;
+
+/// Objects that `/debug/watch/objects` names: about 10 MB. Whoever needs to know whether that is all of them compares with `objects`
+/// of `/debug/watch`.
+const OBJECTS_MAX: usize = 50_000;
+
+/// A watch without a stream for longer is said to a person: between two streams lie a second and a list.
+const APART_NOTED: Duration = Duration::from_secs(5);
+
+/// One object, as the witness names it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    resource: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    resource_version: &'a str,
+}
+
+/// A label whose values are a closed list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Label {
+    kind: &'static str,
+}
+
+impl Label {
+    /// The label of `kind`.
+    pub fn new(kind: &'static str) -> Self {
+        Self { kind }
+    }
+}
+
+/// The resource of a watch, and something about it whose values are a closed list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WatchLabel {
+    resource: &'static str,
+    kind: &'static str,
+}
+
+/// The resource of a watch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResourceLabel {
+    resource: &'static str,
+}
+
+/// What the watches and the reconciler count.
+#[derive(Debug, Default, Clone)]
+pub struct Metrics {
+    /// Accepted events by kind of change.
+    pub events: Family<WatchLabel, Counter>,
+    /// Lists applied by reason.
+    pub relists: Family<WatchLabel, Counter>,
+    /// Watch requests and how their streams ended.
+    pub streams: Family<WatchLabel, Counter>,
+    /// Events that a relist found and the watch had lost.
+    pub lost: Family<ResourceLabel, Counter>,
+    /// Events that told nothing new.
+    pub repeats: Family<ResourceLabel, Gauge>,
+    /// Objects in the store.
+    pub objects: Family<ResourceLabel, Gauge>,
+    /// Reconciliations by result.
+    pub reconciles: Family<Label, Counter>,
+    /// Keys that wait in the reconcile queue.
+    pub queued: Gauge,
+    /// 1 while this process reconciles, 0 while another one does or nobody.
+    pub leader: Gauge,
+}
+
+impl Metrics {
+    /// Counters at zero, registered under the prefix `longhaul_watch`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let sub = registry.sub_registry_with_prefix("longhaul_watch");
+        sub.register("events", "Accepted events, by kind of change", metrics.events.clone());
+        sub.register("lists", "Lists applied, by reason", metrics.relists.clone());
+        sub.register("streams", "Watch requests, by how they ended", metrics.streams.clone());
+        sub.register("lost_events", "Events that a list found and the watch had lost", metrics.lost.clone());
+        sub.register("repeated_events", "Events that told nothing new", metrics.repeats.clone());
+        sub.register("objects", "Objects in the store", metrics.objects.clone());
+        sub.register("reconciles", "Reconciliations, by result", metrics.reconciles.clone());
+        sub.register("queued_keys", "Keys that wait for the reconciler", metrics.queued.clone());
+        sub.register("leader", "Whether this process reconciles", metrics.leader.clone());
+        metrics
+    }
+}
+
+/// The state of one watch.
+pub struct Diagnostics<K = Package> {
+    store: Store<K>,
+    metrics: Metrics,
+    stall_limit: Duration,
+    state: Mutex<State>,
+    listed: watch::Sender<bool>,
+}
+
+/// How the watch stands with the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Whether the first list is done.
+    pub listed: bool,
+    /// For how long there has been no stream; nothing while there is one.
+    pub apart: Option<Duration>,
+    /// How long ago the server was last heard of: a line, a byte, or a page of a list.
+    pub age: Duration,
+    /// The version up to which everything is known.
+    pub revision: Option<Box<str>>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+}
+
+struct State {
+    progress: Instant,
+    /// Since when there is no stream.
+    apart: Option<Instant>,
+    position: Option<Box<str>>,
+    last_list: Option<Note>,
+    last_error: Option<Note>,
+    last_event: Option<Note>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Note {
+    at: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    resource: &'a str,
+    connected: bool,
+    listed: bool,
+    objects: usize,
+    checksum: String,
+    resource_version: Option<Box<str>>,
+    progress_age_ms: u128,
+    stall_limit_ms: u128,
+    added: u64,
+    modified: u64,
+    deleted: u64,
+    lost: u64,
+    repeated: i64,
+    relists: std::collections::BTreeMap<&'static str, u64>,
+    queued: i64,
+    last_list: Option<Note>,
+    last_error: Option<Note>,
+    last_event: Option<Note>,
+}
+
+impl<K: Kind> Diagnostics<K> {
+    /// A watch that has not begun; it is dead after `stall_limit` without progress.
+    pub fn new(store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
+        let state = State {
+            progress: Instant::now(),
+            apart: Some(Instant::now()),
+            position: None,
+            last_list: None,
+            last_error: None,
+            last_event: None,
+        };
+        // There from the start, so that an alert on them never looks at nothing.
+        drop(metrics.lost.get_or_create(&Self::resource()));
+        drop(metrics.objects.get_or_create(&Self::resource()));
+        Arc::new(Self { store, metrics, stall_limit, state: Mutex::new(state), listed: watch::Sender::new(false) })
+    }
+
+    /// Whether the first list is done.
+    pub fn is_listed(&self) -> bool {
+        *self.listed.borrow()
+    }
+
+    /// Waits until the first list is done.
+    pub async fn first_list(&self) {
+        // The sender lives as long as this.
+        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    /// How it stands with the API server now.
+    pub fn link(&self) -> Link {
+        let listed = self.is_listed();
+        let state = self.state.lock();
+        Link {
+            listed,
+            apart: state.apart.map(|since| since.elapsed()),
+            age: state.progress.elapsed(),
+            revision: state.position.clone(),
+            last_error: state.last_error.as_ref().map(|note| note.text.clone()),
+        }
+    }
+
+    pub(super) fn lost(&self, events: u64) {
+        self.metrics.lost.get_or_create(&Self::resource()).inc_by(events);
+    }
+
+    fn resource() -> ResourceLabel {
+        ResourceLabel { resource: K::RESOURCE }
+    }
+
+    fn label(kind: &'static str) -> WatchLabel {
+        WatchLabel { resource: K::RESOURCE, kind }
+    }
+
+    pub(super) fn progress(&self) {
+        self.state.lock().progress = Instant::now();
+    }
+
+    pub(super) fn position(&self, version: Option<&str>, repeats: u64) {
+        self.metrics.repeats.get_or_create(&Self::resource()).set(i64::try_from(repeats).unwrap_or(i64::MAX));
+        self.state.lock().position = version.map(Into::into);
+    }
+
+    pub(super) fn stream_opened(&self) {
+        tracing::debug!(name: service_core::logs::names::WATCH_OPENED, resource = K::RESOURCE, "a stream began");
+        let mut state = self.state.lock();
+        state.progress = Instant::now();
+        state.apart = None;
+    }
+
+    pub(super) fn stream_ended(&self, how: &'static str) {
+        tracing::debug!(name: service_core::logs::names::WATCH_ENDED, resource = K::RESOURCE, how, "a stream ended");
+        self.metrics.streams.get_or_create(&Self::label(how)).inc();
+        self.state.lock().apart.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn applied_list(&self, reason: Reason, items: usize, events: usize) {
+        let (resource, why) = (K::RESOURCE, reason.name());
+        tracing::info!(
+            name: service_core::logs::names::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
+            "a list was taken"
+        );
+        self.metrics.relists.get_or_create(&Self::label(reason.name())).inc();
+        let mut state = self.state.lock();
+        state.progress = Instant::now();
+        state.last_list = Some(note(format!("{}: {items} objects, {events} differences", reason.name())));
+        drop(state);
+        self.listed.send_replace(true);
+    }
+
+    pub(super) fn failed(&self, what: String) {
+        tracing::warn!(name: service_core::logs::names::WATCH_FAILED, resource = K::RESOURCE, what, "watch");
+        self.state.lock().last_error = Some(note(what));
+    }
+
+    pub(super) fn event(&self, event: &Event<K>) {
+        let kind = match event.change {
+            Change::Added => "added",
+            Change::Modified => "modified",
+            Change::Deleted => "deleted",
+        };
+        self.metrics.events.get_or_create(&Self::label(kind)).inc();
+        self.metrics.objects.get_or_create(&Self::resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
+        let object = &event.object;
+        tracing::debug!(
+            name: service_core::logs::names::WATCH_CHANGED,
+            resource = K::RESOURCE, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
+            "an object changed"
+        );
+        self.state.lock().last_event = Some(note(format!("{kind} {} {} {}", object.key, object.uid, object.version)));
+    }
+}
+
+impl<K: Kind> Probe for Diagnostics<K> {
+    fn name(&self) -> &'static str {
+        K::PROBE
+    }
+
+    fn dead(&self) -> Option<String> {
+        let age = self.state.lock().progress.elapsed();
+        (age > self.stall_limit)
+            .then(|| format!("no progress for {} s, the limit is {} s", age.as_secs(), self.stall_limit.as_secs()))
+    }
+
+    fn unready(&self) -> Option<String> {
+        (!self.is_listed()).then(|| format!("the first list of {} is not done", K::RESOURCE))
+    }
+
+    /// How old the view may be: where it has not been heard of the server for longer than a healthy stream is silent.
+    fn note(&self) -> Option<String> {
+        let link = self.link();
+        let apart = link.apart.filter(|apart| *apart > APART_NOTED && link.listed)?;
+        let (apart, age) = (apart.as_secs(), link.age.as_secs());
+        let why = link.last_error.map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("no stream for {apart} s, what is known is {age} s old{why}"))
+    }
+
+    fn page(&self) -> Option<String> {
+        let count = |family: &Family<WatchLabel, Counter>, kind| {
+            family.get(&Self::label(kind)).map_or(0, |counter| counter.get())
+        };
+        let metrics = &self.metrics;
+        let checksum = self.store.checksum();
+        let state = self.state.lock();
+        let page = Page {
+            resource: K::RESOURCE,
+            connected: state.apart.is_none(),
+            listed: self.is_listed(),
+            objects: self.store.len(),
+            checksum,
+            resource_version: state.position.clone(),
+            progress_age_ms: state.progress.elapsed().as_millis(),
+            stall_limit_ms: self.stall_limit.as_millis(),
+            added: count(&metrics.events, "added"),
+            modified: count(&metrics.events, "modified"),
+            deleted: count(&metrics.events, "deleted"),
+            lost: metrics.lost.get(&Self::resource()).map_or(0, |counter| counter.get()),
+            repeated: metrics.repeats.get(&Self::resource()).map_or(0, |gauge| gauge.get()),
+            relists: Reason::ALL.map(|reason| (reason.name(), count(&metrics.relists, reason.name()))).into(),
+            queued: metrics.queued.get(),
+            last_list: state.last_list.clone(),
+            last_error: state.last_error.clone(),
+            last_event: state.last_event.clone(),
+        };
+        Some(serde_json::to_string_pretty(&page).expect("a page of strings and numbers serialises") + "\n")
+    }
+
+    fn objects(&self) -> Option<String> {
+        let mut lines = String::new();
+        for object in self.store.first(OBJECTS_MAX) {
+            let line = Line {
+                resource: K::RESOURCE,
+                namespace: &object.key.namespace,
+                name: &object.key.name,
+                uid: &object.uid,
+                resource_version: &object.version,
+            };
+            lines.push_str(&serde_json::to_string(&line).expect("strings always serialise"));
+            lines.push('\n');
+        }
+        Some(lines)
+    }
+}
+
+fn note(text: String) -> Note {
+    Note { at: Timestamp::now().to_string(), text }
+}

@@ -1,0 +1,102 @@
+//! A paged list from the first page to the last, as one future.
+//!
+//! Owns the query and what a failed list says about the size of the next page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::diagnostics::Diagnostics;
+use crate::machine::{Listing, PageError, PageStep};
+use crate::object::Kind;
+use crate::store::Store;
+use service_core::kube::{self, Client, LIST_PAGE};
+use service_core::wire;
+
+/// Pages of one list: a million objects. A server that hands out tokens for ever must not hold us for ever.
+const PAGES_MAX: u32 = 2000;
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    /// A page cannot be used.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// The token expired between two pages; the whole list is asked for in one piece next time, as client-go does.
+    #[error("the continue token expired")]
+    TokenExpired,
+    /// Too many pages.
+    #[error("more than {PAGES_MAX} pages")]
+    Endless,
+}
+
+impl ListError {
+    /// How long the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Request(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// Whether the server says that it has not reached the version asked for.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Self::Request(error) if error.is_ahead())
+    }
+
+    /// Objects to ask for in the pages of the next attempt; 0 asks for all at once.
+    pub fn next_page(&self, page: u32) -> u32 {
+        match self {
+            Self::TokenExpired => 0,
+            Self::Request(kube::Error::Wire(wire::Error::TooLarge { .. })) if page == 0 => LIST_PAGE,
+            Self::Request(kube::Error::Wire(wire::Error::TooLarge { .. })) => (page / 2).max(1),
+            _ => page,
+        }
+    }
+}
+
+/// The path of the kind with `query` and its selector.
+pub fn query<K: Kind>(query: &str) -> String {
+    let selector = K::SELECTOR.map(|selector| format!("&labelSelector={}", encode(selector))).unwrap_or_default();
+    format!("{}?{query}{selector}", K::PATH)
+}
+
+/// Text from outside, as it may stand in a query.
+pub fn encode(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Lists everything of the kind.
+pub async fn collect<K: Kind>(
+    client: Arc<Client>,
+    store: Store<K>,
+    diagnostics: Arc<Diagnostics<K>>,
+    at_least: Option<Box<str>>,
+    page: u32,
+) -> Result<Listing<K>, ListError> {
+    let mut listing = Listing::default();
+    let mut token: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let start = match (&token, &at_least) {
+            // A token fixes the version by itself; sending one beside it is refused.
+            (Some(token), _) => format!("&continue={}", encode(token)),
+            (None, Some(version)) => {
+                format!("&resourceVersion={}&resourceVersionMatch=NotOlderThan", encode(version))
+            }
+            (None, None) => String::new(),
+        };
+        let body =
+            client.page(&query::<K>(&format!("limit={page}{start}"))).await.map_err(|error| match error.status() {
+                Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
+                _ => error.into(),
+            })?;
+        diagnostics.progress();
+        match listing.page(&body, &store)? {
+            PageStep::Complete => return Ok(listing),
+            PageStep::More(next) => token = Some(next),
+        }
+    }
+    Err(ListError::Endless)
+}

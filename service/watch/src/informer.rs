@@ -1,0 +1,188 @@
+//! One watched resource put together: its driver, its store, what it says of itself, its witness, and their end.
+//!
+//! Owns the tasks of one watch. What is done with the events is the business of whoever brings the sink.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::diagnostics::{Diagnostics, Metrics};
+use super::driver::{Driver, Parts, Sink};
+use super::object::{Key, Kind, Object};
+use super::store::Store;
+use super::witness::{TargetError, Witness};
+use crate::config;
+use service_core::edge::Probe;
+use service_core::kube::Client;
+
+/// How long the witness may take its queue at the end.
+const DELIVER_MAX: Duration = Duration::from_secs(3);
+
+/// What an informer needs.
+pub struct Start<'a, K> {
+    /// Intervals and limits.
+    pub settings: &'a config::Watch,
+    /// The API server.
+    pub client: Arc<Client>,
+    /// Where it is counted.
+    pub metrics: &'a Metrics,
+    /// Where observations are posted, if anywhere.
+    pub witness_url: Option<&'a str>,
+    /// Takes every accepted event.
+    pub sink: Sink<K>,
+    /// A planted bug.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<service_core::planted::Bug>,
+}
+
+/// A watch that runs.
+pub struct Informer<K> {
+    view: View<K>,
+    driver: JoinSet<()>,
+    delivery: JoinSet<()>,
+}
+
+/// What an informer knows, for its readers; clones share it.
+pub struct View<K> {
+    store: Store<K>,
+    diagnostics: Arc<Diagnostics<K>>,
+    changes: channel::Receiver<u64>,
+    /// What a planted bug tells in place of the store, once there was a relist.
+    #[cfg(feature = "planted-bugs")]
+    stale: Arc<std::sync::OnceLock<Store<K>>>,
+}
+
+impl<K> Clone for View<K> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            diagnostics: Arc::clone(&self.diagnostics),
+            changes: self.changes.clone(),
+            #[cfg(feature = "planted-bugs")]
+            stale: Arc::clone(&self.stale),
+        }
+    }
+}
+
+impl<K: Kind> Informer<K> {
+    /// Starts to list and watch.
+    pub fn start(start: Start<'_, K>) -> Result<Self, TargetError> {
+        let settings = start.settings;
+        // A stream may be silent for its limit, then back off, then open and list: beyond that nothing is under way.
+        let stall_limit = settings.silence_limit + settings.server_timeout + settings.backoff_max;
+        let mut delivery = JoinSet::new();
+        let witness = match start.witness_url {
+            None => Witness::absent(),
+            Some(url) => {
+                let (witness, end) = Witness::new(url)?;
+                delivery.spawn(end.run());
+                witness
+            }
+        };
+        let store = Store::default();
+        let diagnostics = Diagnostics::new(store.clone(), start.metrics.clone(), stall_limit);
+        let (changed, changes) = channel::channel(0);
+        let sink = start.sink;
+        let parts = Parts {
+            settings: settings.clone(),
+            client: start.client,
+            store: store.clone(),
+            diagnostics: Arc::clone(&diagnostics),
+            witness,
+            sink: Box::new(move |event| {
+                sink(event);
+                changed.send_modify(|count| *count += 1);
+            }),
+        };
+        let watcher = Driver::new(parts);
+        #[cfg(feature = "planted-bugs")]
+        let stale = Arc::default();
+        #[cfg(feature = "planted-bugs")]
+        let watcher = watcher.with_planted(start.planted, Arc::clone(&stale));
+        let mut driver = JoinSet::new();
+        driver.spawn(watcher.run());
+        let view = View {
+            store,
+            diagnostics,
+            changes,
+            #[cfg(feature = "planted-bugs")]
+            stale,
+        };
+        Ok(Self { view, driver, delivery })
+    }
+
+    /// What it knows.
+    pub fn view(&self) -> &View<K> {
+        &self.view
+    }
+
+    /// What it says about itself.
+    pub fn probe(&self) -> Arc<dyn Probe> {
+        Arc::clone(&self.view.diagnostics) as _
+    }
+
+    /// Waits until a task ends that never should; answers why.
+    pub async fn broken(&mut self) -> String {
+        let (name, ended) = tokio::select! {
+            Some(ended) = self.driver.join_next() => ("a driver", ended),
+            Some(ended) = self.delivery.join_next() => ("the witness", ended),
+            else => return std::future::pending().await,
+        };
+        match ended {
+            Ok(()) => format!("{name} ended by itself"),
+            Err(error) => format!("{name}: {error}"),
+        }
+    }
+
+    /// Stops watching; observations that wait are still delivered by [`Self::delivered`].
+    pub async fn stop(&mut self) {
+        self.driver.shutdown().await;
+    }
+
+    /// Waits until the witness has taken what waited when the watch stopped, or for three seconds.
+    pub async fn delivered(mut self) {
+        // The driver held the last entrance to the queue, so the delivery ends when it is empty.
+        if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!(name: service_core::logs::names::WITNESS_LEFT, "the witness did not take the last observations in time");
+        }
+    }
+}
+
+impl<K: Kind> View<K> {
+    /// The objects.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn store(&self) -> &Store<K> {
+        &self.store
+    }
+
+    /// The objects, or what a planted bug tells in their place.
+    #[cfg(feature = "planted-bugs")]
+    pub fn store(&self) -> &Store<K> {
+        self.stale.get().unwrap_or(&self.store)
+    }
+
+    /// The state of the watch.
+    pub fn diagnostics(&self) -> &Arc<Diagnostics<K>> {
+        &self.diagnostics
+    }
+
+    /// Waits until `wanted` is true of the object at `key`, or of its absence; answers whether it came true before `deadline`.
+    pub async fn until(&self, key: &Key, deadline: Instant, wanted: impl Fn(Option<&Object<K>>) -> bool) -> bool {
+        let mut changes = self.changes.clone();
+        loop {
+            // Marked as seen before the look: a change in between is not lost.
+            changes.borrow_and_update();
+            if wanted(self.store.object(key).as_deref()) {
+                return true;
+            }
+            match timeout_at(deadline, changes.changed()).await {
+                Ok(Ok(())) => {}
+                // Out of time, or the watch has ended.
+                Ok(Err(_)) | Err(_) => return false,
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The lease: which of several replicas reconciles (coordination.k8s.io/v1, with the semantics of client-go's leader election).
+//!
+//! Owns the requests for it and their pace; who may take it is decided in `election`. A leader stops by its own clock before anybody
+//! else may begin: a term ends `renew` after the last renewal was sent, and others wait `duration` after they saw it. Clocks of
+//! different machines are never compared.
+
+mod election;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use rand::RngExt as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::config;
+use election::{Election, Record};
+use service_core::kube::{self, Client, Write};
+
+/// Replicas that wait spread their looks by up to this part of the retry period, as client-go does.
+const JITTER: f64 = 1.2;
+/// How long giving the lease back may take; without an answer the others wait for its end.
+const RELEASE_MAX: Duration = Duration::from_secs(2);
+
+/// How long this process may reconcile; shared with the reconciler, which looks before each visit, because a process that was
+/// suspended goes on where it stood.
+#[derive(Debug, Clone, Default)]
+pub struct Tenure {
+    until: Arc<Mutex<Option<Instant>>>,
+}
+
+/// Why an attempt told nothing.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    #[error("not a lease: {0}")]
+    Answer(#[from] serde_json::Error),
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    Late(Duration),
+}
+
+/// What an attempt to get or renew the lease came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It is ours.
+    Ours,
+    /// It is somebody else's.
+    Theirs,
+    /// Somebody wrote at the same moment.
+    Conflict,
+}
+
+/// One replica's part in the election.
+pub struct Elector {
+    settings: config::Lease,
+    client: Arc<Client>,
+    collection: String,
+    election: Election,
+    /// `metadata.resourceVersion` of what we wrote last; with it a renewal needs no read.
+    version: Option<Box<str>>,
+    tenure: Tenure,
+    last_error: String,
+}
+
+#[derive(Deserialize)]
+struct Lease {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Option<Record>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    resource_version: Box<str>,
+}
+
+impl Tenure {
+    /// Whether this process may reconcile now. Without an election it always may.
+    pub fn holds(&self) -> bool {
+        self.until.lock().is_none_or(|until| Instant::now() < until)
+    }
+
+    /// For how long it still may.
+    pub fn left(&self) -> Duration {
+        self.until.lock().map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    fn end(&self) -> Instant {
+        self.until.lock().unwrap_or_else(Instant::now)
+    }
+
+    fn set(&self, until: Instant) {
+        *self.until.lock() = Some(until);
+    }
+}
+
+impl Elector {
+    /// A replica that has seen nothing, for the lease in `namespace`.
+    pub fn new(settings: config::Lease, namespace: &str, client: Arc<Client>) -> Self {
+        let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+        let host = host.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok()).unwrap_or_default();
+        // Two processes of one host, or one before and after a restart, are different replicas.
+        let identity = format!("{}_{:032x}", host.trim(), rand::rng().random::<u128>());
+        let tenure = Tenure::default();
+        tenure.set(Instant::now());
+        Self {
+            election: Election::new(identity, settings.duration),
+            collection: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
+            settings,
+            client,
+            version: None,
+            tenure,
+            last_error: String::new(),
+        }
+    }
+
+    /// How long the reconciler may work.
+    pub fn tenure(&self) -> Tenure {
+        self.tenure.clone()
+    }
+
+    /// Waits until the lease is ours.
+    pub async fn acquire(&mut self) {
+        loop {
+            match self.attempt().await {
+                Ok(Outcome::Ours) => {
+                    tracing::info!(name: service_core::logs::names::LEASE_TAKEN, identity = self.election.identity(), "this replica leads");
+                    return;
+                }
+                Ok(Outcome::Theirs | Outcome::Conflict) => self.last_error.clear(),
+                Err(error) => self.say(&error),
+            }
+            let pause = self.settings.retry.mul_f64(1.0 + JITTER * rand::rng().random::<f64>());
+            sleep(pause).await;
+        }
+    }
+
+    /// Renews the lease until that fails for too long or somebody else has it; answers why.
+    pub async fn hold(&mut self) -> String {
+        loop {
+            let end = self.tenure.end();
+            let work = async {
+                sleep(self.settings.retry).await;
+                self.attempt().await
+            };
+            match timeout_at(end, work).await {
+                Ok(Ok(Outcome::Ours)) => self.last_error.clear(),
+                Ok(Ok(Outcome::Conflict)) => {}
+                Ok(Ok(Outcome::Theirs)) => {
+                    self.tenure.set(Instant::now());
+                    return format!("the lease is {}'s", self.election.holder());
+                }
+                Ok(Err(error)) => self.say(&error),
+                Err(_) => {
+                    self.version = None;
+                    return format!("not renewed for {} s", self.settings.renew.as_secs_f64());
+                }
+            }
+        }
+    }
+
+    /// Gives the lease back, so that nobody has to wait for its end. The caller has stopped reconciling.
+    pub async fn release(&mut self) {
+        self.tenure.set(Instant::now());
+        let Some(version) = self.version.take() else { return };
+        let body = json!({"metadata": {"resourceVersion": version}, "spec": self.election.release(&now())});
+        let path = format!("{}/{}", self.collection, self.settings.name);
+        match timeout(RELEASE_MAX, self.client.write(Write::Merge, &path, &body)).await {
+            Ok(Ok(_)) => tracing::info!(name: service_core::logs::names::LEASE_GIVEN_BACK, "the lease was given back"),
+            Ok(Err(error)) => {
+                tracing::warn!(name: service_core::logs::names::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back");
+            }
+            Err(_) => {
+                tracing::warn!(name: service_core::logs::names::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time");
+            }
+        }
+    }
+
+    /// One attempt, in half the time that a leader has to renew: there must be time for another one.
+    async fn attempt(&mut self) -> Result<Outcome, Error> {
+        let max = self.settings.renew / 2;
+        if let Ok(outcome) = timeout(max, self.try_to_have()).await {
+            return outcome;
+        }
+        // Perhaps the connection is dead and nobody said so; and a write may have arrived all the same.
+        self.client.forget_connections();
+        self.version = None;
+        Err(Error::Late(max))
+    }
+
+    async fn try_to_have(&mut self) -> Result<Outcome, Error> {
+        let path = format!("{}/{}", self.collection, self.settings.name);
+        if self.version.is_none() {
+            match self.client.read(&path).await {
+                Ok(body) => self.observe(&body)?,
+                Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => return self.create().await,
+                Err(error) => return Err(error.into()),
+            }
+            if !self.election.may_take(Instant::now()) {
+                self.version = None;
+                return Ok(Outcome::Theirs);
+            }
+        }
+        let sent = Instant::now();
+        let spec = self.election.claim(&now());
+        let body = json!({"metadata": {"resourceVersion": self.version.take()}, "spec": spec});
+        self.written(self.client.write(Write::Merge, &path, &body).await, sent)
+    }
+
+    async fn create(&mut self) -> Result<Outcome, Error> {
+        let sent = Instant::now();
+        let body = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self.settings.name, "labels": {"app.kubernetes.io/part-of": "longhaul"}},
+            "spec": self.election.claim(&now()),
+        });
+        self.written(self.client.write(Write::Create, &self.collection, &body).await, sent)
+    }
+
+    /// The time of ours counts from before the write: others cannot have seen it earlier.
+    fn written(&mut self, answer: Result<bytes::Bytes, kube::Error>, sent: Instant) -> Result<Outcome, Error> {
+        match answer {
+            Ok(body) => {
+                self.observe(&body)?;
+                self.tenure.set(sent + self.settings.renew);
+                Ok(Outcome::Ours)
+            }
+            Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(Outcome::Conflict),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn observe(&mut self, body: &[u8]) -> Result<(), Error> {
+        let lease: Lease = serde_json::from_slice(body)?;
+        self.version = Some(lease.metadata.resource_version);
+        if self.election.observe(lease.spec.unwrap_or_default(), Instant::now()) {
+            tracing::info!(name: service_core::logs::names::LEASE_HELD, holder = self.election.holder(), "the lease has another holder");
+        }
+        Ok(())
+    }
+
+    /// Says each reason once.
+    fn say(&mut self, error: &Error) {
+        let text = error.to_string();
+        if text != self.last_error {
+            tracing::warn!(name: service_core::logs::names::LEASE_FAILED, lease = self.settings.name, error = text, "the lease was neither got nor renewed");
+            self.last_error = text;
+        }
+    }
+}
+
+/// Kubernetes' `MicroTime`: always six digits.
+fn now() -> Value {
+    format!("{:.6}", Timestamp::now()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_have_six_digits_and_a_z() {
+        let text = super::now();
+        let text = text.as_str().unwrap();
+        assert!(text.len() == "2026-01-01T00:00:00.000000Z".len() && text.ends_with('Z'), "{text}");
+    }
+}

@@ -1,0 +1,28 @@
+//! The watch: a complete view of a resource, whoever needs it.
+//!
+//! Owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The core (`machine`) is pure: bytes
+//! and answers in, events and the next action out; sockets and clocks are in `driver`.
+
+mod backoff;
+pub mod config;
+mod decode;
+mod diagnostics;
+mod driver;
+mod informer;
+mod lease;
+mod machine;
+mod object;
+mod store;
+mod version;
+mod witness;
+
+pub use backoff::Backoff;
+pub use diagnostics::{Diagnostics, Label, Link, Metrics};
+pub use driver::Sink;
+pub use informer::{Informer, Start, View};
+pub use lease::{Elector, Tenure};
+pub use machine::{Change, Event};
+pub use object::{Allow, Direction, Key, Kind, Object, Package, RawObject, Status};
+pub use store::Store;
+pub use version::reaches;
+pub use witness::{TargetError, target as witness_target};

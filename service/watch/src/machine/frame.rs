@@ -1,0 +1,97 @@
+//! One line of a watch stream: `{"type": …, "object": …}`.
+//!
+//! Pure. The object is parsed by its type: only ADDED, MODIFIED and DELETED carry one; a bookmark carries a version, an
+//! error a Status.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::object::{Kind, Object, RawObject};
+use service_core::kube::Status;
+
+/// A parsed line.
+#[derive(Debug)]
+pub(super) enum Frame<K> {
+    /// ADDED and MODIFIED: the store knows better which of the two it is.
+    Applied(Object<K>),
+    /// DELETED, with the version of the deletion.
+    Deleted(Object<K>),
+    /// Everything up to this version has been sent.
+    Bookmark { version: Box<str> },
+    /// The version asked for is out of history.
+    Expired,
+    /// The version asked for is one that the server has not reached.
+    Ahead,
+    /// Any other error.
+    Error { code: u16, retry_after_s: Option<u64>, message: String },
+}
+
+/// Why a line is not an event.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("not a watch event: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("an event of type `{0}` is not known")]
+    Type(String),
+    #[error("an event without uid, name or resourceVersion")]
+    Identity,
+}
+
+#[derive(Deserialize)]
+struct RawFrame<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct RawBookmark<'a> {
+    #[serde(borrow)]
+    metadata: RawVersion<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawVersion<'a> {
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+}
+
+impl<K: Kind> Frame<K> {
+    pub fn parse(line: &[u8]) -> Result<Self, Error> {
+        let raw: RawFrame<'_> = serde_json::from_slice(line)?;
+        match &*raw.kind {
+            "ADDED" | "MODIFIED" => Ok(Self::Applied(object(raw.object)?)),
+            "DELETED" => Ok(Self::Deleted(object(raw.object)?)),
+            "BOOKMARK" => {
+                let bookmark: RawBookmark<'_> = serde_json::from_str(raw.object.get())?;
+                let version = bookmark.metadata.resource_version;
+                if version.is_empty() {
+                    Err(Error::Identity)
+                } else {
+                    Ok(Self::Bookmark { version: (*version).into() })
+                }
+            }
+            "ERROR" => {
+                let status: Status = serde_json::from_str(raw.object.get()).unwrap_or_default();
+                if status.is_expired() {
+                    return Ok(Self::Expired);
+                }
+                if status.is_ahead() {
+                    return Ok(Self::Ahead);
+                }
+                let message = status.message().unwrap_or_default().to_owned();
+                Ok(Self::Error { code: status.code(), retry_after_s: status.retry_after_s(), message })
+            }
+            other => Err(Error::Type(other.to_owned())),
+        }
+    }
+}
+
+fn object<K: Kind>(raw: &RawValue) -> Result<Object<K>, Error> {
+    let raw: RawObject<'_> = serde_json::from_str(raw.get())?;
+    if raw.is_identified() { Ok(raw.into_object()) } else { Err(Error::Identity) }
+}
