@@ -1,4 +1,4 @@
-//! Exit codes, all of them. Scripts depend on these numbers.
+//! Exit codes, all of them: one for each outcome. Scripts depend on these numbers; `longhaul`, `cargo xtask` and `cargo xtask dist` use this file.
 
 /// Every budget was met, with the stated confidence.
 pub const PASS: u8 = 0;
@@ -12,3 +12,7 @@ pub const INVALID: u8 = 3;
 pub const USAGE: u8 = 64;
 /// A program that is needed is missing; nothing was started. As `EX_UNAVAILABLE` of sysexits.
 pub const UNAVAILABLE: u8 = 69;
+/// The tool itself failed, whatever it was asked for. As `EX_SOFTWARE` of sysexits.
+pub const SOFTWARE: u8 = 70;
+/// Stopped at once by a second Ctrl-C: 128 + SIGINT, as a shell reports it.
+pub const ABORTED: u8 = 130;

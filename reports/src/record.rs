@@ -92,7 +92,7 @@ pub mod file {
     pub const OBJECTS: &str = "objects.json";
     /// See [`super::End`].
     pub const END: &str = "end.json";
-    /// What happened, for people, where `longhaul repro` told it.
+    /// What happened, for people, where a documented bug was played.
     pub const STORY: &str = "story.txt";
     /// The lines that the subject printed, kept whatever they are.
     pub const SUBJECT_LOG: &str = "subject.log";

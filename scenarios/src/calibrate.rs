@@ -1,4 +1,4 @@
-//! `longhaul calibrate`: the harness tests itself. Planted bugs must be caught, each by its own judge and by no other; clean twins must pass.
+//! `cargo xtask calibrate`: the harness tests itself. Planted bugs must be caught, each by its own judge and by no other; clean twins must pass.
 //!
 //! Owns the table of plants (`plants`), their order and runs (`play`), those that are two builds side by side (`gate`), the judge of growth on generated series (`synthetic`), what it all
 //! adds up to (`result`), and its pages (`render`). It decides nothing about a run: the judges did.

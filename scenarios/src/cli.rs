@@ -1,35 +1,48 @@
 //! The command line of `longhaul`: parses, builds the runtime, hands over, turns results into exit codes.
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::{Context as _, Result};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
+use reports::exit;
 use reports::judge::Verdict;
 
+use crate::run::plan_of;
 use crate::scenario::Outside;
 
 mod calibrate;
-mod capacity;
 mod cluster;
+mod compare;
 #[cfg(feature = "dist")]
 mod definitions;
-mod diff;
-mod doctor;
-mod files;
 mod gate;
-mod history;
 mod init;
 mod load;
 mod matrix;
 mod mock;
 mod objects;
-mod replay;
 mod report;
-mod repro;
 mod senders;
+mod show;
 mod soak;
 mod traffic;
 mod worker;
+
+/// Commands of earlier versions, and what does the same now.
+const RENAMED: [(&str, &str); 9] = [
+    ("repro", "`longhaul soak bugs/NAME -- COMMAND`, and `longhaul show library` names the bugs"),
+    ("plan", "`longhaul check --plan FILE`"),
+    ("list", "`longhaul show library`"),
+    ("diff", "`longhaul compare A B`"),
+    ("history", "`longhaul compare RUN --into HISTORY`, which adds, and `longhaul compare HISTORY`, which shows"),
+    ("capacity", "`longhaul load URL --capacity`"),
+    ("replay", "`longhaul load URL --replay FILE`"),
+    ("doctor", "`longhaul show doctor`"),
+    ("schema", "`longhaul show schema`"),
+];
 
 /// Soak tests and benchmarks for admission webhooks and watch controllers.
 #[derive(Parser)]
@@ -52,10 +65,9 @@ enum Color {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a scenario and judge it. Exit 0 pass, 1 fail, 2 inconclusive or invalid, 64 bad scenario file.
-    Soak(soak::Arguments),
-    /// Play a documented missed-event bug against the service or any command, and tell what happened. Exit codes as `soak`.
-    Repro(repro::Arguments),
+    /// Run a scenario and judge it, or play a documented bug against the service or any command. Exit 0 pass, 1 fail, 2 inconclusive, 3
+    /// invalid, 64 wrong usage or file, 69 a program is missing, 70 the tool itself failed; so do all commands.
+    Soak(Box<soak::Arguments>),
     /// Check scenario files without running them.
     Check {
         /// Files, or names from the library.
@@ -63,22 +75,10 @@ enum Command {
         scenarios: Vec<String>,
         #[command(flatten)]
         outside: Outside,
+        /// Say what each will do, how long it takes, and which budgets that length can decide.
+        #[arg(long)]
+        plan: bool,
     },
-    /// Say what a scenario will do, how long it takes, and which budgets that length can decide.
-    Plan {
-        /// A file, or a name from the library.
-        #[arg(default_value = "smoke")]
-        scenario: String,
-        #[command(flatten)]
-        outside: Outside,
-    },
-    /// List the scenarios of the library with the question that each answers.
-    List,
-    /// Run real clients against documented bugs and write one table.
-    Matrix(matrix::Arguments),
-    /// Play planted bugs and clean twins, and tell how often each judge is right. Exit 0 every plant is caught by its own judge alone and
-    /// every twin passes, 1 one is not, 2 not decided or the canary lived, 64 bad arguments or a missing program.
-    Calibrate(Box<calibrate::Arguments>),
     /// Judge a run record again and write its reports anew.
     #[command(after_help = reports::render::files())]
     Report {
@@ -89,25 +89,14 @@ enum Command {
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Put two run records side by side: budgets, figures, and what of scenario, machine and program differs. No verdict: exit 0, or 64
-    /// where one cannot be read.
-    Diff(diff::Arguments),
-    /// Say whether build B is worse than build A, both measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not decided or
-    /// invalid, 64 bad arguments or a build that does not start.
+    /// Put two run records side by side (budgets, figures, and what of scenario, machine and program differs), or keep a file with one line a
+    /// run and show where figures changed their level. No verdict: exit 0.
+    Compare(compare::Arguments),
+    /// Say whether build B is worse than build A, both measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not decided.
     Gate(Box<gate::Arguments>),
-    /// Keep a file with one line a run, and show where figures changed their level. No verdict: exit 0, or 64 where something cannot be read.
-    #[command(subcommand)]
-    History(history::Command),
-    /// Send admission reviews to any webhook at a planned rate and measure its answers. Exit 0 pass, 1 a limit is broken, 2 the
-    /// numbers cannot be trusted or are too few, 64 bad arguments or no webhook.
+    /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate at which it meets its limits.
+    /// Exit 0 pass or found, 1 a limit is broken or no rate meets them, 2 not decided.
     Load(Box<load::Arguments>),
-    /// Find and confirm the highest rate at which a webhook meets its limits. Exit 0 found, 1 no rate meets them, 2 not decided,
-    /// 64 as `load`.
-    Capacity(Box<capacity::Arguments>),
-    /// Send what a file says, when it says so, to any webhook. Exit codes as `load`.
-    Replay(Box<replay::Arguments>),
-    /// One of several processes that send one plan; `load --workers` starts it.
-    Worker(worker::Arguments),
     /// Run one part of the pretend outside world alone.
     #[command(subcommand)]
     Mock(mock::Command),
@@ -116,12 +105,25 @@ enum Command {
     Cluster(cluster::Command),
     /// Look at a project's folder (custom resources, webhooks, language, image) and write a scenario with comments for it.
     Init(init::Arguments),
-    /// Say what is on this machine, and what is left out without what is not.
-    Doctor,
-    /// Print the JSON Schema of scenario files.
-    Schema,
+    /// Show the library of scenarios and bugs, the schema of scenario files, or what is on this machine.
+    #[command(subcommand)]
+    Show(show::What),
+    /// Run real clients against documented bugs and write one table; `cargo xtask matrix`.
+    #[command(hide = true)]
+    Matrix(matrix::Arguments),
+    /// Play planted bugs and clean twins, and tell how often each judge is right; `cargo xtask calibrate`. Exit 0 every plant is caught by its
+    /// own judge alone and every twin passes, 1 one is not, 2 not decided, 3 the canary lived.
+    #[command(hide = true)]
+    Calibrate(Box<calibrate::Arguments>),
+    /// One of several processes that send one plan; `load --workers` starts it.
+    #[command(hide = true)]
+    Worker(worker::Arguments),
+    /// Tidy up after a run that is killed; `longhaul` starts it by itself.
+    #[command(hide = true)]
+    Keeper,
     /// Print completions for a shell, for example `longhaul completions bash > /etc/bash_completion.d/longhaul`.
     #[cfg(feature = "dist")]
+    #[command(hide = true)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -133,21 +135,13 @@ enum Command {
         /// A folder that exists.
         directory: PathBuf,
     },
-    /// Tidy up after a run that is killed; `longhaul` starts it by itself.
-    #[command(hide = true)]
-    Keeper,
 }
 
 /// The binary's `main`.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors; everything else is bad usage.
-            let code = if error.use_stderr() { reports::exit::USAGE } else { reports::exit::PASS };
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return ExitCode::from(refused(&error)),
     };
     init_log();
     match cli.color {
@@ -156,42 +150,71 @@ pub fn main() -> ExitCode {
         Color::Never => crate::out::colours(false),
     }
     crate::keeper::allow();
-    let code = run_command(cli.command);
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| run_command(cli.command)));
     crate::keeper::end();
-    let Some(why) = crate::out::lost() else { return code };
+    // A panic has said by itself what it was.
+    let code = done.map_or(exit::SOFTWARE, |done| done.unwrap_or_else(|error| failed(&error)));
+    let Some(why) = crate::out::lost() else { return ExitCode::from(code) };
     crate::out::err!("longhaul: failed to write to stdout: {why}");
-    if code == ExitCode::SUCCESS { ExitCode::from(reports::exit::INCONCLUSIVE) } else { code }
+    ExitCode::from(if code == exit::PASS { exit::SOFTWARE } else { code })
 }
 
-fn run_command(command: Command) -> ExitCode {
+/// The exit code of a command line that is not run: help and version are no errors, everything else is wrong usage.
+fn refused(error: &clap::Error) -> u8 {
+    let named = error.get(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
+    let renamed = named.and_then(|named| match named {
+        ContextValue::String(name) => RENAMED.iter().find(|(old, _)| old == name),
+        _ => None,
+    });
+    match renamed {
+        Some((old, new)) => crate::out::err!("longhaul: there is no `{old}` any more: write {new}"),
+        None => {
+            let _ = error.print();
+        }
+    }
+    if error.use_stderr() { exit::USAGE } else { exit::PASS }
+}
+
+fn run_command(command: Command) -> Result<u8> {
     match command {
-        Command::Soak(arguments) => soak::soak(arguments),
-        Command::Repro(arguments) => repro::repro(&arguments),
-        Command::Check { scenarios, outside } => files::check(&scenarios, outside.reach()),
-        Command::Plan { scenario, outside } => files::plan(&scenario, outside.reach()),
-        Command::List => files::list(),
-        Command::Matrix(arguments) => matrix::matrix(arguments),
-        Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
-        Command::History(command) => history::history(&command),
-        Command::Report { directory, csv: None } => report::report(&directory),
-        Command::Report { directory, csv: Some(series) } => report::csv(&directory, &series),
-        Command::Diff(arguments) => diff::diff(&arguments),
+        Command::Soak(arguments) => soak::soak(&arguments),
+        Command::Check { scenarios, outside, plan } => Ok(check(&scenarios, outside, plan)),
+        Command::Report { directory, csv } => report::report(&directory, csv.as_deref()),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Gate(arguments) => gate::gate(&arguments),
-        Command::Capacity(arguments) => capacity::capacity(&arguments),
-        Command::Replay(arguments) => replay::replay(&arguments),
-        Command::Worker(arguments) => worker::worker(&arguments),
-        Command::Load(arguments) => load::load(&arguments),
-        Command::Mock(command) => mock::mock(command),
-        Command::Cluster(command) => cluster::cluster(command),
+        Command::Load(arguments) => block_on(load::load(&arguments)).map(Verdict::exit_code),
+        Command::Mock(command) => block_on(mock::mock(command)),
+        Command::Cluster(command) => block_on(cluster::cluster(command)),
         Command::Init(arguments) => init::init(&arguments),
-        Command::Doctor => doctor::doctor(),
-        Command::Schema => files::schema(),
+        Command::Show(what) => show::show(&what),
+        Command::Matrix(arguments) => block_on(matrix::matrix(arguments)),
+        Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
+        Command::Worker(arguments) => Ok(worker::worker(&arguments)),
+        Command::Keeper => {
+            crate::keeper::keeper();
+            Ok(exit::PASS)
+        }
         #[cfg(feature = "dist")]
-        Command::Completions { shell } => definitions::completions(shell),
+        Command::Completions { shell } => Ok(definitions::completions(shell)),
         #[cfg(feature = "dist")]
         Command::Man { directory } => definitions::man(&directory),
-        Command::Keeper => crate::keeper::keeper(),
     }
+}
+
+/// Checks every scenario and reports all that are wrong; of the others the plan, where it is wanted.
+fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
+    let mut code = exit::PASS;
+    for name in scenarios {
+        match soak::named(name, outside) {
+            Ok(source) if plan => crate::out::out!("{}", plan_of(&source.scenario).trim_end()),
+            Ok(source) => crate::out::out!("{}: ok", source.origin),
+            Err(error) => {
+                crate::out::err!("{error}");
+                code = exit::USAGE;
+            }
+        }
+    }
+    code
 }
 
 /// Logs go to stderr, warnings and worse unless `RUST_LOG` says otherwise: stdout belongs to the verdict. They show what peers said,
@@ -202,30 +225,38 @@ fn init_log() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
-/// The runtime of everything that talks to the outside world.
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+/// Runs what talks to the outside world, to its end.
+fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().context(Broken("failed to start threads"))?;
+    let result = runtime.block_on(command);
+    // Nothing of what is done may keep the process alive.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    result
 }
 
-/// Runs a command whose result is a verdict; an error means that nothing was started.
-fn run(command: impl Future<Output = anyhow::Result<Verdict>>) -> ExitCode {
-    let result = runtime().and_then(|runtime| {
-        let result = runtime.block_on(command);
-        // Nothing of a finished run may keep the process alive.
-        runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-        result
-    });
-    match result {
-        Ok(verdict) => ExitCode::from(verdict.exit_code()),
-        Err(error) => fail(reports::exit::USAGE, &error),
+/// A result for programs.
+fn json(result: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string_pretty(result).context(Broken("failed to write the result as JSON"))
+}
+
+/// What failed is the tool itself, whatever it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Broken(&'static str);
+
+/// Says an error with its causes. Its exit code: what was asked for is wrong, unless a program is missing or the tool failed.
+fn failed(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<crate::scenario::Error>() {
+        // It begins with its file.
+        Some(error) => crate::out::err!("{error}"),
+        None => crate::out::err!("longhaul: {error:#}"),
     }
-}
-
-/// Prints an error with its causes and returns `code`, or that of a missing program where one is the reason.
-fn fail(code: u8, error: &anyhow::Error) -> ExitCode {
-    crate::out::err!("longhaul: {error:#}");
-    let code = if code == reports::exit::USAGE && misses_program(error) { reports::exit::UNAVAILABLE } else { code };
-    ExitCode::from(code)
+    match () {
+        () if misses_program(error) => exit::UNAVAILABLE,
+        () if error.is::<Broken>() => exit::SOFTWARE,
+        () => exit::USAGE,
+    }
 }
 
 /// Whether an error is that a program is not there.
@@ -241,6 +272,18 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    /// Who types a name of earlier versions is told the new one, which exists.
+    #[test]
+    fn renamed_commands_are_gone_and_name_commands_that_are_there() {
+        let commands: Vec<String> = Cli::command().get_subcommands().map(|below| below.get_name().to_owned()).collect();
+        for (old, new) in RENAMED {
+            assert!(!commands.iter().any(|command| command == old), "{old}");
+            let now = new.trim_start_matches("`longhaul ").split(' ').next().unwrap();
+            assert!(commands.iter().any(|command| command == now), "{old}: {now}");
+            assert_eq!(refused(&Cli::try_parse_from(["longhaul", old]).err().unwrap()), exit::USAGE);
+        }
+    }
 
     /// The help of a command and of those below it, on a terminal of this width.
     fn helps(command: &mut clap::Command, width: usize, all: &mut Vec<String>) {

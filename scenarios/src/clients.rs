@@ -123,7 +123,7 @@ impl Column {
         }
     }
 
-    /// What it cannot do, as `longhaul repro --cannot` wants it.
+    /// What it cannot do, as `longhaul soak --cannot` wants it.
     pub fn cannot(&self) -> Vec<String> {
         let all = self.client.cannot.iter().chain(&self.entry.cannot);
         all.filter_map(Need::to_possible_value).map(|need| need.get_name().to_owned()).collect()

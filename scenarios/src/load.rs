@@ -1,4 +1,4 @@
-//! Load without a scenario: `longhaul load`, `capacity` and `replay` against any webhook.
+//! Load without a scenario: `longhaul load` against any webhook.
 //!
 //! Owns the check of the target, a measurement from its start to its numbers, what they are held against, and how they are
 //! told. It does not know how requests are made and sent: that is `loadgen`. Nothing here needs an API server.

@@ -1,7 +1,7 @@
-//! `longhaul matrix`: real clients against documented bugs, as one table.
+//! `cargo xtask matrix`: real clients against documented bugs, as one table.
 //!
 //! Owns the table (`table`), its renderers (`render`) and the order in which cells are filled (`fill`). Each cell is one
-//! `longhaul repro` in a process of its own, so that nothing of one run can reach into another; a cell says only what that
+//! `longhaul soak bugs/NAME` in a process of its own, so that nothing of one run can reach into another; a cell says only what that
 //! run's record says.
 
 mod fill;

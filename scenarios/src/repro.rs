@@ -1,4 +1,4 @@
-//! `longhaul repro`: one documented bug against one client, told as a story.
+//! `longhaul soak bugs/NAME`: one documented bug against one client, told as a story.
 //!
 //! Owns how a scenario of the library is pointed at another subject, and what of the judged record is handed to people and
 //! programs. The run itself is a soak like any other, and everything said here comes from its record.
@@ -13,7 +13,7 @@ use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Command, Http, Need, Outside, Own, Repro, Scenario, Source, SubjectKind};
+use crate::scenario::{Command, Http, Need, Repro, Scenario, Source, SubjectKind};
 
 mod happening;
 mod notice;
@@ -38,35 +38,45 @@ const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
 /// The client with switches for mistakes.
 const PLANTED: &str = "planted-client";
 
-/// What to play, against whom.
-#[derive(Debug, Clone)]
+/// Against whom a scenario is played, and how; the scenario's own subject as it is where nothing is said.
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Play {
-    pub(crate) source: Source,
-    /// The client's command; without it the scenario's own subject.
-    pub(crate) command: Vec<String>,
-    /// Another choice of HTTP than the scenario's.
+    /// Offer the client only this version of HTTP: 1, 2 or both. Otherwise what the scenario says.
+    #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// How long the client gets after the last write, when that is more than the scenario gives.
+    /// How long the client gets after the last write, when that is more than the scenario gives: for clients whose own limits are longer. With
+    /// `--clock-rate` it is of that clock.
+    #[arg(long)]
     pub(crate) drain: Option<Span>,
-    /// Whether the client keeps its own limits for silence and between lists.
+    /// Leave the client its own limits for silence and between lists, where the scenario wants them short.
+    #[arg(long)]
     pub(crate) own_clocks: bool,
-    /// How many times faster the client's clock runs; what it gets after the last write is of that clock.
-    pub(crate) clock_rate: Option<u32>,
-    /// The folder for run records.
-    pub(crate) out: PathBuf,
-    /// The built-in service's binary.
-    pub(crate) service: Option<PathBuf>,
-    /// Whether somebody named it, and it is not just the one beside this program.
-    pub(crate) named_service: bool,
-    /// The bug or the file, as it was asked for.
-    pub(crate) asked: String,
-    /// What its objects are of, and how the client proves what it saw, as the command line says it; the scenario has it already.
-    pub(crate) own: Own,
-    /// Whether that file may name others anywhere.
-    pub(crate) outside: Outside,
-    /// What the client is known to be unable to do.
+    /// What the client cannot do, so that bugs of clients that do it are passed over as not applicable.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    pub(crate) quiet: bool,
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts what it sees to `$LONGHAUL_WITNESS_URL`; see
+    /// `--resource` and `--witness` for one that does neither. Without it the scenario's own subject.
+    #[arg(last = true)]
+    pub(crate) command: Vec<String>,
+}
+
+impl Play {
+    /// Whether it changes how a scenario is played.
+    pub(crate) fn is_some(&self) -> bool {
+        !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
+    }
+
+    /// As it is written on a command line, at its end.
+    pub(crate) fn repeated(&self) -> String {
+        let http = self.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
+        let drain = self.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
+        let clocks = if self.own_clocks { " --own-clocks" } else { "" };
+        let command = crate::secrets::arguments(&self.command);
+        let words = command.iter().map(|word| format!(" {}", crate::quoted(word)));
+        let separator = (!self.command.is_empty()).then(|| " --".to_owned());
+        let command: String = separator.into_iter().chain(words).collect();
+        format!("{http}{drain}{clocks}{command}")
+    }
 }
 
 /// What became of it. `--json` prints this; a field never changes its meaning.
@@ -108,27 +118,15 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: bool,
 }
 
-/// Plays one scenario. An error means that nothing was started.
-pub(crate) async fn play(play: Play) -> Result<Outcome> {
+/// Plays one scenario as it is said. An error means that nothing was started.
+pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     let began = Instant::now();
-    if let Some(outcome) = not_applicable(&play) {
+    if let Some(outcome) = not_applicable(&options.source.scenario, play) {
         return Ok(outcome);
     }
-    let source = aimed(&play);
-    let options = Options {
-        repeat: repeat(&play),
-        window: run::Addresses::default(),
-        source,
-        runs: play.out,
-        run_dir: None,
-        plant: None,
-        service: play.service,
-        keep_events: true,
-        quiet: play.quiet,
-        left_out: None,
-        counts_bytes: false,
-    };
-    let scenario = options.source.scenario.clone();
+    options.source = aimed(options.source, play);
+    options.keep_events = true;
+    let row = options.source.scenario.repro.as_ref().map(|repro| repro.row.0.clone());
     let directory = Box::pin(run::record(options)).await?;
     // Judging a long record takes a while, and with `--jobs` other runs have their clocks on this thread.
     let judged = tokio::task::spawn_blocking(move || {
@@ -140,7 +138,7 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
         anyhow::Ok(outcome(&record, &judgement, &events, &directory))
     });
     let mut outcome = judged.await.context("the judge ended with a panic")??;
-    outcome.row = scenario.repro.map(|repro| repro.row.0);
+    outcome.row = row;
     outcome.seconds = began.elapsed().as_secs_f64();
     Ok(outcome)
 }
@@ -174,8 +172,7 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
 }
 
 /// Where a client cannot do what the bug is about, there is nothing to run, and nothing is said about the client.
-fn not_applicable(play: &Play) -> Option<Outcome> {
-    let scenario = &play.source.scenario;
+fn not_applicable(scenario: &Scenario, play: &Play) -> Option<Outcome> {
     let repro = scenario.repro.as_ref()?;
     let lacks: Vec<Need> = repro.needs.iter().filter(|need| play.cannot.contains(need)).copied().collect();
     if lacks.is_empty() {
@@ -203,8 +200,7 @@ fn not_applicable(play: &Play) -> Option<Outcome> {
 }
 
 /// The scenario, pointed at the client.
-fn aimed(play: &Play) -> Source {
-    let mut source = play.source.clone();
+fn aimed(mut source: Source, play: &Play) -> Source {
     let scenario = &mut source.scenario;
     let only = scenario.repro.as_ref().and_then(|repro| match repro.http_versions[..] {
         [1] => Some(Http::One),
@@ -215,11 +211,8 @@ fn aimed(play: &Play) -> Source {
         scenario.control_plane.http = http;
     }
     if let Some(drain) = play.drain {
-        let real = drain.0 / play.clock_rate.unwrap_or(1).max(1);
+        let real = drain.0 / scenario.subject.upkeep().clock_rate.unwrap_or(1).max(1);
         scenario.phases.drain = scenario.phases.drain.max(Span(real));
-    }
-    if let Some(rate) = play.clock_rate {
-        scenario.subject.kind_mut().hurry(rate);
     }
     let subject = &mut scenario.subject;
     if play.own_clocks
@@ -284,38 +277,6 @@ fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
         command.splice(1..1, repro.planted_arguments.iter().cloned().chain(relist.into_iter().flatten()));
     }
     command
-}
-
-fn repeat(play: &Play) -> String {
-    let http = play.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
-    let drain = play.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
-    let clocks = if play.own_clocks { " --own-clocks" } else { "" };
-    let rate = play.clock_rate.map(|rate| format!(" --clock-rate {rate}")).unwrap_or_default();
-    let command = if play.command.is_empty() {
-        String::new()
-    } else {
-        let words: Vec<String> =
-            crate::secrets::arguments(&play.command).iter().map(|word| crate::quoted(word)).collect();
-        format!(" -- {}", words.join(" "))
-    };
-    let service = play.service.as_ref().filter(|_| play.named_service);
-    let service =
-        service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
-    let own = own_flags(&play.own);
-    let bug = crate::quoted(&play.asked);
-    let outside = play.outside.repeated();
-    format!("{} repro {bug}{outside}{own}{http}{drain}{clocks}{rate}{service}{command}", crate::started_as())
-}
-
-/// As they were written.
-fn own_flags(own: &Own) -> String {
-    let path = |flag: &str, path: &Path| format!(" {flag} {}", crate::quoted(&path.to_string_lossy()));
-    let mut flags: String = own.manifests.iter().map(|named| path("--manifests", named)).collect();
-    flags.extend(own.resource.iter().map(|resource| format!(" --resource {}", crate::quoted(resource))));
-    flags.extend(own.template.iter().map(|named| path("--template", named)));
-    let witness = own.witness.as_ref().and_then(|witness| serde_json::to_string(witness).ok());
-    flags.extend(witness.map(|witness| format!(" --witness {}", crate::quoted(&witness))));
-    flags
 }
 
 impl Outcome {

@@ -92,14 +92,14 @@ pub(crate) struct Options {
 
 /// How a verdict is told on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Format {
     Text,
     Json,
 }
 
 /// Runs a scenario and judges it. An error means that nothing was started; everything later ends in a judged record.
-pub(crate) async fn run(options: Options, said: Said) -> Result<Judgement> {
-    conclude(&Box::pin(record(options)).await?, said)
+pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
+    conclude(&Box::pin(record(options)).await?, format)
 }
 
 /// Runs a scenario and returns where its record is. An error means that nothing was started.
@@ -153,17 +153,17 @@ fn read(directory: &Path) -> Result<(Record, Judgement)> {
 
 /// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not
 /// take the verdict away.
-pub(crate) fn conclude(directory: &Path, said: Said) -> Result<Judgement> {
+pub(crate) fn conclude(directory: &Path, format: Format) -> Result<Judgement> {
     let (record, judgement) = read(directory)?;
     let colour = if crate::out::has_colours() { Colour::Always } else { Colour::Never };
-    let text = match said {
+    let text = match format {
         // It has colours of its own, and drops the control characters of outside texts itself.
-        Said::Text => render::terminal(&record, &judgement, colour),
-        Said::Json => serde_json::to_string_pretty(&judgement).context("failed to write the verdict as JSON")?,
+        Format::Text => render::terminal(&record, &judgement, colour),
+        Format::Json => serde_json::to_string_pretty(&judgement).context("failed to write the verdict as JSON")?,
     };
     crate::out::note(writeln!(std::io::stdout(), "{}", text.trim_end()));
     match render::write_reports(directory, &record, &judgement) {
-        Ok(()) if said == Said::Text => out!("report: {}", directory.join("report.html").display()),
+        Ok(()) if format == Format::Text => out!("report: {}", directory.join("report.html").display()),
         Ok(()) => {}
         Err(error) => crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
     }

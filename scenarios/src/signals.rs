@@ -3,9 +3,6 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
-/// 128 + SIGINT: what a shell reports for a program that Ctrl-C ended.
-pub(crate) const EXIT_ABORTED: i32 = 130;
-
 /// The signals that end a run.
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -32,7 +29,7 @@ impl Signals {
             self.next().await;
             crate::subject::kill_all();
             crate::out::err!("longhaul: stopped at once; judge what was recorded with `longhaul report DIR`");
-            std::process::exit(EXIT_ABORTED);
+            std::process::exit(reports::exit::ABORTED.into());
         }))
     }
 }

@@ -71,5 +71,6 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     command.args(&arguments.arguments);
     let shown = cargo::shown(&command);
     let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
-    Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)))
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::exit::SOFTWARE);
+    Ok(ExitCode::from(code))
 }

@@ -11,6 +11,6 @@ pub(crate) fn dist(arguments: &[String]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package=dist", "--"]).args(arguments);
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(&command)))?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::EXIT_XTASK_FAILED);
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::exit::SOFTWARE);
     Ok(ExitCode::from(code))
 }

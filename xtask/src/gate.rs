@@ -32,7 +32,7 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(BUILD))?;
     let b = cargo::target().join("release").join(PROGRAM);
     let sides = ["--a", &a.display().to_string(), "--b", &b.display().to_string()].map(str::to_owned);
-    soak::longhaul(&[vec!["gate".to_owned()], sides.to_vec(), arguments.arguments.clone()].concat())
+    soak::longhaul(Some("gate"), [sides.to_vec(), arguments.arguments.clone()].concat())
 }
 
 /// The service of a revision of the repository at `root`, built and kept in `folder`. What was built of it once is taken again.

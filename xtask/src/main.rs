@@ -12,12 +12,14 @@ mod skipped;
 mod soak;
 mod test;
 
+#[path = "../../reports/src/exit.rs"]
+#[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
+mod exit;
+
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
-
-/// What went wrong in xtask itself. 1 and 2 are verdicts of `longhaul`, 64 is a bad scenario file.
-const EXIT_XTASK_FAILED: u8 = 70;
 
 /// Developer commands of Longhaul.
 #[derive(Parser)]
@@ -29,14 +31,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build and run a soak: the scenario `smoke` unless another is named. Exit 0 pass, 1 fail, 2 inconclusive or invalid.
-    Soak(soak::Arguments),
-    /// Build and play a documented bug: `cargo xtask repro ID -- their-controller`. `--list` names them.
-    Repro {
-        /// Arguments for `longhaul repro`.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    /// Build and run a soak: the scenario `smoke` unless another is named; `cargo xtask soak bugs/NAME -- their-controller` plays a documented
+    /// bug. Exit codes as `longhaul soak`.
+    Soak(PassedOn),
     /// Build the service of another revision and of this one, and say whether this one is worse. Exit codes as `longhaul gate`.
     Gate(gate::Arguments),
     /// Run the quick tests, or with `--full` all.
@@ -45,42 +42,61 @@ enum Command {
     Check(check::Arguments),
     /// Build in release mode and measure what a part costs, beside the real thing where that is at hand.
     Bench(bench::Arguments),
+    /// Run real clients against documented bugs and write one table.
+    Matrix(PassedOn),
+    /// Play planted bugs and clean twins, and tell how often each judge is right.
+    Calibrate(PassedOn),
     /// Build the seed, the program that `longhaul-service inject` sends, and check that it is static and small enough.
     Seed,
     /// Build what is shipped: static programs, tarballs with their sums, images. `--help` says how.
     #[command(disable_help_flag = true)]
-    Dist {
-        /// Arguments for the package `dist`.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Dist(PassedOn),
     /// Build and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
-    Longhaul {
-        /// Arguments for `longhaul`.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Longhaul(PassedOn),
+}
+
+/// Arguments for the program that a command builds.
+#[derive(clap::Args)]
+struct PassedOn {
+    /// Passed on as they are.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Soak(arguments) => soak::soak(arguments),
-        Command::Repro { arguments } => soak::repro(arguments),
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return refused(&error),
+    };
+    let result = match command {
+        Command::Soak(PassedOn { arguments }) => soak::longhaul(Some("soak"), arguments),
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Test(arguments) => test::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Matrix(PassedOn { arguments }) => soak::longhaul(Some("matrix"), arguments),
+        Command::Calibrate(PassedOn { arguments }) => soak::longhaul(Some("calibrate"), arguments),
         Command::Seed => seed::seed(),
-        Command::Dist { arguments } => dist::dist(&arguments),
-        Command::Longhaul { arguments } => soak::longhaul(&arguments),
+        Command::Dist(PassedOn { arguments }) => dist::dist(&arguments),
+        Command::Longhaul(PassedOn { arguments }) => soak::longhaul(None, arguments),
     };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::from(EXIT_XTASK_FAILED)
+    result.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::from(exit::SOFTWARE)
+    })
+}
+
+/// The exit code of a command line that is not run: help is no error.
+fn refused(error: &clap::Error) -> ExitCode {
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if name == "repro" => {
+            eprintln!("xtask: there is no `repro` any more: write `cargo xtask soak bugs/NAME -- COMMAND`");
+        }
+        _ => {
+            let _ = error.print();
         }
     }
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::PASS })
 }
 
 #[cfg(test)]
@@ -89,9 +105,11 @@ mod tests {
 
     /// What stands behind `--` is the client's command and reaches `longhaul` as it was typed.
     #[test]
-    fn the_command_of_a_repro_is_passed_on() {
-        let cli = Cli::try_parse_from(["xtask", "repro", "some-bug", "--http", "2", "--", "client", "--flag"]);
-        let Ok(Cli { command: Command::Repro { arguments } }) = cli else { panic!("not parsed") };
-        assert_eq!(arguments, ["some-bug", "--http", "2", "--", "client", "--flag"]);
+    fn the_command_of_a_client_is_passed_on() {
+        for line in [vec!["bugs/some-bug", "--http", "2", "--", "client", "--flag"], vec!["--plant", "step", "smoke"]] {
+            let cli = Cli::try_parse_from(["xtask", "soak"].iter().chain(&line));
+            let Ok(Cli { command: Command::Soak(PassedOn { arguments }) }) = cli else { panic!("not parsed") };
+            assert_eq!(arguments, line);
+        }
     }
 }

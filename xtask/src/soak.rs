@@ -1,4 +1,4 @@
-//! `cargo xtask soak`, `cargo xtask repro` and `cargo xtask longhaul`: build, then hand over to `longhaul`.
+//! `cargo xtask soak`, `matrix`, `calibrate` and `longhaul`: build, then hand over to `longhaul`.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,48 +8,21 @@ use anyhow::{Context, Result};
 
 use crate::cargo;
 
-/// Arguments of `cargo xtask soak`; all but `--plant` are passed on as they are.
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
-    /// Plant this bug in the service, to see the judges catch it.
-    #[arg(long)]
-    plant: Option<String>,
-    /// A scenario file or the name of one in the library, and further arguments of `longhaul soak`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<String>,
-}
-
-/// Builds what a soak needs and runs it.
-pub(crate) fn soak(arguments: Arguments) -> Result<ExitCode> {
-    let mut all = vec!["soak".to_owned()];
-    if let Some(plant) = &arguments.plant {
-        all.extend(["--plant".to_owned(), plant.clone()]);
-    }
-    all.extend(arguments.arguments);
+/// Builds `longhaul` and the subjects that a command needs, and runs it.
+pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<ExitCode> {
+    let all: Vec<String> = command.map(str::to_owned).into_iter().chain(arguments).collect();
     let program = cargo::build_soak(&all)?;
-    if arguments.plant.is_some() {
+    if plays_planted(&all) {
         cargo::build_planted()?;
     }
     hand_over(&program, &all)
 }
 
-/// Builds `longhaul` and its subjects and plays a documented bug.
-pub(crate) fn repro(arguments: Vec<String>) -> Result<ExitCode> {
-    longhaul(&[vec!["repro".to_owned()], arguments].concat())
-}
-
-/// Builds `longhaul` and runs it with any arguments.
-pub(crate) fn longhaul(arguments: &[String]) -> Result<ExitCode> {
-    let program = cargo::build_soak(arguments)?;
-    if plays_planted(arguments) {
-        cargo::build_planted()?;
-    }
-    hand_over(&program, arguments)
-}
-
 /// Whether a command plays planted bugs.
 fn plays_planted(arguments: &[String]) -> bool {
-    let has = |option: &str| arguments.iter().any(|argument| argument.split('=').next() == Some(option));
+    // Behind it stands the command of a client.
+    let ours = arguments.iter().take_while(|argument| *argument != "--");
+    let has = |option: &str| ours.clone().any(|argument| argument.split('=').next() == Some(option));
     match arguments.first().map(String::as_str) {
         Some("calibrate") => !["--synthetic", "--list", "--help", "-h", "--planted"].into_iter().any(has),
         Some("soak") => has("--plant"),
@@ -74,7 +47,10 @@ mod tests {
         let plays = |line: &str| plays_planted(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert!(plays("calibrate --repeats 2") && plays("soak --plant step") && plays("soak smoke --plant=step"));
         assert!(
-            !plays("calibrate --synthetic") && !plays("calibrate --list") && !plays("soak smoke") && !plays("matrix")
+            !plays("calibrate --synthetic")
+                && !plays("calibrate --list")
+                && !plays("soak smoke -- x --plant")
+                && !plays("matrix")
         );
     }
 }

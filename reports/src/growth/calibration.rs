@@ -1,6 +1,6 @@
 //! How often [`judge`] is right where the truth is known: generated series, and what is promised of its answers.
 //!
-//! Owns the generator, the kinds of series and the promises; `longhaul calibrate --synthetic` prints what an ordinary test holds. Pure:
+//! Owns the generator, the kinds of series and the promises; `cargo xtask calibrate --synthetic` prints what an ordinary test holds. Pure:
 //! the same seeds give the same table. A kind whose promise does not hold is a defect of the judge, never of the promise.
 
 use schemars::JsonSchema;

@@ -4,7 +4,7 @@ use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Runs of each row: enough to hold a promise, few enough for an ordinary test. `longhaul calibrate --synthetic` plays more.
+/// Runs of each row: enough to hold a promise, few enough for an ordinary test. `cargo xtask calibrate --synthetic` plays more.
 const RUNS: u64 = 60;
 
 fn holds(rows: impl Fn(&Row) -> bool) {

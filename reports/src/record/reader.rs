@@ -28,7 +28,7 @@ const APART_MS: u64 = 4000;
 /// A row: far above what the writer makes of its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
-/// Lines of a story: far more than `longhaul repro` tells.
+/// Lines of a story: far more than a documented bug tells.
 const STORY_LINES_MAX: usize = 1000;
 
 /// A run record in memory.

@@ -49,7 +49,7 @@ pub struct Choice {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that nobody has.
-    #[error("there is no plant `{name}`{suggestion} `longhaul calibrate --list` names all")]
+    #[error("there is no plant `{name}`{suggestion} `cargo xtask calibrate --list` names all")]
     Unknown {
         /// What was asked for.
         name: String,

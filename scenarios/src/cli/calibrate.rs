@@ -1,7 +1,6 @@
-//! `longhaul calibrate`: the harness tests itself.
+//! `cargo xtask calibrate`: the harness tests itself.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 
@@ -16,7 +15,7 @@ const RUNS: u64 = 200;
 const RUNS_MAX: u64 = 100_000;
 const REPEATS_MAX: u32 = 1000;
 
-/// Arguments of `longhaul calibrate`.
+/// Arguments of `cargo xtask calibrate`.
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
@@ -61,15 +60,12 @@ pub(super) struct Arguments {
 }
 
 /// Calibrates, and exits with what came of it.
-pub(super) fn calibrate(arguments: &Arguments) -> ExitCode {
+pub(super) fn calibrate(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.list {
         list();
-        return ExitCode::from(reports::exit::PASS);
+        return Ok(reports::exit::PASS);
     }
-    match super::runtime().and_then(|runtime| runtime.block_on(run(arguments))) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
+    super::block_on(run(arguments))
 }
 
 async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
@@ -150,6 +146,6 @@ fn program(named: Option<&Path>, name: &str, option: &str) -> anyhow::Result<Pat
         anyhow::ensure!(path.is_file(), "{option} {}: no such file", path.display());
         return Ok(path.to_owned());
     }
-    let remedy = format!("build it first: `cargo xtask longhaul calibrate` does that, or name one with {option}");
+    let remedy = format!("build it first: `cargo xtask calibrate` does that, or name one with {option}");
     crate::subject::sibling(name).context(remedy)
 }

@@ -1,11 +1,11 @@
 //! `longhaul cluster …`: a real control plane that outlives the command, for working with it by hand.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use crate::out::out;
 use anyhow::{Context, Result, bail};
 use kind::{cluster, fetch, state};
+use reports::exit;
 
 /// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
@@ -50,15 +50,7 @@ pub(super) enum Kind {
 }
 
 /// Runs one of the commands.
-pub(super) fn cluster(command: Command) -> ExitCode {
-    let result = super::runtime().and_then(|runtime| runtime.block_on(run(command)));
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
-}
-
-async fn run(command: Command) -> Result<u8> {
+pub(super) async fn cluster(command: Command) -> Result<u8> {
     let directory = state::default_directory()?;
     match command {
         Command::Up { kind: Kind::Local, name, assets } => {
@@ -73,7 +65,7 @@ async fn run(command: Command) -> Result<u8> {
                 up = cluster::up(up) => out!("{}", up?),
                 _ = tokio::signal::ctrl_c() => bail!("interrupted: nothing was left running"),
             }
-            Ok(reports::exit::PASS)
+            Ok(exit::PASS)
         }
         Command::Fetch { version, into } => {
             let into = match into {
@@ -81,17 +73,17 @@ async fn run(command: Command) -> Result<u8> {
                 None => cache()?.join(version.trim_start_matches('v')),
             };
             out!("{}", fetch::fetch(&fetch::Fetch::new(&version, into)).await?);
-            Ok(reports::exit::PASS)
+            Ok(exit::PASS)
         }
         Command::Status => {
             let status = cluster::status(&directory)?;
             out!("{status}");
-            Ok(if status.has_leftovers() { reports::exit::FAIL } else { reports::exit::PASS })
+            Ok(if status.has_leftovers() { exit::FAIL } else { exit::PASS })
         }
         Command::Down { name } => {
             let down = cluster::down(&directory, name.as_deref()).await?;
             out!("{down}");
-            Ok(if down.is_complete() { reports::exit::PASS } else { reports::exit::FAIL })
+            Ok(if down.is_complete() { exit::PASS } else { exit::FAIL })
         }
     }
 }

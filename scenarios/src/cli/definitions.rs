@@ -3,27 +3,25 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+use reports::exit;
 
 use super::Cli;
 
 /// Prints the script of a shell. It is ours alone, so that nothing in it has to be hidden from a terminal.
-pub(super) fn completions(shell: Shell) -> ExitCode {
+pub(super) fn completions(shell: Shell) -> u8 {
     crate::out::note(std::io::stdout().write_all(&script(shell)));
-    ExitCode::from(reports::exit::PASS)
+    exit::PASS
 }
 
 /// Writes a page for each command.
-pub(super) fn man(directory: &Path) -> ExitCode {
+pub(super) fn man(directory: &Path) -> Result<u8> {
     let written = clap_mangen::generate_to(Cli::command(), directory);
-    match written.with_context(|| format!("failed to write man pages into {}", directory.display())) {
-        Ok(()) => ExitCode::from(reports::exit::PASS),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
+    written.with_context(|| format!("failed to write man pages into {}", directory.display()))?;
+    Ok(exit::PASS)
 }
 
 fn script(shell: Shell) -> Vec<u8> {

@@ -1,9 +1,8 @@
 //! `longhaul gate`: is a build worse than another one?
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use reports::gate::Judgement;
 use units::Span;
 
@@ -100,46 +99,30 @@ enum Command {
     },
 }
 
-fn init(folder: &Path, project: &Project) -> ExitCode {
-    match gate::init::write(folder, project) {
-        Ok(written) => {
-            for path in written {
-                out!("written: {}", path.display());
-            }
-            out!("set the variable LONGHAUL_RELEASES to where your pipeline finds what `cargo xtask dist` makes");
-            ExitCode::from(reports::exit::PASS)
-        }
-        Err(error) => super::fail(reports::exit::USAGE, &error),
+fn init(folder: &Path, project: &Project) -> Result<u8> {
+    for path in gate::init::write(folder, project)? {
+        out!("written: {}", path.display());
     }
+    out!("set the variable LONGHAUL_RELEASES to where your pipeline finds what `cargo xtask dist` makes");
+    Ok(reports::exit::PASS)
 }
 
-/// Compares, and exits with the verdict: 0 same or better, 1 worse, 2 not decided or invalid, 64 as `soak`.
-pub(super) fn gate(arguments: &Arguments) -> ExitCode {
+/// Compares, and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
+pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     if let Some(Command::Init { folder, build, program, scenario }) = &arguments.command {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };
         return init(folder, &project);
     }
-    let result = match &arguments.again {
-        Some(folder) => gate::again(folder).map(|judgement| (folder.clone(), judgement)),
-        None => played(arguments),
+    let (folder, judgement) = match &arguments.again {
+        Some(folder) => (folder.clone(), gate::again(folder)?),
+        None => {
+            let choice = choice(arguments)?;
+            let judgement = super::block_on(gate::play(&choice))?;
+            (choice.out, judgement)
+        }
     };
-    let result = result.and_then(|(folder, judgement)| {
-        tell(arguments.json, &folder, &judgement)?;
-        Ok(judgement)
-    });
-    match result {
-        Ok(judgement) => ExitCode::from(judgement.exit_code),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
-}
-
-fn played(arguments: &Arguments) -> Result<(PathBuf, Judgement)> {
-    let choice = choice(arguments)?;
-    let runtime = super::runtime()?;
-    let judgement = runtime.block_on(gate::play(&choice));
-    // Nothing of a finished gate may keep the process alive.
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-    Ok((choice.out, judgement?))
+    tell(arguments.json, &folder, &judgement)?;
+    Ok(judgement.exit_code)
 }
 
 fn choice(arguments: &Arguments) -> Result<Choice> {
@@ -208,7 +191,7 @@ fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
 
 fn tell(json: bool, folder: &Path, judgement: &Judgement) -> Result<()> {
     if json {
-        out!("{}", serde_json::to_string_pretty(judgement).context("failed to write the verdict as JSON")?);
+        out!("{}", super::json(judgement)?);
     } else {
         for line in reports::gate::render::plain(judgement).lines() {
             out!("{line}");

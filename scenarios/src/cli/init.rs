@@ -1,12 +1,12 @@
 //! `longhaul init`: the command around what is found in a folder.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
 
 use crate::init::{Found, build, kubectl, scenario};
-use crate::out::{err, out};
+use crate::out::out;
 use crate::placed;
 use crate::scenario::Source;
 use crate::shown;
@@ -26,14 +26,8 @@ pub(super) struct Arguments {
 }
 
 /// Writes the scenario and says what it was made from.
-pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> ExitCode {
-    let found = match read(folder) {
-        Ok(found) => found,
-        Err(error) => {
-            err!("{}: {error}", folder.display());
-            return ExitCode::from(reports::exit::USAGE);
-        }
-    };
+pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::Result<u8> {
+    let found = read(folder).with_context(|| folder.display().to_string())?;
     told(&found);
     let text = scenario(&found);
     let made = found.made.iter().map(|(name, text)| (PathBuf::from(name), text));
@@ -41,19 +35,20 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> ExitCode 
         let path = folder.join(&name);
         if let Err(error) = placed::write(folder, &name, text, *force) {
             let remedy = if error.kind() == std::io::ErrorKind::AlreadyExists { "; --force replaces it" } else { "" };
-            err!("{}: {error}{remedy}", path.display());
-            return ExitCode::from(reports::exit::USAGE);
+            anyhow::bail!("{}: {error}{remedy}", path.display());
         }
         out!("written   {}", path.display());
     }
     let path = folder.join(output);
     let file = path.display();
     match Source::read(&path.display().to_string()) {
-        Ok(_) => out!("next      look at the lines with `check:`, then: longhaul plan {file}; longhaul soak {file}"),
+        Ok(_) => {
+            out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}")
+        }
         // What the folder holds is stranger than what this file can say: the message tells which line.
         Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
     }
-    ExitCode::from(reports::exit::PASS)
+    Ok(reports::exit::PASS)
 }
 
 /// What is in the folder, and what kustomize makes of it.

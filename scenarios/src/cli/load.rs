@@ -1,9 +1,8 @@
-//! `longhaul load`: load on any webhook, without a scenario and without an API server. And what it shares with `replay`: one
-//! measurement from its job to its report.
+//! `longhaul load`: load on any webhook, without a scenario and without an API server: one measurement from its job to its report, of a plan
+//! or of what a file says, or the search for the highest rate.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use loadgen::admission::Plan;
@@ -21,25 +20,17 @@ use crate::load::{Job, hlog, summary};
 use crate::out::out;
 use crate::signals::Signals;
 
+mod capacity;
+
 /// Arguments of `longhaul load`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    #[command(flatten, next_help_heading = "Where to")]
+    to: To,
     #[command(flatten, next_help_heading = "How much, over time")]
     curve: Curve,
-    #[command(flatten)]
-    sending: Sending,
-    /// Write the plan to a file first, so that `longhaul replay` can send the same again.
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-}
-
-/// What a measurement needs beside its plan, wherever that comes from.
-#[derive(clap::Args)]
-pub(super) struct Sending {
-    #[command(flatten, next_help_heading = "Where to")]
-    pub(super) to: To,
     #[command(flatten, next_help_heading = "What and how")]
-    pub(super) traffic: Traffic,
+    traffic: Traffic,
     #[command(flatten, next_help_heading = "Limits")]
     limits: Limits,
     #[command(flatten, next_help_heading = "Processes that send")]
@@ -49,31 +40,42 @@ pub(super) struct Sending {
     /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
     #[arg(long)]
     plan: bool,
+    /// Write the plan to a file first, so that --replay can send the same again.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
-/// Sends the load and exits with its verdict.
-pub(super) fn load(arguments: &Arguments) -> ExitCode {
-    super::run(run(arguments))
+/// Sends the load and comes to a verdict.
+pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
+    let Arguments { to, traffic, curve, .. } = arguments;
+    if curve.capacity {
+        return capacity::search(arguments).await;
+    }
+    let (job, plan) = match &curve.replay {
+        Some(file) => {
+            let file = std::path::absolute(file).with_context(|| format!("failed to resolve {}", file.display()))?;
+            traffic::replay(to, traffic, file)?
+        }
+        None => {
+            let job = traffic::job(to, traffic, curve)?;
+            let plan = job.plan()?;
+            (job, plan)
+        }
+    };
+    send(arguments, &job, plan).await
 }
 
-async fn run(arguments: &Arguments) -> Result<Verdict> {
-    let Arguments { curve, sending, record } = arguments;
-    let job = traffic::job(&sending.to, &sending.traffic, curve)?;
-    let plan = job.plan()?;
-    send(sending, &job, plan, record.as_deref()).await
-}
-
-/// One measurement from its job to its report. `record` gets the plan before anything is sent.
-pub(super) async fn send(sending: &Sending, job: &Job, plan: Plan, record: Option<&Path>) -> Result<Verdict> {
-    let Sending { to, limits, output, senders, plan: only_plan, .. } = sending;
-    if *only_plan {
+/// One measurement from its job to its report.
+async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
+    let Arguments { to, limits, output, senders, .. } = arguments;
+    if arguments.plan {
         out!("{}{}", plan.schedule().describe(), plan.describe().trim_end());
         return Ok(Verdict::Pass);
     }
     let source = senders.check()?;
     output.check()?;
     traffic::check(job, &plan, to).await?;
-    if let Some(path) = record {
+    if let Some(path) = &arguments.record {
         write_plan(&plan, path).with_context(|| format!("--record: failed to write {}", path.display()))?;
     }
     let mut workers = source.open().await?;
@@ -111,7 +113,7 @@ fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
 }
 
 /// Who looks on: the live line, the log of histograms, and Ctrl-C.
-pub(super) fn watch(output: &Output) -> Result<Watch> {
+fn watch(output: &Output) -> Result<Watch> {
     let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("--hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;
     let (live, log_offset) = (Live::new(output.quiet), std::time::Duration::ZERO);

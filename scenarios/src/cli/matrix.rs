@@ -1,7 +1,8 @@
-//! `longhaul matrix`: real clients against documented bugs.
+//! `cargo xtask matrix`: real clients against documented bugs.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+
+use reports::exit;
 
 use crate::clients;
 use crate::matrix::{self, Choice, RowHead};
@@ -12,7 +13,7 @@ use crate::scenario::library;
 const OWN_CLOCK_RATE: u32 = 30;
 const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
 
-/// Arguments of `longhaul matrix`.
+/// Arguments of `cargo xtask matrix`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Only these clients, such as `kfc-3.11.11,python-37`.
@@ -47,19 +48,13 @@ pub(super) struct Arguments {
 }
 
 /// Fills the table. The exit code says whether there is one, not what is in it.
-pub(super) fn matrix(arguments: Arguments) -> ExitCode {
-    match super::runtime().and_then(|runtime| runtime.block_on(run(arguments))) {
-        Ok(()) => ExitCode::from(reports::exit::PASS),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
-}
-
-async fn run(arguments: Arguments) -> anyhow::Result<()> {
+pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     let clock_rate = arguments.clock_rate.unwrap_or(if arguments.own_clocks { OWN_CLOCK_RATE } else { 1 });
     let drain = arguments.drain.or(arguments.own_clocks.then_some(OWN_CLOCK_DRAIN));
     let bugs = rows(drain, arguments.own_clocks, clock_rate)?;
     if arguments.list {
-        return list(&bugs).await;
+        list(&bugs).await;
+        return Ok(exit::PASS);
     }
     let Arguments { clients, rows, own_clocks, jobs, out, resume, .. } = arguments;
     let choice = Choice { clients, rows, drain, own_clocks, clock_rate, jobs: usize::from(jobs), out, resume };
@@ -80,7 +75,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     anyhow::ensure!(!stop.is_cancelled(), "interrupted; `--resume` goes on from {}", choice.out.display());
     out!("table: {}", choice.out.join("matrix.html").display());
-    Ok(())
+    Ok(exit::PASS)
 }
 
 /// The documented bugs of the library, as long as they are to run.
@@ -106,7 +101,7 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
     Ok(library::bugs()?.into_iter().filter_map(head).collect())
 }
 
-async fn list(bugs: &[RowHead]) -> anyhow::Result<()> {
+async fn list(bugs: &[RowHead]) {
     out!("clients:");
     for column in clients::columns() {
         let what = format!("{} {}, {}", column.client(), column.version(), column.mode());
@@ -119,5 +114,4 @@ async fn list(bugs: &[RowHead]) -> anyhow::Result<()> {
     for row in bugs {
         out!("  {:<4} {:<30} {}", row.row, row.id, row.question);
     }
-    Ok(())
 }

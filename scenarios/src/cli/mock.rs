@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -112,19 +111,12 @@ pub(super) struct Registry {
 }
 
 /// Serves until Ctrl-C or SIGTERM.
-pub(super) fn mock(command: Command) -> ExitCode {
-    let result = super::runtime().and_then(|runtime| {
-        runtime.block_on(async {
-            match command {
-                Command::Kube(arguments) => kube(arguments).await,
-                Command::Registry(arguments) => serve_registry(arguments).await,
-            }
-        })
-    });
-    match result {
-        Ok(()) => ExitCode::from(reports::exit::PASS),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
+pub(super) async fn mock(command: Command) -> Result<u8> {
+    match command {
+        Command::Kube(arguments) => kube(arguments).await?,
+        Command::Registry(arguments) => serve_registry(arguments).await?,
     }
+    Ok(reports::exit::PASS)
 }
 
 async fn kube(arguments: Kube) -> Result<()> {

@@ -2,29 +2,20 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
+use reports::exit;
 use reports::record::Record;
-use reports::render;
 
-/// Re-judges, re-renders, prints the summary and exits with the verdict.
-pub(super) fn report(directory: &Path) -> ExitCode {
-    match crate::run::conclude(directory, crate::run::Said::Text) {
-        Ok(judgement) => ExitCode::from(judgement.verdict.exit_code()),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
-}
+use super::Broken;
 
-/// Prints a series of the record; there is no verdict.
-pub(super) fn csv(directory: &Path, series: &str) -> ExitCode {
-    let written = Record::open(directory).map_err(anyhow::Error::from).and_then(|record| {
-        let mut text = Vec::new();
-        render::csv(&record, series, &mut text)?;
-        std::io::stdout().write_all(&text).context("failed to write to stdout")
-    });
-    match written {
-        Ok(()) => ExitCode::from(reports::exit::PASS),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
-    }
+/// Judges again, renders anew, prints the summary and exits with the verdict; with the name of a series prints that alone.
+pub(super) fn report(directory: &Path, series: Option<&str>) -> Result<u8> {
+    let Some(series) = series else {
+        return Ok(crate::run::conclude(directory, crate::run::Format::Text)?.verdict.exit_code());
+    };
+    let mut text = Vec::new();
+    reports::render::csv(&Record::open(directory)?, series, &mut text)?;
+    std::io::stdout().write_all(&text).context(Broken("failed to write to stdout"))?;
+    Ok(exit::PASS)
 }

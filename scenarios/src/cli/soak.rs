@@ -1,30 +1,39 @@
-//! `longhaul soak`: run a scenario and exit with its verdict.
+//! `longhaul soak`: run a scenario, or play a documented bug, and exit with the verdict.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, Result, bail};
 use mock_faults::Fault;
+use reports::exit;
 use reports::judge::Verdict;
 use units::Span;
 
 use crate::calibrate::PLANTS;
+use crate::repro::Play;
 use crate::run::{self, Options};
-use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source, Subject};
+use crate::scenario::{ControlPlaneKind, Need, Outside, Own, Scenario, Source, Witness, library, nearest};
+
+mod bugs;
 
 /// The planted service, beside `longhaul` when it was built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
+/// It follows one kind and writes nothing.
+const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
 /// The scenario of who names none.
 const DEFAULT: &str = "smoke";
+/// All documented bugs, as a scenario; a single one is `bugs/NAME`.
+const BUGS: &str = "bugs";
+/// More runs at once only make each other late.
+const JOBS_MAX: u16 = 64;
 
 /// Arguments of `longhaul soak`.
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Arguments {
-    /// A scenario file, or a name from the library. Without one it is `smoke`, or the stage of `longhaul calibrate` in which a planted bug
-    /// is caught.
+    /// A scenario file, a name from the library, `bugs/NAME` for a documented bug, or `bugs` for a table of all. Without one it is `smoke`, or
+    /// with --plant the scenario in which that bug is caught.
     scenario: Option<String>,
     #[command(flatten)]
     outside: Outside,
@@ -51,7 +60,7 @@ pub(super) struct Arguments {
     /// The folder for the record of this very run, for pipelines that want to know it beforehand. It may exist and be empty.
     #[arg(long, value_name = "DIR", conflicts_with = "runs")]
     run_dir: Option<PathBuf>,
-    /// Print the verdict as JSON instead of text, as in `verdict.json`.
+    /// Print JSON instead of text: the verdict as in `verdict.json`, of a bug its story as well.
     #[arg(long)]
     json: bool,
     /// Exit with 0 when there was not enough data to decide, and nothing that was decided is wrong.
@@ -78,6 +87,32 @@ pub(super) struct Arguments {
     /// No live line.
     #[arg(long, short)]
     quiet: bool,
+    /// With `bugs`: so many at once. Each takes its own ports.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
+    jobs: u16,
+    #[command(flatten, next_help_heading = "A client, told as a story")]
+    play: Play,
+    #[command(flatten, next_help_heading = "Its objects")]
+    own: OwnKind,
+}
+
+/// What the client's objects are of, and how it proves what it saw.
+#[derive(clap::Args)]
+struct OwnKind {
+    /// Files and folders with manifests that are applied first, such as the definition of `--resource`. May be given several times.
+    #[arg(long, value_name = "PATH", requires = "command")]
+    manifests: Vec<PathBuf>,
+    /// Write objects of this kind instead of the scenario's, for a controller that watches its own: `caches.cache.example.com/v1`. They are made
+    /// of the schema in its definition, see `--manifests`.
+    #[arg(long, value_name = "RESOURCE", requires = "command")]
+    resource: Option<String>,
+    /// A YAML file that says what objects of `--resource` look like, as `script.template`.
+    #[arg(long, value_name = "FILE", requires = "resource")]
+    template: Option<PathBuf>,
+    /// How the client proves what it saw, where that is not by posting it: `status`, `'finalizer, name: example.com/cleanup'`, … Limits that it
+    /// cannot decide are not judged.
+    #[arg(long, value_name = "WITNESS", requires = "command", value_parser = Own::witness)]
+    witness: Option<Witness>,
 }
 
 impl Arguments {
@@ -86,76 +121,123 @@ impl Arguments {
         let given = self.scenario.as_deref();
         given.or_else(|| self.plant.as_ref().and_then(stage)).unwrap_or(DEFAULT)
     }
+
+    /// Whether all documented bugs are meant.
+    fn is_all(&self) -> bool {
+        self.scenario() == BUGS
+    }
+
+    /// Whether what happened is told as a story: a documented bug, or a scenario that is pointed at another client.
+    fn is_story(&self, scenario: &Scenario) -> bool {
+        scenario.repro.is_some() || self.play.is_some()
+    }
 }
 
 /// Reads, runs, judges.
-pub(super) fn soak(arguments: Arguments) -> ExitCode {
-    let mut source = match Source::read_within(arguments.scenario(), arguments.outside.reach()) {
-        Ok(source) => source,
-        Err(error) => {
-            crate::out::err!("{error}");
-            return ExitCode::from(reports::exit::USAGE);
+pub(super) fn soak(arguments: &Arguments) -> Result<u8> {
+    let verdict = if arguments.is_all() {
+        let bugs = library::bugs()?;
+        let prepared = bugs.into_iter().map(|bug| prepared(arguments, bug)).collect::<Result<_>>()?;
+        // A run's own task stays on this thread; its servers and load have the others.
+        super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?
+    } else {
+        let options = prepared(arguments, named(arguments.scenario(), arguments.outside)?)?;
+        if arguments.is_story(&options.source.scenario) {
+            super::block_on(bugs::one(options, arguments))?
+        } else {
+            let format = if arguments.json { run::Format::Json } else { run::Format::Text };
+            super::block_on(run::run(options, format))?.verdict
         }
     };
-    if let Some(seed) = arguments.seed
-        && let Err(error) = source.sow(seed)
-    {
-        crate::out::err!("{error}");
-        return ExitCode::from(reports::exit::USAGE);
+    let allowed = arguments.allow_inconclusive && verdict == Verdict::Inconclusive;
+    Ok(if allowed { exit::PASS } else { verdict.exit_code() })
+}
+
+/// A scenario by its name, or a file.
+pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
+    let bug = name.strip_prefix(BUGS).and_then(|rest| rest.strip_prefix('/')).filter(|_| !Path::new(name).exists());
+    let Some(bug) = bug else { return Ok(Source::read_within(name, outside.reach())?) };
+    let known: Vec<&str> = library::bug_names().collect();
+    if known.contains(&bug) {
+        return Ok(Source::read(bug)?);
     }
-    if let Some(length) = arguments.length
-        && let Err(error) = source.last(length)
-    {
-        crate::out::err!("{error}");
-        return ExitCode::from(reports::exit::USAGE);
+    let near = nearest(bug, &known).map(|near| format!(" (did you mean `bugs/{near}`?)")).unwrap_or_default();
+    bail!("there is no bug `{bug}` in the library{near}; `longhaul show library` names all {}", known.len())
+}
+
+/// The scenario with everything that the command line changes.
+fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
+    if let Some(seed) = arguments.seed {
+        source.sow(seed)?;
     }
-    if let Err(error) = source.follow(&arguments.metrics_series) {
-        crate::out::err!("{error}");
-        return ExitCode::from(reports::exit::USAGE);
+    if let Some(length) = arguments.length {
+        source.last(length)?;
     }
-    if let Err(error) = source.hurry(arguments.compress, arguments.clock_rate) {
-        crate::out::err!("{error}");
-        return ExitCode::from(reports::exit::USAGE);
-    }
+    source.follow(&arguments.metrics_series)?;
+    source.hurry(arguments.compress, arguments.clock_rate)?;
     let left_out = arguments.control_plane.and_then(|kind| switch(&mut source.scenario, kind));
-    if left_out.is_some()
-        && let Err(error) = source.draw("--control-plane")
-    {
-        crate::out::err!("{error}");
-        return ExitCode::from(reports::exit::USAGE);
+    if left_out.is_some() {
+        source.draw("--control-plane")?;
     }
-    let service = match service(&arguments, &source.scenario.subject) {
-        Ok(service) => service,
-        Err(error) => return super::fail(reports::exit::USAGE, &error),
-    };
-    let repeat = repeat(&arguments, source.scenario.seed);
-    let options = Options {
+    let service = if is_service(arguments, &source) { Some(service(arguments)?) } else { arguments.service.clone() };
+    turn(&arguments.own, &mut source, arguments.is_all())?;
+    let repeat = repeat(arguments, &source);
+    let quiet = arguments.quiet || arguments.is_all() || (arguments.json && arguments.is_story(&source.scenario));
+    Ok(Options {
         source,
-        runs: arguments.runs,
-        run_dir: arguments.run_dir,
-        plant: arguments.plant,
+        runs: arguments.runs.clone(),
+        run_dir: arguments.run_dir.clone(),
+        plant: arguments.plant.clone(),
         service,
         keep_events: arguments.keep_events,
-        quiet: arguments.quiet,
+        quiet,
         left_out,
         counts_bytes: false,
         repeat,
         window: run::Addresses { metrics: arguments.metrics, page: arguments.serve },
-    };
-    let result = super::runtime().and_then(|runtime| {
-        let said = if arguments.json { run::Said::Json } else { run::Said::Text };
-        let result = runtime.block_on(run::run(options, said));
-        // Nothing of a finished run may keep the process alive.
-        runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-        result
-    });
-    match result {
-        Ok(judgement) if arguments.allow_inconclusive && judgement.verdict == Verdict::Inconclusive => {
-            ExitCode::from(reports::exit::PASS)
-        }
-        Ok(judgement) => ExitCode::from(judgement.verdict.exit_code()),
-        Err(error) => super::fail(reports::exit::USAGE, &error),
+    })
+}
+
+/// Whether the built-in service is the subject.
+fn is_service(arguments: &Arguments, source: &Source) -> bool {
+    source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
+}
+
+/// Against whom a scenario is played, and how.
+fn play_of(arguments: &Arguments, source: &Source) -> Play {
+    let mut play = arguments.play.clone();
+    if is_service(arguments, source) {
+        play.cannot = SERVICE_CANNOT.to_vec();
     }
+    play
+}
+
+/// Which service binary to test.
+fn service(arguments: &Arguments) -> Result<PathBuf> {
+    if let Some(path) = &arguments.service {
+        anyhow::ensure!(path.is_file(), "--service {}: no such file", path.display());
+        return Ok(path.clone());
+    }
+    let name = if arguments.plant.is_some() { PLANTED_SERVICE } else { SERVICE };
+    let remedy = "build it first: `cargo xtask soak` does that (with `--plant NAME` also the planted one), or name one with --service";
+    crate::subject::sibling(name).context(remedy)
+}
+
+/// Gives the scenario other objects and another witness, and says which limits that leaves open.
+fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
+    let OwnKind { manifests, resource, template, witness } = own;
+    let (manifests, resource) = (manifests.clone(), resource.clone());
+    let own = Own { manifests, resource, template: template.clone(), witness: witness.clone() };
+    if own.is_none() {
+        return Ok(());
+    }
+    let unseen = source.own(&own)?;
+    if !unseen.is_empty() && !is_quiet {
+        let witness = source.scenario.subject.witness.name();
+        let unseen = unseen.join(", ");
+        crate::out::err!("longhaul: not judged, because the witness `{witness}` does not tell it: {unseen}");
+    }
+    Ok(())
 }
 
 /// Runs the scenario on another control plane. Returns what that leaves out.
@@ -177,38 +259,36 @@ fn plays_anywhere(fault: &Fault, all: &[Fault]) -> bool {
     fault.name.row().family.is_played_anywhere() && waits
 }
 
-/// Which service binary to test.
-fn service(arguments: &Arguments, subject: &Subject) -> anyhow::Result<Option<PathBuf>> {
-    if !subject.kind().is_service() {
-        return Ok(None);
-    }
-    if let Some(path) = &arguments.service {
-        anyhow::ensure!(path.is_file(), "--service {}: no such file", path.display());
-        return Ok(Some(path.clone()));
-    }
-    let name = if arguments.plant.is_some() { PLANTED_SERVICE } else { SERVICE };
-    let found = crate::subject::sibling(name);
-    let remedy = "build it first: `cargo xtask soak` does that (with `--plant NAME` also the planted one), or name one with --service";
-    found.map(Some).with_context(|| remedy.to_owned())
-}
-
 /// The command that repeats this run.
-fn repeat(arguments: &Arguments, seed: u64) -> String {
-    let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
-    let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
-    let length = arguments.length.map(|length| format!(" --for {length}")).unwrap_or_default();
-    let compress = arguments.compress.map(|times| format!(" --compress {times}")).unwrap_or_default();
-    let rate = arguments.clock_rate.map(|rate| format!(" --clock-rate {rate}")).unwrap_or_default();
-    let named = arguments.metrics_series.iter();
-    let series = named.map(|name| format!(" --metrics-series {}", crate::quoted(name))).collect::<Vec<_>>().concat();
-    let service = arguments.service.as_ref();
-    let service =
-        service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
-    let outside = arguments.outside.repeated();
-    let events = if arguments.keep_events { " --keep-events" } else { "" };
-    format!(
-        "{} soak{plant} {}{outside} --seed {seed}{length}{compress}{rate}{plane}{series}{service}{events}",
-        crate::started_as(),
+fn repeat(arguments: &Arguments, source: &Source) -> String {
+    let flag = |name: &str, value: Option<String>| {
+        value.map(|value| format!(" --{name} {}", crate::quoted(&value))).unwrap_or_default()
+    };
+    let paths = |name: &str, paths: &[PathBuf]| {
+        paths.iter().map(|path| flag(name, Some(path.to_string_lossy().into_owned()))).collect::<String>()
+    };
+    let path = |name: &str, path: &Option<PathBuf>| paths(name, path.as_slice());
+    let own = &arguments.own;
+    let asked = if arguments.is_all() {
+        format!("{BUGS}/{}", source.scenario.name)
+    } else {
         crate::quoted(arguments.scenario())
-    )
+    };
+    let parts = [
+        flag("plant", arguments.plant.clone()),
+        format!(" {asked}{} --seed {}", arguments.outside.repeated(), source.scenario.seed),
+        flag("for", arguments.length.map(|length| length.to_string())),
+        flag("compress", arguments.compress.map(|times| times.to_string())),
+        flag("clock-rate", arguments.clock_rate.map(|rate| rate.to_string())),
+        flag("control-plane", arguments.control_plane.map(|kind| kind.name().to_owned())),
+        arguments.metrics_series.iter().map(|name| flag("metrics-series", Some(name.clone()))).collect(),
+        path("service", &arguments.service),
+        if arguments.keep_events { " --keep-events" } else { "" }.to_owned(),
+        paths("manifests", &own.manifests),
+        flag("resource", own.resource.clone()),
+        path("template", &own.template),
+        flag("witness", own.witness.as_ref().and_then(|witness| serde_json::to_string(witness).ok())),
+        arguments.play.repeated(),
+    ];
+    format!("{} soak{}", crate::started_as(), parts.concat())
 }

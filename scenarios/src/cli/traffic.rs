@@ -1,4 +1,4 @@
-//! The flags that `load`, `capacity` and `replay` share: where to, how, how much, and what to write.
+//! The flags of `longhaul load`: where to, how, how much, and what to write.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,12 +89,14 @@ pub(super) struct Traffic {
 /// How much, over time.
 #[derive(clap::Args)]
 pub(super) struct Curve {
-    /// Requests, such as `1000/s` or `90/m`.
-    #[arg(long, value_name = "RATE", required_unless_present = "steps")]
-    rate: Option<Rate>,
-    /// For how long. Default: 60s, or with --steps as long as they take.
+    /// Requests, such as `1000/s` or `90/m`. With --capacity the first rate that is tried, by default 500/s; from there it is doubled until a
+    /// limit breaks, or halved until none does.
+    #[arg(long, value_name = "RATE", required_unless_present_any = ["steps", "capacity", "replay"])]
+    pub(super) rate: Option<Rate>,
+    /// For how long. Default: 60s, or with --steps as long as they take. With --capacity how long each rate is tried, by default 10s; low rates
+    /// up to six times longer, until their percentiles are known, and the result three times longer.
     #[arg(long = "for", value_name = "TIME")]
-    length: Option<Span>,
+    pub(super) length: Option<Span>,
     /// Go evenly from --rate to this rate.
     #[arg(long, value_name = "RATE", group = "shape")]
     ramp_to: Option<Rate>,
@@ -107,6 +109,15 @@ pub(super) struct Curve {
     /// Up and down round --rate, by so much with this period: `300/s:60s`.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     sine: Option<Step>,
+    /// Find and confirm the highest rate at which the limits are met.
+    #[arg(long, conflicts_with_all = ["shape", "replay", "plan", "record"])]
+    pub(super) capacity: bool,
+    /// The highest rate that --capacity tries. Default: 50000/s for each thread.
+    #[arg(long, value_name = "RATE", requires = "capacity")]
+    pub(super) highest: Option<Rate>,
+    /// Send what this file says, when it says so: JSON lines as --record writes them (docs/load.md).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "length", "shape", "record"])]
+    pub(super) replay: Option<PathBuf>,
 }
 
 /// What to write, and where.

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use reports::exit;
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
@@ -36,17 +36,10 @@ pub(super) struct Arguments {
 }
 
 /// Works for one coordinator, then ends.
-pub(super) fn worker(arguments: &Arguments) -> ExitCode {
-    let result = super::runtime().and_then(|runtime| {
-        let result = runtime.block_on(run(arguments));
-        // Nothing of finished work may keep the process alive.
-        runtime.shutdown_background();
-        result
-    });
-    match result {
-        Ok(()) => ExitCode::from(reports::exit::PASS),
-        Err(error) => super::fail(reports::exit::INVALID, &error),
-    }
+pub(super) fn worker(arguments: &Arguments) -> u8 {
+    let Err(error) = super::block_on(run(arguments)) else { return exit::PASS };
+    crate::out::err!("longhaul: {error:#}");
+    exit::INVALID
 }
 
 async fn run(arguments: &Arguments) -> Result<()> {

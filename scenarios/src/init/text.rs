@@ -71,7 +71,7 @@ fn head(text: &mut String, found: &Found) {
     };
     line!(
         text,
-        "# Written by `longhaul init`. Look at the lines with `check:`, then: longhaul plan FILE, longhaul soak FILE."
+        "# Written by `longhaul init`. Look at the lines with `check:`, then: longhaul check --plan FILE, longhaul soak FILE."
     );
     if let Some(project) = &found.project {
         line!(text, "# {}, as {} lays it out (PROJECT).", project.layout, project.tool());
@@ -396,7 +396,7 @@ fn load(text: &mut String, found: &Found) {
     line!(text, "");
     line!(
         text,
-        "# The two that clients forget most often. All faults: docs/faults.md, or `longhaul plan` for what these will do."
+        "# The two that clients forget most often. All faults: docs/faults.md, or `longhaul check --plan` for what these will do."
     );
     line!(text, "faults:");
     line!(text, "  - {{name: watch-reset, at: 20s}}");
@@ -427,7 +427,7 @@ fn churn(text: &mut String, found: &Found, crd: &Crd) {
     };
     line!(text, "# Objects that come, change and go. They look like the sample in {}.", template.file.display());
     if let Some(pointer) = &template.varies {
-        line!(text, "# Each write changes {pointer}; `longhaul schema` tells of other placeholders.");
+        line!(text, "# Each write changes {pointer}; `longhaul show schema` tells of other placeholders.");
     } else {
         line!(
             text,

@@ -8,7 +8,7 @@ use loadgen::admission::{Interval, Load, Plan};
 use super::Job;
 use super::hlog::Log;
 use super::live::Live;
-use crate::signals::{EXIT_ABORTED, Signals};
+use crate::signals::Signals;
 
 /// Threads need a moment before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);
@@ -96,7 +96,7 @@ pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
 /// Who asks again, or while only the last calls are waited for, does not want to wait at all.
 pub(crate) fn abort() -> ! {
     crate::out::err!("longhaul: stopped at once, without a result");
-    std::process::exit(EXIT_ABORTED)
+    std::process::exit(reports::exit::ABORTED.into())
 }
 
 /// The state of a measurement between two readings.

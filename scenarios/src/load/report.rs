@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::load::schema::is_checked_in;
 
-    /// `longhaul load --json` and `longhaul replay --json`.
+    /// `longhaul load --json`.
     #[test]
     fn the_checked_in_schema_is_current() {
         is_checked_in::<Report>("load");

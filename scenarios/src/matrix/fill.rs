@@ -46,7 +46,7 @@ pub struct Choice {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that nobody has.
-    #[error("there is no {what} `{name}`{suggestion}; `longhaul matrix --list` names all")]
+    #[error("there is no {what} `{name}`{suggestion}; `cargo xtask matrix --list` names all")]
     Unknown {
         /// `client` or `row`.
         what: &'static str,
@@ -76,7 +76,7 @@ pub enum Error {
     Render(#[from] askama::Error),
 }
 
-/// What `longhaul repro --json` says; the keys that are of use here.
+/// What `longhaul soak bugs/NAME --json` says; the keys that are of use here.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -198,11 +198,11 @@ async fn cell(
     stop: &CancellationToken,
 ) -> Option<Cell> {
     let records = choice.out.join("runs").join(column.id());
-    let mut arguments = vec!["repro".to_owned(), row.id.clone()];
+    let mut arguments = vec!["soak".to_owned(), format!("bugs/{}", row.id)];
     if let Some(version) = column.http() {
         arguments.extend(["--http".to_owned(), version.to_string()]);
     }
-    let mut repeat = format!("longhaul matrix --clients {} --rows {}", column.id(), row.id);
+    let mut repeat = format!("cargo xtask matrix --clients {} --rows {}", column.id(), row.id);
     if let Some(drain) = choice.drain {
         arguments.extend(["--drain".to_owned(), drain.to_string()]);
         let _ = write!(repeat, " --drain {drain}");
@@ -234,7 +234,7 @@ async fn cell(
         Ok(command) => command,
         Err(needs) => return Some(Cell { outcome: Outcome::Skipped { needs: needs.to_string() }, ..blank }),
     };
-    arguments.extend(["--json".to_owned(), "--out".to_owned(), records.display().to_string()]);
+    arguments.extend(["--json".to_owned(), "--runs".to_owned(), records.display().to_string()]);
     if !column.cannot().is_empty() {
         arguments.extend(["--cannot".to_owned(), column.cannot().join(",")]);
     }

@@ -3,7 +3,7 @@
 
 use super::{Error, Source};
 
-/// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
+/// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
 const SCENARIOS: [(&str, &str); 32] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
@@ -39,7 +39,7 @@ const SCENARIOS: [(&str, &str); 32] = [
     ("gate", include_str!("../../library/gate.yaml")),
 ];
 
-/// Name and text of the stages of `longhaul calibrate`: what planted bugs are played in.
+/// Name and text of the stages of `cargo xtask calibrate`: what planted bugs are played in.
 const STAGES: [(&str, &str); 13] = [
     ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
     ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
@@ -64,7 +64,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
 
-/// The names of the stages of `longhaul calibrate`.
+/// The names of the stages of `cargo xtask calibrate`.
 pub fn stage_names() -> impl Iterator<Item = &'static str> {
     STAGES.iter().map(|(name, _)| *name)
 }

@@ -46,7 +46,7 @@ impl Own {
 impl Source {
     /// Plays it with objects of another kind. Returns the limits that the witness cannot decide: those are not judged any more.
     pub fn own(&mut self, own: &Own) -> Result<Vec<&'static str>, Error> {
-        let fail = |text: String| Error::of_options("repro", text);
+        let fail = |text: String| Error::of_options("soak", text);
         let scenario = &mut self.scenario;
         let here =
             std::env::current_dir().map_err(|error| fail(format!("the working folder cannot be read: {error}")))?;

@@ -176,7 +176,7 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
     let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let names = names.join(", ");
     format!(
-        "no such file, and no scenario of that name in the library ({names}, and those of `longhaul repro --list`){near}"
+        "no such file, and no scenario of that name in the library ({names}, and those of `longhaul show library`){near}"
     )
 }
 

@@ -1,4 +1,4 @@
-//! `repro`: which documented bug a scenario shows, for `longhaul repro` and the catalogue.
+//! `repro`: which documented bug a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
 //!
 //! Owns the keys. Nothing here changes what a run does: it is what people, and tests of the library, know about it.
 

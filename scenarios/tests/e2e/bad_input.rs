@@ -252,7 +252,7 @@ fn a_silent_witness_leaves_the_run_undecided() {
 fn a_reader_that_is_gone_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let status = longhaul(&["list"]).stdout(writer).status().unwrap();
+    let status = longhaul(&["show", "library"]).stdout(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
 }
 
@@ -292,7 +292,8 @@ fn a_pipeline_gets_its_folder_and_its_json() {
 
 #[test]
 fn the_doctor_says_what_is_there_and_what_is_not() {
-    let output = longhaul(&["doctor"]).env("PATH", "/nowhere").env_remove("KUBEBUILDER_ASSETS").output().unwrap();
+    let output =
+        longhaul(&["show", "doctor"]).env("PATH", "/nowhere").env_remove("KUBEBUILDER_ASSETS").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("machine   "), "{text}");

@@ -1,4 +1,4 @@
-//! `longhaul calibrate` as a user runs it.
+//! `cargo xtask calibrate` as a user runs it.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn bad_arguments_are_refused_with_a_remedy() {
     refused(&["--planted", "/nowhere/planted", "--service", "/bin/true"], "--planted /nowhere/planted: no such file");
     refused(
         &["--only", "leak-per-objet", "--planted", "/bin/true", "--service", "/bin/true"],
-        "did you mean `leak-per-object`? `longhaul calibrate --list` names all",
+        "did you mean `leak-per-object`? `cargo xtask calibrate --list` names all",
     );
     refused(&["--synthetic", "--repeats", "2"], "cannot be used with");
     refused(&["--repeats", "0"], "0 is not in 1..");
@@ -36,7 +36,7 @@ fn a_program_that_is_not_there_is_named_with_its_remedy() {
     let output = std::process::Command::new(&alone).args(["calibrate", "--service", "/bin/true"]).output().unwrap();
     let said = said(&output);
     assert_eq!(output.status.code(), Some(64), "{said}");
-    assert!(said.contains("`cargo xtask longhaul calibrate`") && said.contains("longhaul-service-planted"), "{said}");
+    assert!(said.contains("`cargo xtask calibrate`") && said.contains("longhaul-service-planted"), "{said}");
 }
 
 #[test]

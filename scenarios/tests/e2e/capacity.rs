@@ -1,4 +1,4 @@
-//! `longhaul capacity` against a webhook whose capacity is known.
+//! `longhaul load --capacity` against a webhook whose capacity is known.
 
 use std::process::Output;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::webhook::{Habit, Webhook};
 
 fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
     let (url, ca) = (webhook.url(), webhook.ca());
-    let mut command = longhaul(&["capacity", &url, "--ca", ca.to_str().unwrap(), "--json", "-", "--quiet"]);
+    let mut command = longhaul(&["load", &url, "--capacity", "--ca", ca.to_str().unwrap(), "--json", "-", "--quiet"]);
     let output = command.args(arguments).output().unwrap();
     let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
     (output, json)
@@ -26,8 +26,7 @@ fn story(output: &Output) -> String {
 #[ignore = "slow"]
 fn a_known_capacity_is_found_and_confirmed() {
     let webhook = Webhook::start(Habit::AtOnce(2, Duration::from_millis(50)));
-    let arguments =
-        ["--p50", "400ms", "--start", "20/s", "--stage", "5s", "--arrivals", "constant", "--highest", "80/s"];
+    let arguments = ["--p50", "400ms", "--rate", "20/s", "--for", "5s", "--arrivals", "constant", "--highest", "80/s"];
     let (output, json) = capacity(&webhook, &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
     let found = json["capacityPerSecond"].as_f64().unwrap();
@@ -46,7 +45,7 @@ fn a_known_capacity_is_found_and_confirmed() {
 #[ignore = "slow"]
 fn workers_search_together() {
     let webhook = Webhook::start(Habit::Allow);
-    let arguments = ["--errors", "0%", "--start", "200/s", "--highest", "200/s", "--stage", "1s", "--workers", "2"];
+    let arguments = ["--errors", "0%", "--rate", "200/s", "--highest", "200/s", "--for", "1s", "--workers", "2"];
     let (output, json) = capacity(&webhook, &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
     assert_eq!((&json["workers"], &json["capacityPerSecond"]), (&2.into(), &200.0.into()), "{}", story(&output));
@@ -61,13 +60,13 @@ fn workers_search_together() {
 #[ignore = "slow"]
 fn what_is_undecided_is_no_verdict_on_the_webhook() {
     let webhook = Webhook::start(Habit::Errors(2));
-    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "100/s", "--stage", "1s", "--no-probe"]);
+    let (output, json) = capacity(&webhook, &["--errors", "1%", "--rate", "100/s", "--for", "1s", "--no-probe"]);
     assert_eq!(output.status.code(), Some(2), "{}", story(&output));
     let said = json["text"].as_str().unwrap();
     assert!(said.starts_with("not known: ") && said.contains("What broke, at "), "{}", story(&output));
     assert_eq!((&json["verdict"], json["stages"].as_array().unwrap().len() > 1), (&"inconclusive".into(), true));
     assert!(json["capacityPerSecond"].is_null());
-    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "3/s", "--stage", "1s", "--no-probe"]);
+    let (output, json) = capacity(&webhook, &["--errors", "1%", "--rate", "3/s", "--for", "1s", "--no-probe"]);
     assert_eq!(output.status.code(), Some(2), "{}", story(&output));
     assert!(json["text"].as_str().unwrap().contains("too few to compare"), "{}", story(&output));
     assert_eq!(json["verdict"], "inconclusive", "nothing is wrong with what was measured: {}", story(&output));
@@ -83,7 +82,7 @@ fn what_cannot_be_searched_is_refused() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     assert!(said(&[]).contains("add for example --p99 20ms"));
-    assert!(said(&["--p99", "20ms", "--stage", "0s"]).contains("--stage is 0s"));
-    assert!(said(&["--p99", "20ms", "--start", "100/s", "--highest", "50/s"]).contains("--highest is below --start"));
+    assert!(said(&["--p99", "20ms", "--for", "0s"]).contains("--for is 0s"));
+    assert!(said(&["--p99", "20ms", "--rate", "100/s", "--highest", "50/s"]).contains("--highest is below --rate"));
     assert_eq!(webhook.reviews(), 0);
 }

@@ -14,7 +14,7 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     let out = tempfile::tempdir().unwrap();
     let own = format!("{}/tests/files/{bug}.yaml", env!("CARGO_MANIFEST_DIR"));
     let bug = if Path::new(&own).exists() { &own } else { bug };
-    let mut run = longhaul(&["repro", bug, "--json", "--quiet", "--out"]);
+    let mut run = longhaul(&["soak", bug, "--json", "--quiet", "--runs"]);
     run.arg(out.path()).arg("--").arg(client);
     for mistake in mistakes {
         run.args(["--mistake", mistake]);

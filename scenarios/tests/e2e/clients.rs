@@ -1,5 +1,5 @@
 //! Every adapter of a real client tells every create, update and delete when nothing goes wrong. What a client does when
-//! something does go wrong is its own business: `longhaul matrix` writes it down, no test demands it.
+//! something does go wrong is its own business: `cargo xtask matrix` writes it down, no test demands it.
 
 use std::io::Write;
 

@@ -74,7 +74,7 @@ fn every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_says() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// As a reader does it: a file, and `longhaul repro FILE -- client`.
+/// As a reader does it: a file, and `longhaul soak FILE -- client`.
 fn play(client: &Path, example: &Example) -> Seen {
     if example.registry {
         return Seen { wrong: registry::play(example.faults(), &example.hits), ..Seen::default() };
@@ -82,7 +82,7 @@ fn play(client: &Path, example: &Example) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
     std::fs::write(&file, example.scenario.to_string()).unwrap();
-    let mut run = longhaul(&["repro", file.to_str().unwrap(), "--json", "--quiet", "--out"]);
+    let mut run = longhaul(&["soak", file.to_str().unwrap(), "--json", "--quiet", "--runs"]);
     let output = run.arg(folder.path()).arg("--").arg(client).args(&example.arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let mut seen = Seen::default();

@@ -44,30 +44,30 @@ fn runs_are_added_once_and_shown() {
     let folder = tempfile::tempdir().unwrap();
     let Some(records) = records(folder.path(), 2) else { return };
     let (file, svg) = (folder.path().join("history.jsonl"), folder.path().join("level.svg"));
-    let history = |arguments: &[&str]| {
-        let mut command = longhaul(&[&["history"], arguments].concat());
-        let output = command.arg("--file").arg(&file).output().unwrap();
+    let path = file.to_str().unwrap();
+    let compare = |arguments: &[&str]| {
+        let output = longhaul(&[&["compare"], arguments].concat()).output().unwrap();
         (output.status.code(), said(&output))
     };
     let paths: Vec<&str> = records.iter().map(|record| record.to_str().unwrap()).collect();
-    let (code, text) = history(&["add", paths[0], "--build", "v1"]);
+    let (code, text) = compare(&[paths[0], "--into", path, "--build", "v1"]);
     assert!(code == Some(0) && text.contains("added     "), "{text}");
-    let (code, text) = history(&["add", paths[0], paths[1], "--build", "v2"]);
+    let (code, text) = compare(&[paths[0], paths[1], "--into", path, "--build", "v2"]);
     assert!(code == Some(0) && text.contains("there     ") && text.contains("added     "), "{text}");
     let lines = std::fs::read_to_string(&file).unwrap();
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(lines.contains("\"build\":\"v1\"") && lines.contains("\"build\":\"v2\""), "{lines}");
 
-    let (code, text) = history(&["show"]);
+    let (code, text) = compare(&[path]);
     assert!(code == Some(0) && text.contains("short: 2 runs") && text.contains("lag p50"), "{text}");
-    let (code, text) = history(&["show", "--figure", "lag p50", "--svg", svg.to_str().unwrap()]);
+    let (code, text) = compare(&[path, "--figure", "lag p50", "--draw", svg.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{text}");
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.starts_with("<svg ") && picture.matches("<circle").count() == 2, "{picture}");
-    let (code, text) = history(&["show", "--figure", "lag p51"]);
+    let (code, text) = compare(&[path, "--figure", "lag p51"]);
     assert!(code == Some(64) && text.contains("there is no figure `lag p51`") && text.contains("lag p50"), "{text}");
     // A wrong name adds nothing, not even what is right beside it.
-    let (code, text) = history(&["add", paths[1], "/nowhere"]);
+    let (code, text) = compare(&[paths[1], "/nowhere", "--into", path]);
     assert!(code == Some(64), "{text}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }

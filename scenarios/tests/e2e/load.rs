@@ -151,7 +151,8 @@ fn a_recording_is_sent_again() {
     let recorded = report(&output)["fingerprint"].clone();
     let (url, ca) = (webhook.url(), webhook.ca());
     let replay = |file: &str, more: &[&str]| {
-        let mut command = longhaul(&["replay", file, &url, "--ca", ca.to_str().unwrap(), "--quiet", "--json", "-"]);
+        let mut command =
+            longhaul(&["load", &url, "--replay", file, "--ca", ca.to_str().unwrap(), "--quiet", "--json", "-"]);
         command.args(more).output().unwrap()
     };
     for more in [&[][..], &["--workers", "2"]] {
@@ -354,7 +355,7 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
         command
     };
     let output = start(&["--quiet"]).stdout(full.try_clone().unwrap()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_eq!(output.status.code(), Some(70), "{}", story(&output));
     assert_says(&text(&output.stderr), &["longhaul: failed to write to stdout: No space left on device"]);
     // The plain live line comes every ten seconds, and refusals at once.
     let output = start(&["--p99", "nonsense"]).stderr(full.try_clone().unwrap()).output().unwrap();

@@ -1,4 +1,4 @@
-//! `longhaul matrix` as a user runs it: names, a cell, going on after an interruption.
+//! `cargo xtask matrix` as a user runs it: names, a cell, going on after an interruption.
 
 use std::path::Path;
 use std::process::Output;

@@ -60,8 +60,9 @@ fn six_cells_are_right() {
 
 /// Every bug with its correct client and with each of its mistakes.
 fn cells() -> Vec<Cell> {
-    let output = longhaul(&["repro", "--list", "--json"]).output().unwrap();
-    let bugs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let output = longhaul(&["show", "library", "--json"]).output().unwrap();
+    let mut bugs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    bugs.retain(|scenario| !scenario["repro"].is_null());
     assert!(bugs.len() >= 60, "the library has {} bugs", bugs.len());
     let mut cells = Vec::new();
     for bug in in_order(bugs) {
@@ -83,10 +84,10 @@ fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
     bugs
 }
 
-/// As a person does it: `longhaul repro ID -- planted-client --mistake …`.
+/// As a person does it: `longhaul soak bugs/NAME -- planted-client --mistake …`.
 fn play(client: &Path, cell: &Cell) -> Seen {
     let out = tempfile::tempdir().unwrap();
-    let mut run = longhaul(&["repro", &cell.bug, "--json", "--quiet", "--out"]);
+    let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);
     run.arg(out.path()).arg("--").arg(client);
     for mistake in &cell.mistakes {
         run.args(["--mistake", mistake]);

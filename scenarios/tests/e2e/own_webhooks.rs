@@ -105,7 +105,7 @@ fn a_webhook_that_nobody_asks_is_inconclusive() {
     let Some(folder) = project(&[("webhooks.yaml", selector)]) else { return };
     let file = folder.path().join("own.yaml");
     let file = file.to_str().unwrap();
-    let plan = longhaul(&["plan", file]).output().unwrap();
+    let plan = longhaul(&["check", "--plan", file]).output().unwrap();
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert!(
         plan.contains("NOT ASKED       mcache.kb.io would be asked nothing: its namespaceSelector wants"),

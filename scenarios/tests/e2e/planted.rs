@@ -33,7 +33,7 @@ fn the_clean_service_passes() {
     assert!(text.starts_with("tMs,subject.rssBytes\n") && text.lines().count() > 5, "{text}");
     let page = record.join("both.html");
     let record = record.to_str().unwrap();
-    let both = longhaul(&["diff", record, record, "--html", page.to_str().unwrap()]).output().unwrap();
+    let both = longhaul(&["compare", record, record, "--draw", page.to_str().unwrap()]).output().unwrap();
     assert_eq!(both.status.code(), Some(0), "{both:?}");
     assert!(std::fs::read_to_string(page).unwrap().contains("id=\"plot-memory\""), "the series of both");
 }

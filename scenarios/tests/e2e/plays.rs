@@ -106,7 +106,7 @@ impl<T> Played<T> {
     }
 }
 
-/// What a run says about the machine, if that left its budgets undecided. `answer` is what `longhaul repro --json` printed.
+/// What a run says about the machine, if that left its budgets undecided. `answer` is what `longhaul soak bugs/NAME --json` printed.
 pub fn stalled(answer: &Value) -> Option<String> {
     if answer["verdict"] != "invalid" && answer["verdict"] != "inconclusive" {
         return None;

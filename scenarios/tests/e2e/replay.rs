@@ -42,7 +42,7 @@ fn a_scenario_sends_what_the_file_beside_it_says() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("traffic.jsonl"), traffic(390)).unwrap();
     let file = scenario(folder.path(), "  replay: traffic.jsonl\n  mix: {createPod: 1}\n");
-    let plan = longhaul(&["plan", &file]).output().unwrap();
+    let plan = longhaul(&["check", "--plan", &file]).output().unwrap();
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert!(plan.contains("390 requests in 3.9 s (as in "), "{plan}");
     let run = soak(&[&file]);

@@ -1,4 +1,4 @@
-//! Scripted writes, faults that wait for hits, and `longhaul repro`: the verdict, the story and the exit code.
+//! Scripted writes, faults that wait for hits, and documented bugs: the verdict, the story and the exit code.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn file(name: &str) -> String {
 /// Plays a file against a command and returns the exit code and what `--json` says.
 fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Value, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
-    let mut run = longhaul(&["repro", &file(name), "--json", "--out"]);
+    let mut run = longhaul(&["soak", &file(name), "--json", "--runs"]);
     run.arg(out.path()).args(arguments).arg("--").args(command);
     let output = run.output().unwrap();
     let outcome = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
@@ -119,7 +119,7 @@ fn a_fault_that_no_request_meets_proves_nothing() {
     let (code, outcome, out) = repro("not-hit.yaml", &[], &["example-watcher"]);
     assert_eq!(code, Some(2), "{outcome:#}");
     assert_eq!(outcome["notHit"], serde_json::json!(["http-error"]), "{outcome:#}");
-    let output = longhaul(&["repro", &file("not-hit.yaml"), "-q", "--out"])
+    let output = longhaul(&["soak", &file("not-hit.yaml"), "-q", "--runs"])
         .arg(out.path())
         .args(["--", "example-watcher"])
         .output();
@@ -148,7 +148,7 @@ fn the_service_can_be_held_to_one_version_of_http() {
     let path = folder.path().join("service.yaml");
     std::fs::write(&path, service).unwrap();
     for http in ["1", "2"] {
-        let output = longhaul(&["repro", path.to_str().unwrap(), "--json", "--http", http, "--out"])
+        let output = longhaul(&["soak", path.to_str().unwrap(), "--json", "--http", http, "--runs"])
             .arg(folder.path())
             .output()
             .unwrap();
@@ -165,19 +165,19 @@ fn the_service_can_be_held_to_one_version_of_http() {
 #[test]
 #[ignore = "slow"]
 fn an_unknown_bug_is_named_with_the_nearest_known_one() {
-    let output = longhaul(&["repro", "no-such-bug-anywhere"]).output().unwrap();
+    let output = longhaul(&["soak", "bugs/no-such-bug-anywhere"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(
-        said.contains("there is no bug `no-such-bug-anywhere`") && said.contains("`longhaul repro --list`"),
+        said.contains("there is no bug `no-such-bug-anywhere`") && said.contains("`longhaul show library`"),
         "{said}"
     );
-    let list = longhaul(&["repro", "--list", "--json"]).output().unwrap();
-    let bugs: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
-    let Some(name) = bugs.first().and_then(|bug| bug["id"].as_str()) else { return };
-    let output = longhaul(&["repro", &format!("{name}x")]).output().unwrap();
+    let list = longhaul(&["show", "library", "--json"]).output().unwrap();
+    let scenarios: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
+    let Some(name) = scenarios.last().and_then(|bug| bug["id"].as_str()) else { return };
+    let output = longhaul(&["soak", &format!("bugs/{name}x")]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains(&format!("did you mean `{name}`?")), "{said}");
+    assert!(said.contains(&format!("did you mean `bugs/{name}`?")), "{said}");
 }
 
 /// After a restore an object that the backup did not have is gone, and one that it had in an older version has that one again:
@@ -199,7 +199,7 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
 /// Plays a bug of the library against the planted client and returns what `--json` says.
 fn bug(arguments: &[&str], command: &[&str]) -> Value {
     let out = tempfile::tempdir().unwrap();
-    let mut run = longhaul(&["repro", "bad-line-swallowed", "--json", "--out"]);
+    let mut run = longhaul(&["soak", "bugs/bad-line-swallowed", "--json", "--runs"]);
     let output = run.arg(out.path()).args(arguments).arg("--").args(command).output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
         panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -237,7 +237,7 @@ fn a_client_that_watches_something_else_is_told_what() {
 #[test]
 #[ignore = "slow"]
 fn what_cannot_be_written_is_refused_before_anything_starts() {
-    let output = longhaul(&["repro", "bad-line-swallowed", "--resource", "caches.example.com/v1", "--", "true"])
+    let output = longhaul(&["soak", "bugs/bad-line-swallowed", "--resource", "caches.example.com/v1", "--", "true"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

@@ -22,7 +22,7 @@ fn the_service_passes_the_bugs_that_it_had() {
     let out = tempfile::tempdir().unwrap();
     // All at once: each is a story of half a minute that consists of waiting.
     let play = |(id, http): (&str, &str)| {
-        let mut run = longhaul(&["repro", id, "--json", "--http", http, "--out"]);
+        let mut run = longhaul(&["soak", &format!("bugs/{id}"), "--json", "--http", http, "--runs"]);
         let output = run.arg(out.path()).output().unwrap();
         let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
         (output.status.code(), outcome)

@@ -183,7 +183,7 @@ fn two_versions_of_a_script_have_two_digests() {
     assert_ne!(told(&first), told(&next));
     let [first, again, next] = [&first, &again, &next].map(|soak| soak.record().display().to_string());
     let diff = |other: &str| {
-        let output = longhaul(&["diff", &first, other]).output().unwrap();
+        let output = longhaul(&["compare", &first, other]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     assert!(diff(&next).contains("subject.digest"), "{}", diff(&next));
@@ -221,7 +221,7 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
     }
 }
 
-/// A folder with these files, and what `init` makes of it: the text, and what `plan` says of that.
+/// A folder with these files, and what `init` makes of it: the text, and what `check --plan` says of that.
 fn proposed(files: &[(&str, &str)]) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -231,7 +231,7 @@ fn proposed(files: &[(&str, &str)]) -> (String, String) {
     assert!(init.status.success(), "{init:?}");
     let file = folder.path().join("longhaul.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let plan = longhaul(&["plan", file.to_str().unwrap()]).output().unwrap();
+    let plan = longhaul(&["check", "--plan", file.to_str().unwrap()]).output().unwrap();
     assert!(plan.status.success(), "{plan:?}\n{text}");
     (text, String::from_utf8(plan.stdout).unwrap())
 }
@@ -339,9 +339,9 @@ fn two_records_are_put_side_by_side() {
     let one = play(&path, "memcached.yaml", SAME, &[]);
     let other = play(&path, "memcached.yaml", ("rate: 30/s", "rate: 15/s"), &[]);
     let (a, b) = (one.record(), other.record());
-    let diff = longhaul(&["diff", a.to_str().unwrap(), b.to_str().unwrap()]).output().unwrap();
+    let diff = longhaul(&["compare", a.to_str().unwrap(), b.to_str().unwrap()]).output().unwrap();
     let text = String::from_utf8_lossy(&diff.stdout);
     assert!(diff.status.success() && text.contains("scenario.churn.rate"), "{text}");
-    let missing = longhaul(&["diff", a.to_str().unwrap(), "/nowhere"]).output().unwrap();
+    let missing = longhaul(&["compare", a.to_str().unwrap(), "/nowhere"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(64));
 }

@@ -7,6 +7,9 @@
 mod archive;
 mod build;
 mod elf;
+#[path = "../../../reports/src/exit.rs"]
+#[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
+mod exit;
 mod image;
 mod licences;
 mod page;
@@ -24,9 +27,6 @@ use flate2::Compression;
 use crate::archive::{Entry, Sums};
 use crate::build::{Release, Texts};
 use crate::target::Target;
-
-/// What went wrong in developer commands themselves, as in `xtask`.
-const EXIT_FAILED: u8 = 70;
 
 /// Build what is shipped: static programs, tarballs with their sums, images.
 #[derive(Parser)]
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("dist: {error:#}");
-            ExitCode::from(EXIT_FAILED)
+            ExitCode::from(exit::SOFTWARE)
         }
     }
 }

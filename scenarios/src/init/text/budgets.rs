@@ -42,6 +42,9 @@ pub(super) fn budgets(text: &mut String, found: &Found, proposal: Option<&Propos
         );
         line!(text, "  metrics: {{go_goroutines: {{growthPerObject: 1}}}}");
     }
-    line!(text, "  # check: a minute decides no growth. An hour does: `longhaul plan FILE` says from which length on.");
+    line!(
+        text,
+        "  # check: a minute decides no growth. An hour does: `longhaul check --plan FILE` says from which length on."
+    );
     line!(text, "  # memory: {{growth: 5MiB/h}}");
 }

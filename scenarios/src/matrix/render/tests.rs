@@ -28,7 +28,7 @@ fn table() -> Table {
         noticed_ms: Some(1200),
         observed_ms: None,
         reason: "because \"<i>\"".to_owned(),
-        command: "longhaul matrix".to_owned(),
+        command: "cargo xtask matrix".to_owned(),
     };
     let words = vec!["missed".to_owned(), "blind".to_owned()];
     Table {

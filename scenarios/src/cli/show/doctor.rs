@@ -1,9 +1,8 @@
-//! `longhaul doctor`: what is on this machine, and what a run or a test would do without what is not.
+//! `longhaul show doctor`: what is on this machine, and what a run or a test would do without what is not.
 //!
 //! Owns the table of what is looked for. Nothing is started but `--version` of programs, and nothing is changed.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::out::out;
 
@@ -46,7 +45,7 @@ const NEEDS: &[Need] = &[
     need(
         "longhaul-service-planted",
         Beside("longhaul-service-planted"),
-        "`soak --plant`, `calibrate`",
+        "`soak --plant`, `cargo xtask calibrate`",
         "cargo xtask soak --plant NAME",
     ),
     need(
@@ -58,11 +57,11 @@ const NEEDS: &[Need] = &[
     need(
         "libfaketime",
         File(crate::subject::CLOCK_LIBRARIES),
-        "`--clock-rate`, `matrix --own-clocks` in seconds",
+        "`--clock-rate`, `cargo xtask matrix --own-clocks` in seconds",
         "apt-get install faketime",
     ),
-    need("node", Program("node"), "JavaScript clients in `matrix`", "https://nodejs.org, 20 or newer"),
-    need("python3", Program("python3"), "Python clients in `matrix`, examples", "apt-get install python3"),
+    need("node", Program("node"), "JavaScript clients in `cargo xtask matrix`", "https://nodejs.org, 20 or newer"),
+    need("python3", Program("python3"), "Python clients in `cargo xtask matrix`, examples", "apt-get install python3"),
     need(
         "kubectl",
         Program("kubectl"),
@@ -105,7 +104,7 @@ impl Look {
 }
 
 /// Prints what is there. Nothing that is missing is an error: it says what is left out without it.
-pub(super) fn doctor() -> ExitCode {
+pub(super) fn doctor() {
     let machine = crate::machine::machine();
     out!(
         "machine   {} processors, {}, Linux {}",
@@ -129,7 +128,6 @@ pub(super) fn doctor() -> ExitCode {
             some => format!("{some} of {} are missing; what needs none of them runs all the same", found.len()),
         }
     );
-    ExitCode::from(reports::exit::PASS)
 }
 
 fn line(need: &Need, path: Option<&Path>, width: usize) -> String {

@@ -1,6 +1,5 @@
-//! `longhaul capacity`: the highest rate at which a webhook meets its limits.
+//! `longhaul load --capacity`: the highest rate at which a webhook meets its limits.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,9 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::{Rate, Span};
 
-use super::load::watch;
-use super::senders::{self, Senders};
-use super::traffic::{self, Output, To, Traffic};
+use super::{Arguments, senders, traffic, watch};
 use crate::load::capacity::{
     self, CONFIRMATION_LONGER, CONFIRMATIONS_MAX, Context, Culprit, LENGTHENED_MAX, Next, Outcome, STAGES_MAX, Search,
     Stage, Tried,
@@ -24,40 +21,12 @@ use crate::load::workers::Workers;
 const SCHEMA: &str = "longhaul-capacity/v1";
 /// A webhook that was overloaded gets this long to become itself again.
 const SETTLE: Duration = Duration::from_secs(1);
+/// The first rate of who names none, requests per second.
+const DEFAULT_START: f64 = 500.0;
+/// How long each rate is tried where nobody says.
+const DEFAULT_TRIED: Span = Span::from_secs(10);
 /// Without a limit of its own: fast errors are no capacity.
 const DEFAULT_ERRORS: Percent = Percent(0.1);
-
-/// Arguments of `longhaul capacity`.
-#[derive(clap::Args)]
-pub(super) struct Arguments {
-    #[command(flatten, next_help_heading = "Where to")]
-    to: To,
-    #[command(flatten, next_help_heading = "Limits")]
-    limits: Limits,
-    #[command(flatten, next_help_heading = "The search")]
-    looks: Looks,
-    #[command(flatten, next_help_heading = "What and how")]
-    traffic: Traffic,
-    #[command(flatten, next_help_heading = "Processes that send")]
-    senders: Senders,
-    #[command(flatten, next_help_heading = "Results")]
-    output: Output,
-}
-
-/// Which rates are tried, and for how long.
-#[derive(clap::Args)]
-struct Looks {
-    /// The first rate; from there it is doubled until a limit breaks, or halved until none does.
-    #[arg(long, value_name = "RATE", default_value = "500/s")]
-    start: Rate,
-    /// The highest rate to try. Default: 50000/s for each thread.
-    #[arg(long, value_name = "RATE")]
-    highest: Option<Rate>,
-    /// How long each rate is tried; low rates up to six times longer, until their percentiles are known. The result is
-    /// confirmed three times longer.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    stage: Span,
-}
 
 /// The result for programs: one JSON object with a versioned schema.
 #[derive(Serialize, JsonSchema)]
@@ -79,35 +48,22 @@ struct Report<'a> {
     stages: &'a [Stage],
 }
 
-/// Searches and exits: 0 found, 1 no rate meets the limits, 2 not decided.
-pub(super) fn capacity(arguments: &Arguments) -> ExitCode {
-    super::run(run(arguments))
-}
-
-async fn run(arguments: &Arguments) -> Result<Verdict> {
+/// Searches: pass when it is found, fail when no rate meets the limits.
+pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
+    let (start, tried_for) = (start(arguments), tried_for(arguments));
     let mut limits = arguments.limits;
     anyhow::ensure!(
         limits.p50.is_some() || limits.p99.is_some() || limits.p999.is_some() || limits.errors.is_some(),
         "a capacity is the rate at which limits are still met, and there is none: add for example --p99 20ms"
     );
     limits.errors.get_or_insert(DEFAULT_ERRORS);
-    anyhow::ensure!(
-        !arguments.looks.stage.0.is_zero(),
-        "--stage is 0s: write how long each rate is tried, for example 10s"
-    );
-    anyhow::ensure!(
-        arguments.looks.start.as_per_second() > 0.0,
-        "--start is 0: write the rate that is tried first, for example 100/s"
-    );
+    anyhow::ensure!(!tried_for.0.is_zero(), "--for is 0s: write how long each rate is tried, for example 10s");
+    anyhow::ensure!(start.as_per_second() > 0.0, "--rate is 0: write the rate that is tried first, for example 100/s");
     let (to, traffic) = (&arguments.to, &arguments.traffic);
-    let first = traffic::job_of(to, traffic, arguments.looks.start, None, arguments.looks.stage.0)?;
+    let first = traffic::job_of(to, traffic, start, None, tried_for.0)?;
     let most = loadgen::admission::HIGHEST_RATE * f64::from(first.config.threads);
-    let highest = arguments.looks.highest.map_or(most, |rate| rate.as_per_second().min(most));
-    anyhow::ensure!(
-        highest >= arguments.looks.start.as_per_second(),
-        "--highest is below --start ({}): write a higher one",
-        arguments.looks.start
-    );
+    let highest = arguments.curve.highest.map_or(most, |rate| rate.as_per_second().min(most));
+    anyhow::ensure!(highest >= start.as_per_second(), "--highest is below --rate ({start}): write a higher one");
     let source = arguments.senders.check()?;
     arguments.output.check()?;
     traffic::check(&first, &first.plan()?, to).await?;
@@ -117,7 +73,7 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
         crate::out::err!("{}", bound(arguments, &limits, first.config.timeout.0));
         crate::out::err!("{}", capacity::heads());
     }
-    let mut search = Search::new(arguments.looks.start.as_per_second(), highest);
+    let mut search = Search::new(start.as_per_second(), highest);
     let found = stages(arguments, &limits, &mut search, (&mut workers, &mut watch)).await?;
     watch.live.end();
     let count = workers.as_ref().map_or(1, Workers::count);
@@ -125,6 +81,16 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
     let Some(why) = &watch.log_ended else { return Ok(verdict) };
     crate::out::err!("longhaul: {why}");
     Ok(verdict.max(Verdict::Inconclusive))
+}
+
+/// The first rate.
+fn start(arguments: &Arguments) -> Rate {
+    arguments.curve.rate.unwrap_or(Rate::per_second(DEFAULT_START))
+}
+
+/// How long each rate is tried.
+fn tried_for(arguments: &Arguments) -> Span {
+    arguments.curve.length.unwrap_or(DEFAULT_TRIED)
 }
 
 /// What the search found, and how it went.
@@ -156,7 +122,7 @@ async fn stages(
             Next::Confirm(rate) => (rate, true),
             Next::End(outcome) => return Ok(Found { end: End::Found(outcome), stages }),
         };
-        let mut length = capacity::length(rate, arguments.looks.stage, limits);
+        let mut length = capacity::length(rate, tried_for(arguments), limits);
         if confirmation {
             length.0 *= CONFIRMATION_LONGER;
         }
@@ -182,7 +148,7 @@ async fn stages(
         stages.push(stage);
         if let Some(why) = undecided {
             // Lower rates would have even fewer answers, and that higher ones broke the limits says nothing about this one.
-            let remedy = "give --stage more time, or --start a higher rate";
+            let remedy = "give --for more time, or --rate a higher one";
             return Ok(Found { end: End::Undecided(format!("not known: {why}; {remedy}")), stages });
         }
         search.record(met);
@@ -192,10 +158,11 @@ async fn stages(
 
 /// The longest that the search can take, said before it begins.
 fn bound(arguments: &Arguments, limits: &Limits, timeout: Duration) -> String {
-    let longest = arguments.looks.stage.0 * LENGTHENED_MAX;
+    let each = tried_for(arguments).0;
+    let longest = each * LENGTHENED_MAX;
     let beside = SETTLE + timeout + Duration::from_secs(1);
     let most = (longest + beside) * STAGES_MAX + (longest * CONFIRMATION_LONGER + beside) * CONFIRMATIONS_MAX;
-    let usual = arguments.looks.stage.0 * 10 + arguments.looks.stage.0 * CONFIRMATION_LONGER;
+    let usual = each * 10 + each * CONFIRMATION_LONGER;
     format!(
         "looking for the highest rate with {}: usually about {} min, at most {} min ({STAGES_MAX} rates and \
          {CONFIRMATIONS_MAX} confirmations)",
@@ -271,7 +238,7 @@ fn per_second(rate: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// `longhaul capacity --json`.
+    /// `longhaul load --capacity --json`.
     #[test]
     fn the_checked_in_schema_is_current() {
         crate::load::schema::is_checked_in::<super::Report<'_>>("capacity");

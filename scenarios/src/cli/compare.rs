@@ -1,0 +1,164 @@
+//! `longhaul compare`: two run records side by side, or the figures of many runs over time. Neither has a verdict.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use reports::exit;
+use reports::history::{self, Entry};
+use reports::judge::judge;
+use reports::record::Record;
+
+use crate::out::out;
+use crate::scenario::nearest;
+
+/// A larger file is none of ours: a line has about a kilobyte.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Arguments of `longhaul compare`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The directories of two runs; with --into of any number; or one history, a file that --into has written.
+    #[arg(required = true)]
+    what: Vec<PathBuf>,
+    /// Add a line for each run to this history, which is made when it does not exist. A run that is in it already is left as it is.
+    #[arg(long, value_name = "HISTORY")]
+    into: Option<PathBuf>,
+    /// With --into: what the build is called, such as a tag or a commit.
+    #[arg(long, value_name = "NAME", requires = "into")]
+    build: Option<String>,
+    /// Of a history with runs of several scenarios only this one's.
+    #[arg(long, conflicts_with = "into")]
+    scenario: Option<String>,
+    /// Of a history only this figure, such as `lag p99`.
+    #[arg(long, conflicts_with = "into")]
+    figure: Option<String>,
+    /// Draw it into this file as well: two runs as a page, with each series of both in one chart; the --figure of a history as SVG.
+    #[arg(long, value_name = "FILE", conflicts_with = "into")]
+    draw: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long, conflicts_with = "into")]
+    json: bool,
+}
+
+/// Compares: exit 0, or 64 where something cannot be read.
+pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
+    match (&arguments.into, arguments.what.as_slice()) {
+        (Some(file), runs) => add(runs, file, arguments.build.as_deref())?,
+        (None, [file]) if !file.is_dir() => out!("{}", over_time(arguments, file)?.trim_end()),
+        (None, [a, b]) => {
+            ensure!(
+                arguments.scenario.is_none() && arguments.figure.is_none(),
+                "--scenario and --figure choose from a history; two runs are compared in all"
+            );
+            out!("{}", side_by_side(arguments, a, b)?.trim_end());
+        }
+        (None, runs) => {
+            bail!("{} runs are no pair: name two, or a history; `--into HISTORY` adds runs to one", runs.len())
+        }
+    }
+    Ok(exit::PASS)
+}
+
+/// Judges both again and puts them side by side.
+fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
+    let (one, other) = (Record::open(a)?, Record::open(b)?);
+    let diff = reports::diff::diff((&one, &judge(&one)), (&other, &judge(&other)));
+    if let Some(path) = &arguments.draw {
+        write(path, &reports::render::diff_html(&one, &other, &diff)?)?;
+    }
+    if arguments.json { super::json(&diff) } else { Ok(reports::render::diff(&diff)) }
+}
+
+fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
+    let mut known = if file.exists() { read(file)? } else { Vec::new() };
+    // All are read before one is written: a wrong name adds nothing.
+    let mut lines = Vec::new();
+    for run in runs {
+        let record = Record::open(run)?;
+        let entry = history::entry(&record, &judge(&record), build.map(str::to_owned));
+        if known.iter().any(|other| other.run_id == entry.run_id) {
+            out!("there     {}", entry.run_id);
+            continue;
+        }
+        lines.push(serde_json::to_string(&entry)? + "\n");
+        out!("added     {} ({}, {})", entry.run_id, entry.name, entry.verdict.word());
+        known.push(entry);
+    }
+    let failed = || format!("failed to add to {}", file.display());
+    let mut out = OpenOptions::new().create(true).append(true).open(file).with_context(failed)?;
+    out.write_all(lines.concat().as_bytes()).with_context(failed)
+}
+
+/// Every figure of a scenario over its runs, and where its level changed.
+fn over_time(arguments: &Arguments, file: &Path) -> Result<String> {
+    let entries = read(file)?;
+    let scenario = chosen(&entries, arguments.scenario.as_deref(), file)?;
+    let mut all = history::series(&entries, &scenario);
+    if let Some(figure) = &arguments.figure {
+        let names: Vec<String> = all.iter().map(|series| series.figure.clone()).collect();
+        all.retain(|series| series.figure == *figure);
+        let names = names.join(", ");
+        ensure!(!all.is_empty(), "there is no figure `{figure}` in the runs of {scenario}; there are: {names}");
+    }
+    match (&arguments.draw, all.as_slice()) {
+        (Some(path), [series]) => write(path, &reports::render::history_svg(&scenario, series))?,
+        (Some(_), _) => bail!("--draw draws one figure of a history: name it with --figure"),
+        (None, _) => {}
+    }
+    if arguments.json { super::json(&all) } else { Ok(reports::render::history(&scenario, &all)) }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// The scenario that was named, or the only one.
+fn chosen(entries: &[Entry], named: Option<&str>, file: &Path) -> Result<String> {
+    let names: Vec<&str> = history::scenarios(entries).into_iter().collect();
+    let file = file.display();
+    match (named, names.as_slice()) {
+        (Some(name), all) if all.contains(&name) => Ok(name.to_owned()),
+        (Some(name), all) => {
+            let near = nearest(name, all).map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+            bail!("{file} has no runs of `{name}`{near}")
+        }
+        (None, [only]) => Ok((*only).to_owned()),
+        (None, []) => bail!("{file} has no runs; `longhaul compare RUN --into {file}` adds one"),
+        (None, several) => {
+            bail!("{file} has runs of several scenarios: name one with --scenario ({})", several.join(", "))
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<Entry>> {
+    let failed = || format!("failed to read {}", file.display());
+    let about = std::fs::metadata(file).with_context(failed)?;
+    let is_history = about.is_file() && about.len() <= BYTES_MAX;
+    ensure!(is_history, "{} is no history: at most {BYTES_MAX} bytes of lines", file.display());
+    let text = std::fs::read_to_string(file).with_context(failed)?;
+    history::read(&text).with_context(|| file.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong is said with the file and what to do.
+    #[test]
+    fn who_asks_for_what_is_not_there_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("h.jsonl");
+        let (into, build, scenario, figure) = (None, None, None, None);
+        let arguments = Arguments { what: vec![file.clone()], into, build, scenario, figure, draw: None, json: false };
+        let ask = || compare(&arguments).map_err(|error| format!("{error:#}")).unwrap_err();
+        assert!(ask().starts_with("failed to read"));
+        std::fs::write(&file, "").unwrap();
+        let said = ask();
+        assert!(said.contains("has no runs; `longhaul compare RUN --into "), "{said}");
+        std::fs::write(&file, "{}\n").unwrap();
+        assert!(ask().contains("read line 1 of the history"));
+    }
+}
