@@ -6,7 +6,6 @@ use std::time::Duration;
 use reports::gate::{Judgement, Metric, Outcome, Word};
 use reports::judge::Verdict;
 
-use super::play::Choice;
 use super::result::{Expectation, Gated, Play, Row};
 use crate::scenario::Phases;
 
@@ -25,8 +24,7 @@ pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
 }
 
 /// The command.
-pub(super) fn arguments(row: &Row, seed: u64, choice: &Choice, folder: &Path) -> Vec<String> {
-    let program = if row.plant.is_some() { &choice.planted } else { &choice.service };
+pub(super) fn arguments(row: &Row, seed: u64, program: &Path, folder: &Path) -> Vec<String> {
     let program = program.display().to_string();
     let mut arguments = vec!["gate".to_owned(), row.stage.clone(), "--quiet".to_owned(), "--no-callgrind".to_owned()];
     arguments.extend(["--a".to_owned(), program.clone(), "--b".to_owned(), program]);

@@ -175,8 +175,8 @@ async fn one(
     // A gate wants a folder for itself, also when the same table is played a second time into the same place.
     let records =
         if row.is_gated() { records.join(jiff::Timestamp::now().as_millisecond().to_string()) } else { records };
-    let arguments =
-        if row.is_gated() { gate::arguments(row, seed, choice, &records) } else { soak(row, seed, choice, &records) };
+    let program = if row.plant.is_some() { &choice.planted } else { &choice.service };
+    let arguments = if row.is_gated() { gate::arguments } else { soak }(row, seed, program, &records);
     let began = Instant::now();
     let Some(output) = crate::itself::play(&arguments, length(row)? + PATIENCE, stop).await else { return Ok(None) };
     let judged = output.and_then(|output| found(row, &output, &records));
@@ -224,11 +224,10 @@ fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Fo
 }
 
 /// The command of a run.
-fn soak(row: &Row, seed: u64, choice: &Choice, records: &Path) -> Vec<String> {
-    let service = if row.plant.is_some() { &choice.planted } else { &choice.service };
+fn soak(row: &Row, seed: u64, program: &Path, records: &Path) -> Vec<String> {
     let mut arguments: Vec<String> = ["soak", &row.stage, "--quiet", "--seed"].map(str::to_owned).into();
     arguments.extend([seed.to_string(), "--runs".to_owned(), records.display().to_string()]);
-    arguments.extend(["--service".to_owned(), service.display().to_string()]);
+    arguments.extend(["--service".to_owned(), program.display().to_string()]);
     arguments.extend(row.plant.iter().flat_map(|plant| ["--plant".to_owned(), plant.clone()]));
     arguments
 }

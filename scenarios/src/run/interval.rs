@@ -7,7 +7,8 @@ use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, 
 
 use super::events::Events;
 use super::load::Load;
-use super::world::{HARNESS, World};
+use super::plane::HARNESS;
+use super::world::World;
 use crate::witness::Tally;
 
 /// Length of an interval.

@@ -14,7 +14,6 @@ use mock_faults::Faults;
 use super::account::{Account, MASTERS};
 use super::install::{self, Api};
 use super::ready::Asked;
-use super::world::HARNESS;
 use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
@@ -23,6 +22,9 @@ const ASSETS: &str = "KUBEBUILDER_ASSETS";
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// Versions that the mock keeps. A hundred hours never need more than the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
+
+/// The user of load and churn.
+pub(super) const HARNESS: &str = "harness";
 
 /// What answers the Kubernetes API.
 pub(super) enum Plane {

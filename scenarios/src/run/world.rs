@@ -24,8 +24,6 @@ use super::plane::{Plane, token};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
 
-/// The user of load and churn.
-pub(super) const HARNESS: &str = "harness";
 /// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
