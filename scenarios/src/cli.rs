@@ -115,9 +115,9 @@ enum Command {
     /// own judge alone and every twin passes, 1 one is not, 2 not decided, 3 the canary lived.
     #[command(hide = true)]
     Calibrate(Box<calibrate::Arguments>),
-    /// One of several processes that send one plan; `load --workers` starts it.
+    /// One of several processes that send one plan; `load --workers` starts it, or `load --worker` elsewhere.
     #[command(hide = true)]
-    Worker(worker::Arguments),
+    Worker,
     /// Tidy up after a run that is killed; `longhaul` starts it by itself.
     #[command(hide = true)]
     Keeper,
@@ -189,7 +189,7 @@ fn run_command(command: Command) -> Result<u8> {
         Command::Show(what) => show::show(&what),
         Command::Matrix(arguments) => block_on(matrix::matrix(arguments)),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
-        Command::Worker(arguments) => Ok(worker::worker(&arguments)),
+        Command::Worker => Ok(worker::worker()),
         Command::Keeper => {
             crate::keeper::keeper();
             Ok(exit::PASS)

@@ -41,7 +41,7 @@ pub(crate) struct Webhook {
     pub(crate) url: String,
     pub(crate) server_name: String,
     pub(crate) ca_pem: String,
-    /// What the client shows when the server asks. Never printed, and never sent over a network.
+    /// What the client shows when the server asks. Never printed.
     pub(crate) client_certificate: Option<Identity>,
 }
 

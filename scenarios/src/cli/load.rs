@@ -72,13 +72,13 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
         out!("{}{}", plan.schedule().describe(), plan.describe().trim_end());
         return Ok(Verdict::Pass);
     }
-    let source = senders.check()?;
+    senders.check()?;
     output.check()?;
     traffic::check(job, &plan, to).await?;
     if let Some(path) = &arguments.record {
         write_plan(&plan, path).with_context(|| format!("--record: failed to write {}", path.display()))?;
     }
-    let mut workers = source.open().await?;
+    let mut workers = senders.open().await?;
     let mut watch = watch(output)?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
     let count = workers.as_ref().map_or(1, Workers::count);

@@ -51,4 +51,3 @@ mod window;
 mod witness_kinds;
 mod witnesses;
 mod workers;
-mod workers_elsewhere;

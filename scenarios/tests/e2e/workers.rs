@@ -154,3 +154,66 @@ fn a_worker_refuses_what_it_does_not_know() {
     assert!(said("{\"ping\":{\"id\":1}}\n").contains("the next order must be `assign`"));
     assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/3""#));
 }
+
+/// A worker of the program under test behind a command that only passes its stdin and stdout on, as `ssh` does.
+fn elsewhere() -> String {
+    format!("cat | sh -c '{} worker' | cat", env!("CARGO_BIN_EXE_longhaul"))
+}
+
+#[test]
+fn workers_behind_commands_do_the_same() {
+    let webhook = Webhook::start(Habit::Allow);
+    let command = elsewhere();
+    let arguments = ["--rate", "50/s", "--for", "2s", "--worker", &command, "--workers", "1", "--worker", &command];
+    let output = start(&webhook, &arguments).wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["workers"], &report["numbers"]["allowed"]), (&3.into(), &100.into()), "{}", story(&output));
+}
+
+#[test]
+fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
+    let webhook = Webhook::start(Habit::Allow);
+    // It passes the third interval on, then is gone.
+    let lost = format!("{} worker | sed -u '/\"number\":2,/q'", env!("CARGO_BIN_EXE_longhaul"));
+    let output = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "1", "--worker", &lost])
+        .wait_with_output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let why = report["findings"][0]["text"].as_str().unwrap();
+    assert!(why.contains("worker 1 (/") && why.contains("ended before its work was done"), "{why}");
+    assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
+}
+
+/// Workers of the test, written from the description of the protocol: each says its lines, one after each order.
+#[test]
+fn other_versions_and_nonsense_are_refused() {
+    let webhook = Webhook::start(Habit::Allow);
+    let refused = |command: &str| {
+        let arguments = ["--rate", "10/s", "--for", "1s", "--worker", command];
+        let output = start(&webhook, &arguments).wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = |lines: &[&str]| {
+        let script: String = lines.iter().map(|line| format!("echo '{line}'; read order; ")).collect();
+        refused(&script)
+    };
+    let hello = r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#;
+    let older = said(&[r#"{"hello":{"protocol":"longhaul-worker/1","version":"0.0.9"}}"#]);
+    assert!(older.contains("speaks longhaul-worker/1 (longhaul 0.0.9), this program longhaul-worker/3"), "{older}");
+    let garbage = said(&["Welcome to host 1"]);
+    assert!(garbage.contains("wrote `Welcome to host 1`, which is no line of the protocol"), "{garbage}");
+    let other = said(&[hello, r#"{"ready":{"planned":9,"fingerprint":"abc"}}"#]);
+    assert!(other.contains("has another plan: 9 requests of abc, not 10 of"), "{other}");
+    let error = said(&[hello, r#"{"error":{"message":"no descriptors left"}}"#]);
+    assert!(error.contains("no descriptors left"), "{error}");
+    let order = said(&[hello, r#"{"end":{"intervals":0}}"#]);
+    assert!(order.contains("where `ready` is next"), "{order}");
+    let long = refused("head -c 4194400 /dev/zero");
+    assert!(long.contains("a line of more than 4194304 bytes"), "{long}");
+    let none = refused("exit 255");
+    assert!(none.contains("worker 0 (exit 255) ended early: exit status: 255"), "{none}");
+    assert_eq!(webhook.reviews(), 7, "nothing but probes");
+}

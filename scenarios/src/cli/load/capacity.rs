@@ -64,10 +64,10 @@ pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     let most = loadgen::admission::HIGHEST_RATE * f64::from(first.config.threads);
     let highest = arguments.curve.highest.map_or(most, |rate| rate.as_per_second().min(most));
     anyhow::ensure!(highest >= start.as_per_second(), "--highest is below --rate ({start}): write a higher one");
-    let source = arguments.senders.check()?;
+    arguments.senders.check()?;
     arguments.output.check()?;
     traffic::check(&first, &first.plan()?, to).await?;
-    let mut workers = source.open().await?;
+    let mut workers = arguments.senders.open().await?;
     let mut watch = watch(&arguments.output)?;
     if !arguments.output.quiet {
         crate::out::err!("{}", bound(arguments, &limits, first.config.timeout.0));

@@ -29,10 +29,6 @@ impl Workers {
     async fn assign(&mut self, job: &Job, plan: &Plan) -> Result<()> {
         let workers = u32::try_from(self.0.len())?;
         for (worker, number) in self.0.iter_mut().zip(0..) {
-            anyhow::ensure!(
-                worker.ear.child.is_some() || job.to.client_certificate.is_none(),
-                "--cert and --key are not sent over a network: use --workers, or put a proxy with the certificate in between"
-            );
             let assignment = Assignment { protocol: PROTOCOL.to_owned(), job: job.clone(), worker: number, workers };
             worker.say(&Order::Assign(Box::new(assignment))).await?;
         }
@@ -128,7 +124,7 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
         ears.sort_by_key(|(number, _)| *number);
         workers.0.extend(ears.into_iter().zip(outputs).map(|((_, ear), output)| Worker { ear, output }));
     } else {
-        // The end of their input ends workers that still run; those of ours are killed with their readers.
+        // The end of their input ends workers that still run; what was started here is killed with their readers.
         drop(outputs);
         readers.shutdown().await;
     }
@@ -154,9 +150,7 @@ fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), Spoilt> {
         }
         Word::End { intervals } => merge.end(worker, intervals)?,
         Word::Error { message } => return Err(Spoilt::GaveUp(cut(&message))),
-        Word::Hello { .. } | Word::Proof { .. } | Word::Ready { .. } | Word::Pong { .. } => {
-            return Err(Spoilt::OutOfOrder);
-        }
+        Word::Hello { .. } | Word::Ready { .. } | Word::Pong { .. } => return Err(Spoilt::OutOfOrder),
     }
     Ok(())
 }
@@ -229,8 +223,7 @@ mod tests {
     fn words_out_of_order_spoil_the_run() {
         let mut merge = Merge::new(1);
         for word in [
-            Word::Hello { protocol: PROTOCOL.to_owned(), version: String::new(), nonce: None },
-            Word::Proof { proof: String::new() },
+            Word::Hello { protocol: PROTOCOL.to_owned(), version: String::new() },
             Word::Ready { planned: 1, fingerprint: String::new() },
             Word::Pong { id: 0, clock_ns: 0 },
         ] {

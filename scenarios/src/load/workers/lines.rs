@@ -12,16 +12,13 @@ use super::protocol::{LINE_BYTES_MAX, cut};
 /// A line that the other side does not take within this time will not be taken.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
 
-/// A line of somebody who has not proved to be one of us. Greetings are far shorter.
-const STRANGER_LINE_BYTES_MAX: usize = 1 << 10;
-
 /// What went wrong with a line; reads after who it was exchanged with.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot be read: {0}")]
     Read(#[source] io::Error),
-    #[error("wrote a line of more than {most} bytes")]
-    TooLong { most: usize },
+    #[error("wrote a line of more than {LINE_BYTES_MAX} bytes")]
+    TooLong,
     #[error("wrote `{beginning}`, which is no line of the protocol ({source})")]
     Meaningless { beginning: String, source: serde_json::Error },
     #[error(transparent)]
@@ -36,35 +33,23 @@ pub(crate) enum Error {
 pub(crate) struct Reading<R> {
     input: BufReader<R>,
     line: Vec<u8>,
-    line_bytes_max: usize,
 }
 
 impl<R: AsyncRead + Unpin> Reading<R> {
     pub(crate) fn new(input: R) -> Self {
-        Self { input: BufReader::new(input), line: Vec::new(), line_bytes_max: LINE_BYTES_MAX }
-    }
-
-    /// The lines of somebody unknown, who may say little.
-    pub(crate) fn of_stranger(input: R) -> Self {
-        Self { line_bytes_max: STRANGER_LINE_BYTES_MAX, ..Self::new(input) }
-    }
-
-    /// The other side has proved who it is.
-    pub(crate) fn trust(&mut self) {
-        self.line_bytes_max = LINE_BYTES_MAX;
+        Self { input: BufReader::new(input), line: Vec::new() }
     }
 
     /// The next line, or `None` at the end. Not cancel safe: a line that was read in part is lost with the future.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
-        let most = self.line_bytes_max;
         self.line.clear();
-        let read = (&mut self.input).take(most as u64 + 1).read_until(b'\n', &mut self.line).await;
+        let read = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line).await;
         read.map_err(Error::Read)?;
         if self.line.is_empty() {
             return Ok(None);
         }
-        if self.line.len() > most {
-            return Err(Error::TooLong { most });
+        if self.line.len() > LINE_BYTES_MAX {
+            return Err(Error::TooLong);
         }
         serde_json::from_slice(&self.line).map(Some).map_err(|source| {
             let beginning = cut(String::from_utf8_lossy(&self.line[..self.line.len().min(80)]).trim());
@@ -110,20 +95,6 @@ mod tests {
         assert_eq!(error, format!("wrote a line of more than {LINE_BYTES_MAX} bytes"));
         let error = all(b"\"a\"\nnonsense\x1b\n").await.unwrap_err().to_string();
         assert!(error.starts_with("wrote `nonsense `, which is no line of the protocol"), "{error}");
-    }
-
-    /// Who has not proved who it is may say little, until it has.
-    #[tokio::test]
-    async fn strangers_have_a_bound_of_their_own() {
-        let line = |length: usize| format!("\"{}\"\n", "x".repeat(length - 3));
-        let text = line(STRANGER_LINE_BYTES_MAX) + &line(STRANGER_LINE_BYTES_MAX + 1);
-        let mut reading = Reading::of_stranger(text.as_bytes());
-        assert!(reading.next::<String>().await.unwrap().is_some());
-        assert!(reading.next::<String>().await.is_err());
-        let mut reading = Reading::of_stranger(text.as_bytes());
-        assert!(reading.next::<String>().await.unwrap().is_some());
-        reading.trust();
-        assert!(reading.next::<String>().await.unwrap().is_some());
     }
 
     #[tokio::test]

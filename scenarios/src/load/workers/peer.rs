@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use super::clock::{Offset, UNCERTAINTY_MAX};
 use super::lines::{Reading, write};
@@ -18,40 +16,27 @@ const PONG_LIMIT: Duration = Duration::from_secs(10);
 /// A process whose output ended is over at once.
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
-pub(super) type Output = Box<dyn AsyncWrite + Unpin + Send>;
-
 /// A worker.
 pub(super) struct Worker {
     pub(super) ear: Ear,
-    pub(super) output: Output,
+    pub(super) output: ChildStdin,
 }
 
 /// The half that listens.
 pub(super) struct Ear {
     pub(super) name: String,
-    pub(super) input: Reading<Box<dyn AsyncRead + Unpin + Send>>,
-    /// A process of ours; it is killed when this is dropped.
-    pub(super) child: Option<Child>,
+    pub(super) input: Reading<ChildStdout>,
+    /// The process that was started; it is killed when this is dropped.
+    child: Child,
 }
 
 impl Worker {
-    /// A process of ours.
-    pub(super) fn process(number: u32, mut child: Child) -> Result<Self> {
+    /// A process that was just started, with pipes.
+    pub(super) fn new(name: String, mut child: Child) -> Result<Self> {
         let (Some(output), Some(input)) = (child.stdin.take(), child.stdout.take()) else {
-            bail!("worker {number} has no pipes");
+            bail!("{name} has no pipes");
         };
-        let name = format!("worker {number} (process {})", child.id().unwrap_or_default());
-        let ear = Ear { name, input: Reading::new(Box::new(input)), child: Some(child) };
-        Ok(Self { ear, output: Box::new(output) })
-    }
-
-    /// Somebody at the other end of a connection, who has proved nothing.
-    pub(super) fn stranger(name: String, tcp: TcpStream) -> Result<Self> {
-        // Pings measure the clock.
-        tcp.set_nodelay(true)?;
-        let (input, output) = tcp.into_split();
-        let ear = Ear { name, input: Reading::of_stranger(Box::new(input)), child: None };
-        Ok(Self { ear, output: Box::new(output) })
+        Ok(Self { ear: Ear { name, input: Reading::new(input), child }, output })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -123,10 +108,9 @@ impl Worker {
 }
 
 impl Ear {
-    /// How a process of ours ended, when it did.
+    /// How the process ended, when it did.
     pub(super) async fn ending(&mut self) -> String {
-        let Some(child) = &mut self.child else { return ": the connection was closed".to_owned() };
-        match tokio::time::timeout(ENDING_LIMIT, child.wait()).await {
+        match tokio::time::timeout(ENDING_LIMIT, self.child.wait()).await {
             Ok(Ok(status)) => format!(": {status}"),
             Ok(Err(_)) | Err(_) => String::new(),
         }

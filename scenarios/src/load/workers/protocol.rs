@@ -26,8 +26,6 @@ const TEXT_CHARS_MAX: usize = 600;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The answer to a hello with a nonce: one of our own, and proof that we know the token. Both are hex.
-    Challenge { nonce: String, proof: String },
     /// The work: the whole job, and which share of it. Another may follow when it is done.
     Assign(Box<Assignment>),
     /// Answer with your clock.
@@ -54,15 +52,8 @@ pub(crate) struct Assignment {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {
-    /// The first line. Over a network with a nonce, in hex, which the coordinator must answer with a challenge.
-    Hello {
-        protocol: String,
-        version: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        nonce: Option<String>,
-    },
-    /// The answer to a challenge: proof that the worker knows the token, in hex.
-    Proof { proof: String },
+    /// The first line.
+    Hello { protocol: String, version: String },
     /// The plan is made. The fingerprint is that of the whole plan.
     Ready { planned: u64, fingerprint: String },
     /// The answer to a ping: nanoseconds on the worker's own clock, which never goes back.
@@ -304,18 +295,11 @@ mod tests {
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();
-        let hello = |nonce| Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned(), nonce };
-        assert_eq!(text(&hello(None)), r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#);
-        assert_eq!(
-            text(&hello(Some("5f".to_owned()))),
-            r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0","nonce":"5f"}}"#
-        );
-        assert_eq!(text(&Word::Proof { proof: "ab".to_owned() }), r#"{"proof":{"proof":"ab"}}"#);
+        let hello = Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned() };
+        assert_eq!(text(&hello), r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#);
         assert_eq!(text(&Word::Pong { id: 7, clock_ns: 12 }), r#"{"pong":{"id":7,"clockNs":12}}"#);
         assert_eq!(text(&Word::End { intervals: 60 }), r#"{"end":{"intervals":60}}"#);
         let order = |order: &Order| serde_json::to_string(order).unwrap();
-        let challenge = Order::Challenge { nonce: "5f".to_owned(), proof: "ab".to_owned() };
-        assert_eq!(order(&challenge), r#"{"challenge":{"nonce":"5f","proof":"ab"}}"#);
         assert_eq!(order(&Order::Ping { id: 7 }), r#"{"ping":{"id":7}}"#);
         assert_eq!(order(&Order::Start { at_clock_ns: 5 }), r#"{"start":{"atClockNs":5}}"#);
         assert_eq!(order(&Order::Stop {}), r#"{"stop":{}}"#);

@@ -7,23 +7,18 @@ use std::time::{Duration, Instant};
 use hdrhistogram::serialization::V2SerializeError;
 use loadgen::admission::Load;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::WAIT_MAX;
-use super::greet::{self, introduce};
 use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
-use super::token::Token;
 use crate::load::{descriptors, measure};
 
 /// Orders that wait: a ping and a stop at most.
 const ORDERS_MAX: usize = 8;
-/// A coordinator that says nothing for so long before the start has hung. It may wait for other workers, at most
-/// [`WAIT_MAX`].
-const ORDER_LIMIT: Duration = WAIT_MAX.saturating_add(Duration::from_mins(2));
+/// A coordinator that says nothing for so long before the start has hung. It may wait for other workers, which may read a large
+/// file of a replay.
+const ORDER_LIMIT: Duration = Duration::from_mins(30);
 
 /// Why a worker gives up. Its coordinator is told.
 #[derive(Debug, thiserror::Error)]
@@ -58,45 +53,17 @@ pub(crate) enum Error {
     Row(#[from] V2SerializeError),
 }
 
-/// A connection whose other side has been greeted.
-pub(crate) struct Greeted<R, W> {
-    input: Reading<R>,
-    output: W,
-}
-
-/// That of a worker on a network.
-pub(crate) type OverTcp = Greeted<OwnedReadHalf, OwnedWriteHalf>;
-
-/// Says hello to whoever started this process.
-pub(crate) async fn greet_parent<R, W>(input: R, mut output: W) -> Result<Greeted<R, W>, greet::Error>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let mut input = Reading::new(input);
-    introduce(&mut input, &mut output, None).await?;
-    Ok(Greeted { input, output })
-}
-
-/// Says hello to somebody at the other end of a connection, who must know the token.
-pub(crate) async fn greet_coordinator(tcp: TcpStream, token: &Token) -> Result<OverTcp, greet::Error> {
-    // Pings measure the clock.
-    tcp.set_nodelay(true)?;
-    let (input, mut output) = tcp.into_split();
-    let mut input = Reading::of_stranger(input);
-    introduce(&mut input, &mut output, Some(token)).await?;
-    Ok(Greeted { input, output })
-}
-
-/// Does one job after the other until the other side is gone. An error has been told to the other side, where that was possible.
-pub(crate) async fn work<R, W>(Greeted { input, mut output }: Greeted<R, W>) -> Result<(), Error>
+/// Says hello, then does one job after the other until the other side is gone. An error has been told to the other side, where that was possible.
+pub(crate) async fn work<R, W>(input: R, mut output: W) -> Result<(), Error>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin,
 {
     let epoch = Instant::now();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    write(&mut output, &Word::Hello { protocol: PROTOCOL.to_owned(), version }).await?;
     let (orders, mut queue) = mpsc::channel(ORDERS_MAX);
-    let _reader = AbortOnDropHandle::new(tokio::spawn(read(input, orders)));
+    let _reader = AbortOnDropHandle::new(tokio::spawn(read(Reading::new(input), orders)));
     let result = jobs(epoch, &mut queue, &mut output).await;
     if let Err(why) = &result {
         // The other side may be gone, and then it is why.
@@ -238,7 +205,7 @@ async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mu
             Ok(write(output, &Word::Pong { id, clock_ns }).await?)
         }
         Order::Stop {} => Ok(()),
-        Order::Challenge { .. } | Order::Assign(_) | Order::Start { .. } => Err(Error::Twice),
+        Order::Assign(_) | Order::Start { .. } => Err(Error::Twice),
     }
 }
 
