@@ -48,18 +48,18 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     match arguments.what {
         What::Admission => {
             cargo::build_release()?;
-            command.args(["bench", "--package=scenarios", "--bench=admission", "--"])
+            command.args(["bench", "--package=scenarios", "--bench=beside", "--", "admission"])
         }
         What::Replicas => {
             cargo::build_release()?;
-            command.args(["bench", "--package=scenarios", "--bench=replicas", "--"])
+            command.args(["bench", "--package=scenarios", "--bench=beside", "--", "replicas"])
         }
         What::Inject => {
             seed::built()?;
             cargo::build_release()?;
-            command.args(["bench", "--package=scenarios", "--bench=inject", "--"])
+            command.args(["bench", "--package=scenarios", "--bench=beside", "--", "inject"])
         }
-        What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
+        What::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
         What::Reports => command.args(["bench", "--package=reports", "--bench=ledger", "--bench=record", "--"]),
         What::FiftyMillion => command.args(["bench", "--package=reports", "--bench=fifty_million", "--"]),

@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::cores::Cores;
-use crate::subject::{Subject, World, free};
+use crate::admission::subject::{Subject, World};
+use crate::kit::cores::Cores;
+use crate::kit::process::free;
 
 const MODULE: &str = "github.com/google/k8s-digester";
 const VERSION: &str = "v0.1.16";
@@ -73,7 +74,8 @@ async fn run(world: &World, cores: &Cores, program: PathBuf) -> anyhow::Result<S
         .stdin(Stdio::null());
     let child = cores.spawn(&mut command)?;
     let about = format!("k8s-digester {VERSION}, offline, one processor");
-    let subject = world.subject("digester", about, (address, "/v1/mutate"), child).await?;
+    let mut subject = world.subject("digester", about, (address, "/v1/mutate"), child).await?;
     // Its answers are `text/plain`.
-    Ok(Subject { typed: false, ..subject })
+    subject.typed = false;
+    Ok(subject)
 }

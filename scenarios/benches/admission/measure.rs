@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use loadgen::admission::{Config, Image, Interval, Load, Plan};
 use serde_json::json;
 
-use crate::report::{Report, median};
-use crate::subject::{Subject, World};
+use crate::admission::subject::{Subject, World};
+use crate::kit::report::{Report, median};
 
 /// Images of the Pods that are created.
 const SIZES: [usize; 2] = [1, 8];
@@ -109,10 +109,10 @@ pub(crate) async fn window(world: &World, subject: &Subject, images: &[Image], l
     let load = saturate(plan, &subject.target, CONNECTIONS)?;
     tokio::time::sleep(SETTLING).await;
     load.take();
-    let (cpu_us, at) = (subject.cpu_us()?, Instant::now());
+    let (cpu_us, at) = (subject.measured().cpu_us()?, Instant::now());
     tokio::time::sleep(length).await;
     let interval = load.take();
-    let (spent_us, seconds) = (subject.cpu_us()? - cpu_us, at.elapsed().as_secs_f64());
+    let (spent_us, seconds) = (subject.measured().cpu_us()? - cpu_us, at.elapsed().as_secs_f64());
     let answered = answered(subject, &interval)?;
     load.stop(DRAIN).await;
     Ok(Window { per_second: answered / seconds, cpu_us: spent_us / answered })
@@ -178,7 +178,7 @@ fn show(
             _ => {}
         }
     }
-    report.add(&format!("pod with {title}"), json.into());
+    report.add(&format!("pod with {title}"), json);
     Ok(())
 }
 

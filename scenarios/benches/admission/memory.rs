@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use loadgen::admission::{Config, Load};
 use serde_json::json;
 
-use crate::report::Report;
-use crate::subject::{Subject, World};
+use crate::admission::subject::{Subject, World};
+use crate::kit::report::Report;
 
 /// Connections, and the resident memory in MiB that they may bring the service to.
 const STEPS: [(usize, f64); 2] = [(100, 30.0), (1000, 60.0)];
@@ -27,19 +27,19 @@ pub(crate) async fn measure(world: &World, subjects: &[Subject], report: &mut Re
     println!("{:<10}{:>12}{:>10}{:>10}{:>12}", "", "connections", "before", "highest", "afterwards");
     for subject in subjects {
         for (connections, most_mib) in STEPS {
-            let before = mib(subject)?;
+            let before = subject.measured().rss_mib()?;
             let config: Config = serde_json::from_value(json!({"rate": "40000/s"}))?;
             let plan = loadgen::bench::plan_of_pod(&config, SEED, Duration::from_hours(1), world.images(1), false)?;
             let load = Load::saturate(plan, &subject.target, connections)?;
             let mut highest = before;
             for _ in 0..AT_WORK.as_millis() / LOOK.as_millis() {
                 tokio::time::sleep(LOOK).await;
-                highest = highest.max(mib(subject)?);
+                highest = highest.max(subject.measured().rss_mib()?);
             }
             let interval = load.stop(DRAIN).await;
             anyhow::ensure!(interval.counts.allowed > 0, "no answer: {:?}", interval.examples);
             tokio::time::sleep(AFTERWARDS).await;
-            let after = mib(subject).context("afterwards")?;
+            let after = subject.measured().rss_mib()?;
             println!("{:<10}{connections:>12}{before:>10.1}{highest:>10.1}{after:>12.1}", subject.name);
             if subject.pins {
                 let text = format!("{connections} connections: below {most_mib} MiB ({highest:.1})");
@@ -50,8 +50,4 @@ pub(crate) async fn measure(world: &World, subjects: &[Subject], report: &mut Re
         }
     }
     Ok(())
-}
-
-fn mib(subject: &Subject) -> Result<f64> {
-    Ok(subject.rss_bytes()? as f64 / f64::from(1 << 20))
 }

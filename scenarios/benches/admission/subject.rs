@@ -1,25 +1,29 @@
 //! The webhooks that are measured, and what they share: certificate, registry, images.
 //!
-//! Owns starting and stopping them, and reading their CPU time and memory from `/proc`.
+//! Owns how each is started.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use loadgen::admission::{Image, Target};
 use mock_pki::Authority;
 use mock_registry::Population;
-use procfs::WithCurrentSystemInfo as _;
-use procfs::process::Process;
 use serde_json::{Value, json};
 
-use crate::cores::Cores;
+use crate::kit::client::Endpoint;
+use crate::kit::cores::Cores;
+use crate::kit::floor;
+use crate::kit::process::{Measured, Running, beside, free};
 
+/// Where the service answers reviews.
+pub(super) const PATH: &str = "/mutate";
 /// On a machine that compiles beside it a subject needs a second at most.
-const START_DEADLINE: Duration = Duration::from_secs(30);
-const START_LOOK: Duration = Duration::from_millis(50);
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// As many threads as the service has on its processor.
+const FLOOR_THREADS: usize = 1;
 /// Enough that eight that exist are among them: one in ten is missing.
 const IMAGES: usize = 20;
 const SEED: u64 = 7;
@@ -46,13 +50,8 @@ pub(crate) struct Subject {
     pub(crate) typed: bool,
     /// Where it shows its metrics, if the benchmark knows how to read them.
     pub(crate) metrics: Option<SocketAddr>,
-    pub(crate) running: Running,
-}
-
-/// Its process, which ends with it.
-pub(crate) struct Running {
-    child: Child,
-    process: Process,
+    address: SocketAddr,
+    running: Running,
 }
 
 impl World {
@@ -87,37 +86,22 @@ impl World {
         &self,
         name: &'static str,
         about: String,
-        at: (SocketAddr, &str),
-        mut child: Child,
+        (address, path): (SocketAddr, &str),
+        child: Child,
     ) -> Result<Subject> {
-        let (address, path) = at;
-        let deadline = Instant::now() + START_DEADLINE;
-        while std::net::TcpStream::connect(address).is_err() {
-            if let Some(status) = child.try_wait()? {
-                bail!("{name} ended at once with {status}");
-            }
-            if Instant::now() > deadline {
-                let _ = child.kill();
-                let _ = child.wait();
-                bail!("{name} does not listen after {START_DEADLINE:?}");
-            }
-            tokio::time::sleep(START_LOOK).await;
-        }
-        let process = Process::new(i32::try_from(child.id())?)?;
+        let running = Running::start(name, child, START_LIMIT, async || TcpStream::connect(address).is_ok()).await?;
         let url = format!("https://{address}{path}");
         let target = Target { url, ca_pem: self.ca_pem.clone(), ..Target::default() };
-        Ok(Subject { name, about, target, pins: true, typed: true, metrics: None, running: Running { child, process } })
+        Ok(Subject { name, about, target, pins: true, typed: true, metrics: None, address, running })
     }
 }
 
 /// The bare server.
 pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
     let address = free()?;
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("floor").arg(address.to_string()).arg(world.certificate()).arg(world.key()).stdin(Stdio::null());
-    let child = cores.spawn(&mut command)?;
+    let child = cores.spawn(&mut floor::command(address, &world.certificate(), &world.key(), FLOOR_THREADS)?)?;
     let about = "hyper and rustls, one thread: reads the body, answers a constant".to_owned();
-    let subject = world.subject("floor", about, (address, "/mutate"), child).await?;
+    let subject = world.subject("floor", about, (address, PATH), child).await?;
     Ok(Subject { pins: false, ..subject })
 }
 
@@ -144,43 +128,22 @@ pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, section
     let file = world.folder.path().join(format!("service-{role}-{}.yaml", address.port()));
     // JSON is YAML.
     std::fs::write(&file, config.to_string())?;
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_longhaul")).with_file_name("longhaul-service");
-    let mut command = Command::new(program);
+    let mut command = Command::new(beside("longhaul-service"));
     command.args(["run", "--role", role, "--config"]).arg(&file).stdin(Stdio::null());
     let child = cores.spawn(&mut command).context("`cargo xtask bench admission` builds it")?;
     let about = format!("longhaul-service, role {role}, one thread, its defaults");
-    let subject = world.subject("service", about, (address, "/mutate"), child).await?;
+    let subject = world.subject("service", about, (address, PATH), child).await?;
     Ok(Subject { metrics: Some(health), ..subject })
 }
 
-/// A loopback address whose port was free a moment ago.
-pub(crate) fn free() -> Result<SocketAddr> {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to find a free port")?;
-    Ok(listener.local_addr()?)
-}
-
 impl Subject {
-    /// CPU time of all its threads, in microseconds.
-    pub(crate) fn cpu_us(&self) -> Result<f64> {
-        let tasks = self.running.process.tasks().with_context(|| format!("the {} has ended", self.name))?;
-        let mut total_ns = 0;
-        for task in tasks {
-            total_ns += task?.schedstat()?.sum_exec_runtime;
-        }
-        Ok(total_ns as f64 / 1e3)
+    /// What it uses.
+    pub(crate) fn measured(&self) -> &Measured {
+        &self.running.measured
     }
 
-    /// Resident memory now.
-    pub(crate) fn rss_bytes(&self) -> Result<u64> {
-        let stat = self.running.process.stat().with_context(|| format!("the {} has ended", self.name))?;
-        Ok(stat.rss_bytes().get())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// For who asks it one thing after the other.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint> {
+        Endpoint::new(self.address, &self.target.ca_pem, None, "")
     }
 }

@@ -3,7 +3,6 @@
 //! Owns what is measured of it and which figure is a requirement. Everything is asked of services of their own, so that what is to be
 //! cold is cold; the registry counts what it was asked.
 
-mod caller;
 mod controller;
 mod cosign;
 mod signed;
@@ -11,16 +10,18 @@ mod signed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use hyper::Method;
 use loadgen::admission::{Config, Image, Load, Plan};
 use mock_registry::{Form, Signing};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::cores::Cores;
-use crate::measure::{self, Effort};
-use crate::report::{Report, median};
-use crate::subject::{Subject, World};
-use caller::{Caller, review};
+use crate::admission::measure::{self, Effort};
+use crate::admission::subject::{PATH, Subject, World};
+use crate::kit::client::Client;
+use crate::kit::cores::Cores;
+use crate::kit::report::{Report, median};
 use signed::Signed;
 
 /// Images of one kind that are asked one after the other, for requests and for time.
@@ -90,12 +91,12 @@ async fn cold(signed: &Signed, subject: &Subject, name: &str, signing: Signing, 
     let images = signed.of(signing);
     ensure!(images.len() > IN_TURN + 1, "there are {} images", images.len());
     let (in_turn, at_once) = images.split_at(IN_TURN);
-    let mut caller = Caller::connect(subject).await?;
+    let mut caller = subject.endpoint()?.connect().await?;
     let (mut requests, mut times) = (0, Vec::new());
     for image in in_turn {
         let before = signed.requests();
         let begun = Instant::now();
-        let allowed = caller.ask(review(image)?).await?;
+        let allowed = allows(&mut caller, review(image)?).await?;
         times.push(begun.elapsed().as_secs_f64() * 1e3);
         requests = requests.max(signed.requests() - before);
         ensure!(allowed == wanted, "{} was answered wrongly", image.reference);
@@ -104,14 +105,14 @@ async fn cold(signed: &Signed, subject: &Subject, name: &str, signing: Signing, 
     let mut tasks = JoinSet::new();
     let mut callers = Vec::new();
     for _ in 0..AT_ONCE.1 {
-        callers.push(Caller::connect(subject).await?);
+        callers.push(subject.endpoint()?.connect().await?);
     }
-    let (cpu_us, begun) = (subject.cpu_us()?, Instant::now());
+    let (cpu_us, begun) = (subject.measured().cpu_us()?, Instant::now());
     for (number, mut caller) in callers.into_iter().enumerate() {
         let share = at_once.iter().skip(number).step_by(AT_ONCE.1).map(review).collect::<Result<Vec<_>>>()?;
         tasks.spawn(async move {
             for body in share {
-                ensure!(caller.ask(body).await? == wanted, "a wrong answer");
+                ensure!(allows(&mut caller, body).await? == wanted, "a wrong answer");
             }
             Ok(())
         });
@@ -120,7 +121,7 @@ async fn cold(signed: &Signed, subject: &Subject, name: &str, signing: Signing, 
         done??;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let cpu_us = (subject.cpu_us()? - cpu_us) / at_once.len() as f64;
+    let cpu_us = (subject.measured().cpu_us()? - cpu_us) / at_once.len() as f64;
     let (per_second, p50) = (at_once.len() as f64 / seconds, median(&times));
     println!("{name:<18}{requests:>10}{p50:>12.2}{per_second:>14.0}{cpu_us:>16.0}");
     let figures = json!({"requests": requests, "p50Ms": p50, "perSecond": per_second, "cpuUs": cpu_us});
@@ -181,11 +182,11 @@ async fn parallel(signed: &Signed, subject: &Subject, report: &mut Report) -> Re
 /// What is known already: rate, processor time and latency.
 async fn warm(world: &World, signed: &Signed, subject: &Subject, effort: Effort, report: &mut Report) -> Result<()> {
     let image = signed.of(Signing::Release(Form::Tag)).pop().context("there is no such image")?;
-    let mut caller = Caller::connect(subject).await?;
-    ensure!(caller.ask(review(&image)?).await?, "{} was refused", image.reference);
+    let mut caller = subject.endpoint()?.connect().await?;
+    ensure!(allows(&mut caller, review(&image)?).await?, "{} was refused", image.reference);
     let before = signed.requests();
     for _ in 0..WARM {
-        ensure!(caller.ask(review(&image)?).await?, "{} was refused", image.reference);
+        ensure!(allows(&mut caller, review(&image)?).await?, "{} was refused", image.reference);
     }
     let requests = signed.requests() - before;
     report.require(format!("warm: no request to the registry in {WARM} reviews ({requests})"), requests == 0);
@@ -220,7 +221,7 @@ async fn memory(world: &World, cores: &Cores, signed: &Signed, effort: Effort, r
     let (mut highest, mut answered) = (0.0_f64, 0);
     while begun.elapsed() < effort.paced {
         tokio::time::sleep(LOOK).await;
-        highest = highest.max(subject.rss_bytes()? as f64 / f64::from(1 << 20));
+        highest = highest.max(subject.measured().rss_mib()?);
         let interval = load.take();
         ensure!(interval.errors() == 0 && interval.counts.wrong_verdicts == 0, "{:?}", interval.examples);
         answered += interval.counts.allowed;
@@ -250,4 +251,16 @@ fn of_one(image: &Image, per_second: f64, length: Duration) -> Result<Plan> {
     let mut config = config()?;
     config.rate = units::Rate::per_second(per_second);
     Ok(loadgen::bench::plan_of_pod(&config, SEED, length, std::slice::from_ref(image), false)?)
+}
+
+/// The review of a Pod with this image.
+fn review(image: &Image) -> Result<Bytes> {
+    let plan = of_one(image, 1.0, Duration::from_secs(1))?;
+    plan.preview(1).pop().map(|(_, body)| body).context("a plan of one review has one")
+}
+
+/// Whether the review is answered with yes.
+async fn allows(client: &mut Client, review: Bytes) -> Result<bool> {
+    let answer: Value = serde_json::from_slice(&client.call(Method::POST, PATH, review).await?)?;
+    answer["response"]["allowed"].as_bool().context("an answer says whether it allows")
 }

@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
-use crate::payload::{Payload, noise};
+use super::payload::{Payload, noise};
+use crate::kit::process::beside;
 
 /// A gigabyte on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(5);
@@ -61,16 +62,9 @@ pub(crate) async fn assemble(payload: &Payload) -> Result<Assembled> {
     Ok(Assembled { mb_per_second, peak_mb: peak_kib as f64 * 1024.0 / 1e6 })
 }
 
-/// A released program.
-pub(crate) fn beside(name: &str) -> Result<PathBuf> {
-    let here = std::env::current_exe()?;
-    let folders = here.ancestors().skip(1).take(2).map(|folder| folder.join(name));
-    folders.into_iter().find(|path| path.is_file()).with_context(|| format!("{name} is not built"))
-}
-
 /// The seed as it is shipped.
 pub(crate) fn seed() -> Result<PathBuf> {
-    let release = beside("longhaul-service")?;
+    let release = beside("longhaul-service");
     let target = release.ancestors().nth(2).context("no target folder")?;
     let seed = target.join(format!("{}-unknown-linux-musl/seed/longhaul-seed", std::env::consts::ARCH));
     if seed.is_file() { Ok(seed) } else { bail!("{} is not built", seed.display()) }

@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::process::Command;
 
-use crate::assembly::{beside, seed};
-use crate::forwarder::Forwarder;
-use crate::payload::noise;
-use crate::server::{Client, Server};
+use super::assembly::seed;
+use super::forwarder::Forwarder;
+use super::payload::noise;
+use crate::kit::apiserver::ApiServer;
+use crate::kit::client::{Client, Endpoint};
+use crate::kit::process::beside;
 
 /// Both schemes send chunks of this size.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -29,7 +31,7 @@ const POD: &str = "/api/v1/namespaces/default/pods/longhaul-seed";
 
 /// A server behind a forwarder, and an image.
 pub(crate) struct Stage<'s> {
-    server: &'s Server,
+    server: &'s ApiServer,
     forwarder: Forwarder,
     folder: tempfile::TempDir,
     /// What Zarf's scheme sends: as many bytes, as little to be compressed.
@@ -72,9 +74,12 @@ impl Sent {
 }
 
 impl<'s> Stage<'s> {
-    pub(crate) async fn start(server: &'s Server, megabytes: usize) -> Result<Self> {
-        let (forwarder, folder) = (Forwarder::start(server.address).await?, tempfile::tempdir()?);
-        std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig(forwarder.address))?;
+    pub(crate) async fn start(server: &'s ApiServer, megabytes: usize) -> Result<Self> {
+        let address = server.endpoint.address;
+        let (forwarder, folder) = (Forwarder::start(address).await?, tempfile::tempdir()?);
+        let [there, here] = [address, forwarder.address].map(|address| format!(":{}", address.port()));
+        std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig.replace(&there, &here))?;
+        server.follow_requests();
         let bytes = noise(megabytes * 1_000_000, 1);
         let stage = Self { server, forwarder, folder, bytes };
         stage.layout()?;
@@ -89,7 +94,7 @@ impl<'s> Stage<'s> {
     fn layout(&self) -> Result<()> {
         let blobs = self.image().join("blobs/sha256");
         std::fs::create_dir_all(&blobs)?;
-        let put = |media_type: &str, bytes: &[u8]| -> Result<serde_json::Value> {
+        let put = |media_type: &str, bytes: &[u8]| -> Result<Value> {
             let digest = hex::encode(Sha256::digest(bytes));
             std::fs::write(blobs.join(&digest), bytes)?;
             Ok(json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": bytes.len()}))
@@ -105,7 +110,7 @@ impl<'s> Stage<'s> {
     }
 
     fn command(&self, verb: &str) -> Result<Command> {
-        let mut command = Command::new(beside("longhaul-service")?);
+        let mut command = Command::new(beside("longhaul-service"));
         command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         Ok(command)
@@ -113,7 +118,7 @@ impl<'s> Stage<'s> {
 
     /// `inject apply`, then `inject clean`.
     pub(crate) async fn inject(&self) -> Result<Sent> {
-        let mut client = self.server.connect(self.server.address).await?;
+        let mut client = self.server.endpoint.connect().await?;
         let image = format!("oci:{}=bench/image:1", self.image().display());
         let mut command = self.command("apply")?;
         command.args(["--node-image", "bench:1", "--image", &image, "--chunk-bytes", &CHUNK_BYTES.to_string()]);
@@ -154,7 +159,8 @@ impl<'s> Stage<'s> {
 
     /// One chunk after the other, each created and each answered in full.
     pub(crate) async fn zarf(&self) -> Result<Sent> {
-        let mut client = self.server.connect(self.forwarder.address).await?;
+        let through = Endpoint { address: self.forwarder.address, ..self.server.endpoint.clone() };
+        let mut client = through.connect().await?;
         let (before, begun) = (self.forwarder.bytes(), Instant::now());
         let mut chunks = 0;
         for (number, chunk) in self.bytes.chunks(CHUNK_BYTES).enumerate() {
@@ -164,16 +170,13 @@ impl<'s> Stage<'s> {
                 "apiVersion": "v1", "kind": "ConfigMap", "binaryData": {&name: data},
                 "metadata": {"name": name, "labels": {"zarf-injector": "payload"}},
             });
-            let (status, answer) = client.call(Method::POST, CONFIG_MAPS, Some(object.to_string())).await?;
-            ensure!(status == 201, "{status}: {answer}");
+            client.call(Method::POST, CONFIG_MAPS, object.to_string()).await?;
             chunks += 1;
         }
         let (sending, after) = (begun.elapsed(), self.forwarder.bytes());
         let begun = Instant::now();
         let path = format!("{CONFIG_MAPS}?labelSelector=zarf-injector%3Dpayload");
-        let (status, answer) =
-            self.server.connect(self.server.address).await?.call(Method::DELETE, &path, None).await?;
-        ensure!(status == 200, "{status}: {answer}");
+        self.server.endpoint.connect().await?.call(Method::DELETE, &path, "").await?;
         Ok(Sent {
             payload_bytes: self.bytes.len() as f64,
             chunks,
@@ -189,11 +192,11 @@ impl<'s> Stage<'s> {
 
 /// Tells the API server that the seed's Pod is ready, once it is there: what a kubelet would do.
 async fn ready(client: &mut Client) -> Result<()> {
-    let (status, pod) = client.call(Method::GET, POD, None).await?;
+    let (status, pod) = client.ask(Method::GET, POD, "").await?;
+    let pod: Value = serde_json::from_slice(&pod).unwrap_or_default();
     if status == 200 && pod["status"]["phase"] != "Running" {
         let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-        let (status, answer) = client.call(Method::PATCH, &format!("{POD}/status"), Some(ready.to_string())).await?;
-        ensure!(status == 200, "{status}: {answer}");
+        client.call(Method::PATCH, &format!("{POD}/status"), ready.to_string()).await?;
     }
     Ok(())
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use hyper::Method;
 use tokio::task::JoinSet;
 
-use crate::wire::{Endpoint, Wire};
+use crate::kit::client::{Client, Endpoint};
 
 /// Connections that write, each with one request at a time.
 pub(crate) const CONNECTIONS: usize = 16;
@@ -64,7 +65,7 @@ pub(crate) enum Write {
 
 /// The connections that write, opened before the clock starts.
 pub(crate) struct Writers {
-    wires: Vec<Wire>,
+    clients: Vec<Client>,
     namespace: &'static str,
     epoch: Instant,
 }
@@ -72,13 +73,13 @@ pub(crate) struct Writers {
 impl Writers {
     /// Opens the connections and makes the namespace.
     pub async fn open(to: &Endpoint, namespace: &'static str, epoch: Instant) -> Result<Self> {
-        let mut wires = Vec::new();
+        let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
-            wires.push(Wire::connect(to).await?);
+            clients.push(to.connect().await?);
         }
         let object = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{namespace}"}}}}"#);
-        wires[0].call("POST", "/api/v1/namespaces", object.as_bytes()).await?;
-        Ok(Self { wires, namespace, epoch })
+        clients[0].call(Method::POST, "/api/v1/namespaces", object).await?;
+        Ok(Self { clients, namespace, epoch })
     }
 
     /// `count` writes of the first `objects` objects in turn, as fast as they are answered.
@@ -110,7 +111,7 @@ impl Writers {
         next: impl Fn() -> Option<(u64, Option<Instant>)> + Clone + Send + 'static,
     ) -> Result<()> {
         let mut tasks = JoinSet::new();
-        for mut wire in self.wires.drain(..) {
+        for mut client in self.clients.drain(..) {
             let (next, namespace, epoch) = (next.clone(), self.namespace, self.epoch);
             tasks.spawn(async move {
                 while let Some((index, due)) = next() {
@@ -122,15 +123,15 @@ impl Writers {
                     let body = object(number, due_us);
                     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
                     match write {
-                        Write::Create => wire.call("POST", &path, &body).await?,
-                        Write::Update => wire.call("PUT", &format!("{path}/object-{number:06}"), &body).await?,
+                        Write::Create => client.call(Method::POST, &path, body).await?,
+                        Write::Update => client.call(Method::PUT, &format!("{path}/object-{number:06}"), body).await?,
                     };
                 }
-                Ok::<_, anyhow::Error>(wire)
+                Ok::<_, anyhow::Error>(client)
             });
         }
         while let Some(done) = tasks.join_next().await {
-            self.wires.push(done??);
+            self.clients.push(done??);
         }
         Ok(())
     }
@@ -139,7 +140,7 @@ impl Writers {
     pub async fn list(&mut self) -> Result<(Duration, usize)> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
         let start = Instant::now();
-        let size = self.wires[0].call("GET", &path, b"").await?;
+        let size = self.clients[0].call(Method::GET, &path, "").await?.len();
         Ok((start.elapsed(), size))
     }
 }

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::figures::{Figure, Figures};
-use crate::load::{Write, Writers};
-use crate::server::Server;
-use crate::watchers::Watchers;
+use super::figures::Figure;
+use super::load::{Write, Writers};
+use super::watchers::Watchers;
+use crate::kit::apiserver::ApiServer;
+use crate::kit::report::Samples;
 
 /// Objects that updates go round.
 const OBJECTS: usize = 160;
@@ -79,11 +80,11 @@ impl Effort {
 
 /// One server with its connections and what was measured so far.
 pub(crate) struct Subject {
-    pub server: Server,
-    pub figures: Figures,
+    pub server: ApiServer,
+    pub figures: Samples<Figure>,
     busy: Writers,
     /// CPU that it burns when nobody asks, in microseconds a second.
-    idle_us_per_s: f64,
+    pub idle_us_per_s: f64,
     /// The mock is so much cheaper that it needs more work for the same precision.
     work: usize,
     epoch: Instant,
@@ -96,44 +97,34 @@ struct Meter {
 
 impl Subject {
     /// Opens connections and warms the server up.
-    pub async fn new(server: Server, work: usize, epoch: Instant) -> Result<Self> {
+    pub async fn new(server: ApiServer, work: usize, epoch: Instant) -> Result<Self> {
         let mut busy = Writers::open(&server.endpoint, BUSY, epoch).await?;
         busy.flat_out(Write::Create, OBJECTS, OBJECTS).await?;
         busy.flat_out(Write::Update, OBJECTS, 1000).await?;
         tokio::time::sleep(SETTLING).await;
-        let (cpu_us, at) = (server.cpu_us()?, Instant::now());
+        let (cpu_us, at) = (server.measured()?.cpu_us()?, Instant::now());
         tokio::time::sleep(IDLE_FOR).await;
-        let idle_us_per_s = (server.cpu_us()? - cpu_us) / at.elapsed().as_secs_f64();
-        Ok(Self { server, figures: Figures::default(), busy, idle_us_per_s, work, epoch })
-    }
-
-    /// Goes on with the figures of an earlier server of the same kind.
-    pub fn with(mut self, figures: Figures) -> Self {
-        self.figures = figures;
-        self
-    }
-
-    pub fn idle_us_per_s(&self) -> f64 {
-        self.idle_us_per_s
+        let idle_us_per_s = (server.measured()?.cpu_us()? - cpu_us) / at.elapsed().as_secs_f64();
+        Ok(Self { server, figures: Samples::none(), busy, idle_us_per_s, work, epoch })
     }
 
     fn meter(&self) -> Result<Meter> {
-        Ok(Meter { cpu_us: self.server.cpu_us()?, at: Instant::now() })
+        Ok(Meter { cpu_us: self.server.measured()?.cpu_us()?, at: Instant::now() })
     }
 
     /// The CPU since then that was spent on requests, in microseconds.
     fn spent_us(&self, since: &Meter) -> Result<f64> {
         let idle = self.idle_us_per_s * since.at.elapsed().as_secs_f64();
-        Ok((self.server.cpu_us()? - since.cpu_us - idle).max(0.0))
+        Ok((self.server.measured()?.cpu_us()? - since.cpu_us - idle).max(0.0))
     }
 
     /// Creates the objects of a list: the cost of a create and of an object. Answers the connections for listing.
     async fn fill(&mut self, namespace: &'static str, objects: usize) -> Result<Writers> {
         let mut writers = Writers::open(&self.server.endpoint, namespace, self.epoch).await?;
-        let (meter, rss) = (self.meter()?, self.server.rss_bytes()?);
+        let (meter, rss) = (self.meter()?, self.server.measured()?.rss_bytes()?);
         writers.flat_out(Write::Create, objects, objects).await?;
         self.figures.add(Figure::CreateCpu, self.spent_us(&meter)? / objects as f64);
-        let grown = (self.server.rss_bytes()? - rss) / objects as f64;
+        let grown = (self.server.measured()?.rss_bytes()? - rss) / objects as f64;
         self.figures.add(Figure::ObjectMemory(objects), grown / 1024.0);
         Ok(writers)
     }
@@ -208,13 +199,13 @@ impl Subject {
     /// What watchers need that are sent events. Only right on a server that has just started: memory that somebody left
     /// behind is used again.
     async fn watcher_memory(&mut self, count: usize) -> Result<()> {
-        let rss = self.server.rss_bytes()?;
+        let rss = self.server.measured()?.rss_bytes()?;
         let mut crowd = self.watchers(count, false).await?;
         self.busy.flat_out(Write::Update, OBJECTS, WRITES_FOR_MEMORY).await?;
         let expected = (count * WRITES_FOR_MEMORY) as u64;
         let delivered = crowd.delivered(expected).await?;
         anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {count} watchers");
-        let grown = (self.server.rss_bytes()? - rss) / count as f64;
+        let grown = (self.server.measured()?.rss_bytes()? - rss) / count as f64;
         self.figures.add(Figure::WatcherMemory(count), grown / 1024.0);
         crowd.close().await;
         Ok(())

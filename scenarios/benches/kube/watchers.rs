@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
+use http_body_util::BodyExt as _;
+use hyper::Method;
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use crate::load::{MARK, MARK_DIGITS};
-use crate::wire::{Body, Endpoint, Wire};
+use super::load::{MARK, MARK_DIGITS};
+use crate::kit::client::{Client, Endpoint};
 
 /// One watch in so many measures lags: enough for a 99th percentile, and the client stays cheap.
 const SAMPLE: usize = 10;
@@ -46,22 +49,23 @@ impl Watchers {
         let path: Arc<str> =
             format!("/api/v1/namespaces/{namespace}/configmaps?watch=1&resourceVersion={from}&timeoutSeconds=3600")
                 .into();
-        let mut opening: JoinSet<Result<(usize, Wire, Body)>> = JoinSet::new();
+        let mut opening: JoinSet<Result<(usize, Client, Incoming)>> = JoinSet::new();
         let mut tasks = JoinSet::new();
         for index in 0..count + OPENING {
             if index >= OPENING
                 && let Some(opened) = opening.join_next().await
             {
-                let (index, wire, body) = opened??;
+                let (index, client, body) = opened??;
                 let lag = lag && index % SAMPLE == 0;
-                tasks.spawn(follow(wire, body, seen.clone(), lag));
+                tasks.spawn(follow(client, body, seen.clone(), lag));
             }
             if index < count {
                 let (to, path) = (to.clone(), path.clone());
                 opening.spawn(async move {
-                    let mut wire = Wire::connect(&to).await.with_context(|| format!("watch {index}"))?;
-                    let body = wire.open("GET", &path, b"").await?;
-                    Ok((index, wire, body))
+                    let mut client = to.connect().await.with_context(|| format!("watch {index}"))?;
+                    let answer = client.open(Method::GET, &path, "").await?;
+                    anyhow::ensure!(answer.status().is_success(), "watch {index}: {}", answer.status());
+                    Ok((index, client, answer.into_body()))
                 });
             }
         }
@@ -99,20 +103,19 @@ impl Watchers {
     }
 }
 
-async fn follow(mut wire: Wire, mut body: Body, seen: Arc<Seen>, lag: bool) -> Result<()> {
+/// Holds the connection for as long as it reads.
+async fn follow(_client: Client, mut body: Incoming, seen: Arc<Seen>, lag: bool) -> Result<()> {
     let mut line: Vec<u8> = Vec::new();
     // No deadline here: an idle watch is silent for as long as nobody writes. Whoever waits for events has one.
-    while wire
-        .more(&mut body, &mut |data| {
-            let lines = memchr::memchr_iter(b'\n', data).count() as u64;
-            seen.events.fetch_add(lines, Ordering::Relaxed);
-            if lag {
-                line.extend_from_slice(data);
-                seen.read(&mut line);
-            }
-        })
-        .await?
-    {}
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        let lines = memchr::memchr_iter(b'\n', &data).count() as u64;
+        seen.events.fetch_add(lines, Ordering::Relaxed);
+        if lag {
+            line.extend_from_slice(&data);
+            seen.read(&mut line);
+        }
+    }
     Ok(())
 }
 
@@ -135,11 +138,8 @@ impl Seen {
 
 /// The revision of an empty page of the namespace: the present.
 async fn revision(to: &Endpoint, namespace: &str) -> Result<u64> {
-    let mut wire = Wire::connect(to).await?;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps?limit=1");
-    let mut body = wire.open("GET", &path, b"").await?;
-    let mut text = Vec::new();
-    while wire.more(&mut body, &mut |data| text.extend_from_slice(data)).await? {}
+    let text = to.connect().await?.call(Method::GET, &path, "").await?;
     let list: serde_json::Value = serde_json::from_slice(&text)?;
     list["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).context("a list without a revision")
 }

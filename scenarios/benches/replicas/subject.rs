@@ -1,23 +1,23 @@
-//! The servers that are measured: starting and stopping them, and their memory.
+//! The servers that are measured, and how each is started.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use procfs::WithCurrentSystemInfo as _;
-use procfs::process::Process;
+use anyhow::{Context, Result};
 use serde_json::json;
 
-use crate::client::Caller;
-use crate::world::{World, free};
+use super::client::Caller;
+use super::world::World;
+use crate::kit::floor as bare;
+use crate::kit::process::{Running, beside, free};
 
 /// A list of 100,000 Deployments takes a while on a small machine.
-const START_DEADLINE: Duration = Duration::from_mins(2);
-const START_LOOK: Duration = Duration::from_millis(100);
+const START_LIMIT: Duration = Duration::from_mins(2);
 /// After the list its buffers are given back.
 const SETTLE: Duration = Duration::from_secs(15);
+/// As many as the service has.
+const FLOOR_THREADS: usize = 2;
 /// The answer is the same for all: the floor has no other.
 const GO_SOURCE: &str = include_str!("go/main.go");
 const GO_MODULE: &str = include_str!("go/go.mod");
@@ -26,42 +26,19 @@ const GO_MODULE: &str = include_str!("go/go.mod");
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
-    process: Running,
-}
-
-/// Its process, which ends with it.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    pub(crate) running: Running,
 }
 
 impl Subject {
     async fn start(world: &World, name: &'static str, address: SocketAddr, command: &mut Command) -> Result<Self> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let process = Running(child.with_context(|| format!("failed to start {name}"))?);
-        let subject = Self { name, address, process };
-        let caller = Caller::new(world, &subject)?;
-        let deadline = Instant::now() + START_DEADLINE;
-        while !caller.is_answered().await {
-            if Instant::now() > deadline {
-                bail!("{name} answers nothing");
-            }
-            tokio::time::sleep(START_LOOK).await;
-        }
+        let child = child.with_context(|| format!("failed to start {name}"))?;
+        let caller = Caller::new(world, address)?;
+        let running = Running::start(name, child, START_LIMIT, async || caller.is_answered().await).await?;
         if name != "floor" {
             tokio::time::sleep(SETTLE).await;
         }
-        Ok(subject)
-    }
-
-    /// Resident memory.
-    pub(crate) fn resident_mib(&self) -> Result<f64> {
-        let process = Process::new(i32::try_from(self.process.0.id())?)?;
-        Ok(process.stat()?.rss_bytes().get() as f64 / f64::from(1 << 20))
+        Ok(Self { name, address, running })
     }
 }
 
@@ -78,7 +55,7 @@ pub(crate) async fn service(world: &World) -> Result<Subject> {
     });
     let file = world.file("service.yaml");
     std::fs::write(&file, config.to_string())?;
-    let mut command = Command::new(beside("longhaul-service")?);
+    let mut command = Command::new(beside("longhaul-service"));
     command.args(["run", "--role", "replicas", "--config"]).arg(file);
     Subject::start(world, "service", address, &mut command).await
 }
@@ -86,9 +63,8 @@ pub(crate) async fn service(world: &World) -> Result<Subject> {
 /// The bare server.
 pub(crate) async fn floor(world: &World) -> Result<Subject> {
     let address = free()?;
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("floor").arg(address.to_string()).arg(world.folder.path());
-    Subject::start(world, "floor", address, &mut command).await
+    let mut command = bare::command(address, &world.file("server.crt"), &world.file("server.key"), FLOOR_THREADS)?;
+    Subject::start(world, "floor", address, command.arg(world.file("ca.crt"))).await
 }
 
 /// The Go server; an error says what is missing.
@@ -101,11 +77,4 @@ pub(crate) async fn go(world: &World) -> Result<Subject, String> {
         Subject::start(world, "go", address, &mut command).await
     };
     run.await.map_err(|error| format!("a Go server that starts ({error:#})"))
-}
-
-/// A program that was built beside this one.
-fn beside(name: &str) -> Result<PathBuf> {
-    let here = std::env::current_exe()?;
-    let folders = here.ancestors().skip(1).take(2).map(|folder| folder.join(name));
-    folders.into_iter().find(|path| path.is_file()).with_context(|| format!("{name} is not built"))
 }

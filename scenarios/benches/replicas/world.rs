@@ -1,33 +1,26 @@
 //! What the servers share: an API server with Deployments, and certificates; and the writes of others.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::{Method, Request};
-use hyper_util::rt::TokioIo;
+use anyhow::Result;
+use hyper::Method;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
+
+use crate::kit::apiserver::ApiServer;
 
 /// Connections that make the Deployments, and that write.
 const WRITERS: usize = 16;
 /// Where they are.
 pub(crate) const NAMESPACE: &str = "bench";
-const TOKEN: &str = "bench";
 
 /// An API server with Deployments.
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
-    kube: mock_kube::Server,
-    ca_pem: String,
+    kube: ApiServer,
     pub(crate) authority: mock_pki::Authority,
     deployments: u32,
 }
@@ -44,11 +37,8 @@ impl World {
     pub(crate) async fn start(deployments: u32) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let authority = mock_pki::Authority::generate("longhaul bench")?;
-        let mut config = mock_kube::Config::new();
-        config.users = vec![mock_kube::User::admin("bench", TOKEN)];
-        let kube = mock_kube::Server::start(config, &authority).await?;
-        let kubeconfig = kube.kubeconfig("bench").context("the user is known")?;
-        std::fs::write(folder.path().join("kubeconfig"), kubeconfig)?;
+        let kube = ApiServer::here().await?;
+        std::fs::write(folder.path().join("kubeconfig"), &kube.kubeconfig)?;
         for (name, pair) in [
             ("server", authority.server(&["127.0.0.1", "localhost"])?),
             ("client", authority.client("bench-client", &[])?),
@@ -59,8 +49,7 @@ impl World {
             std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o400))?;
         }
         std::fs::write(folder.path().join("ca.crt"), authority.ca_pem())?;
-        let ca_pem = authority.ca_pem().to_owned();
-        let world = Self { folder, kube, ca_pem, authority, deployments };
+        let world = Self { folder, kube, authority, deployments };
         world.fill().await?;
         Ok(world)
     }
@@ -69,29 +58,18 @@ impl World {
         self.folder.path().join(name)
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>> {
-        let tls = mock_pki::client_config(&self.ca_pem, None, &["http/1.1"])?;
-        let tcp = TcpStream::connect(self.kube.address()).await?;
-        tcp.set_nodelay(true)?;
-        let stream = TlsConnector::from(tls).connect("127.0.0.1".try_into()?, tcp).await?;
-        let (send, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with its sender.
-        tokio::spawn(connection);
-        Ok(send)
-    }
-
     async fn fill(&self) -> Result<()> {
-        let mut first = self.connect().await?;
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        send(&mut first, Method::POST, "/api/v1/namespaces", "application/json", &namespace).await?;
+        let mut first = self.kube.endpoint.connect().await?;
+        first.call(Method::POST, "/api/v1/namespaces", namespace.to_string()).await?;
         let mut tasks = JoinSet::new();
         for writer in 0..WRITERS {
-            let mut sender = self.connect().await?;
+            let mut client = self.kube.endpoint.connect().await?;
             let numbers = (0..self.deployments).skip(writer).step_by(WRITERS);
             tasks.spawn(async move {
                 let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments");
                 for number in numbers {
-                    send(&mut sender, Method::POST, &path, "application/json", &deployment(number)).await?;
+                    client.call(Method::POST, &path, deployment(number).to_string()).await?;
                 }
                 anyhow::Ok(())
             });
@@ -107,22 +85,17 @@ impl World {
         let written = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         let pause = Duration::from_secs(1) * u32::try_from(WRITERS).unwrap_or(1) / per_second;
-        let (address, tls) = (self.kube.address(), mock_pki::client_config(&self.ca_pem, None, &["http/1.1"]));
         for writer in 0..WRITERS {
-            let (written, tls, deployments) = (Arc::clone(&written), tls.as_ref().ok().cloned(), self.deployments);
+            let (written, endpoint, deployments) = (Arc::clone(&written), self.kube.endpoint.clone(), self.deployments);
             tasks.spawn(async move {
-                let tcp = TcpStream::connect(address).await?;
-                let stream = TlsConnector::from(tls.context("the settings are good")?);
-                let stream = stream.connect("127.0.0.1".try_into()?, tcp).await?;
-                let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                tokio::spawn(connection);
+                let mut client = endpoint.connect().await?;
                 let mut turns = tokio::time::interval(pause);
                 for turn in 0.. {
                     turns.tick().await;
                     let number = (turn * 7919 + u32::try_from(writer).unwrap_or(0)) % deployments;
                     let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{}/scale", name(number));
                     let patch = json!({"spec": {"replicas": turn % 1000}});
-                    send(&mut sender, Method::PATCH, &path, "application/merge-patch+json", &patch).await?;
+                    client.call(Method::PATCH, &path, patch.to_string()).await?;
                     written.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
@@ -142,30 +115,6 @@ impl Writing {
         self.tasks.shutdown().await;
         Ok(per_second)
     }
-}
-
-async fn send(
-    sender: &mut SendRequest<Full<Bytes>>,
-    method: Method,
-    path: &str,
-    media_type: &str,
-    body: &Value,
-) -> Result<()> {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("host", "localhost")
-        .header("authorization", format!("Bearer {TOKEN}"))
-        .header("content-type", media_type)
-        .body(Full::new(Bytes::from(body.to_string())))?;
-    sender.ready().await?;
-    let response = sender.send_request(request).await?;
-    let status = response.status();
-    let body = response.into_body().collect().await?.to_bytes();
-    if !status.is_success() {
-        bail!("{path}: {status}: {}", String::from_utf8_lossy(&body));
-    }
-    Ok(())
 }
 
 /// The name of a Deployment.
@@ -189,9 +138,4 @@ fn deployment(number: u32) -> Value {
             }]}},
         },
     })
-}
-
-/// A free port.
-pub(crate) fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::signed::{BESIDE_COSIGN, Signed};
 use super::{AT_ONCE, IN_TURN};
-use crate::cores::Cores;
-use crate::report::Report;
+use crate::kit::cores::Cores;
+use crate::kit::report::Report;
 
 const SOURCE: &str = include_str!("go/main.go");
 const MODULE: &str = include_str!("go/go.mod");

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 
 use super::signed::{BESIDE_COSIGN, Signed};
-use crate::report::{Report, median};
-use crate::subject::World;
+use crate::admission::subject::World;
+use crate::kit::report::{Report, median};
 
 /// Verifications that are timed.
 const TIMES: usize = 10;

@@ -8,8 +8,8 @@ use mock_faults::{Fault, FaultId};
 use mock_registry::{Form, HOLDER, Keys, Population, Server, Signing};
 use serde_json::{Value, json};
 
-use crate::cores::Cores;
-use crate::subject::{self, Subject, World};
+use crate::admission::subject::{self, Subject, World};
+use crate::kit::cores::Cores;
 
 /// So many that there are enough of the rarest kind: one in forty is unsigned.
 const IMAGES: usize = 3000;

@@ -27,6 +27,11 @@ impl Cores {
         Ok(Self { subject: Some((first, subject)) })
     }
 
+    /// All for everybody.
+    pub(crate) fn shared() -> Self {
+        Self { subject: None }
+    }
+
     /// Whether subjects have a processor for themselves.
     pub(crate) fn are_divided(&self) -> bool {
         self.subject.is_some()

@@ -1,5 +1,7 @@
 //! What was measured, and whether it is enough.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 /// Collects figures for the JSON file, and requirements for the exit code.
@@ -12,8 +14,8 @@ pub(crate) struct Report {
 
 impl Report {
     /// Keeps a figure for the JSON file.
-    pub(crate) fn add(&mut self, key: &str, value: Value) {
-        self.json.insert(key.to_owned(), value);
+    pub(crate) fn add(&mut self, key: &str, value: impl Into<Value>) {
+        self.json.insert(key.to_owned(), value.into());
     }
 
     /// States a requirement and whether it is met.
@@ -33,12 +35,42 @@ impl Report {
     }
 
     /// Prints the requirements; true when all are met.
-    pub(crate) fn finish(self) -> bool {
-        println!("\nrequirements:");
+    pub(crate) fn finish(&self) -> bool {
+        if !self.lines.is_empty() {
+            println!("\nrequirements:");
+        }
         for (text, met) in &self.lines {
             println!("  {met:<8} {text}");
         }
         !self.failed
+    }
+}
+
+/// Samples of figures that are taken in turns, so that a slow moment of the machine hits all that is compared.
+pub(crate) struct Samples<K>(BTreeMap<K, Vec<f64>>);
+
+impl<K: Ord> Samples<K> {
+    pub(crate) const fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub(crate) fn add(&mut self, figure: K, value: f64) {
+        self.0.entry(figure).or_default().push(value);
+    }
+
+    /// Of one of them; empty when it was not measured.
+    pub(crate) fn of(&self, figure: &K) -> &[f64] {
+        self.0.get(figure).map_or(&[], Vec::as_slice)
+    }
+
+    /// Not a number when it was not measured.
+    pub(crate) fn median(&self, figure: &K) -> f64 {
+        median(self.of(figure))
+    }
+
+    /// What was measured, in order.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &K> {
+        self.0.keys()
     }
 }
 

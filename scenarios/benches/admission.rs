@@ -1,0 +1,71 @@
+//! What the service costs beside the least that any webhook costs: `cargo xtask bench admission`.
+//!
+//! Owns the order of things. Each webhook is a process of its own on a processor of its own; this process is the client and the registry of
+//! all, with the same bytes.
+
+mod digester;
+mod measure;
+mod memory;
+mod subject;
+mod verify;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::kit::cores::Cores;
+use crate::kit::report::Report;
+use measure::Effort;
+
+const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(3), paced: Duration::from_secs(20) };
+const QUICK: Effort = Effort { rounds: 2, window: Duration::from_secs(1), paced: Duration::from_secs(5) };
+
+/// Measures the service's webhook beside a bare hyper server that reads the body and answers a constant, and beside
+/// k8s-digester's webhook when there is a Go toolchain; or what verifying costs. Without a choice: everything but that, about five minutes. Exit 0 when every
+/// requirement is met, 1 when not, 2 when it could not be measured.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Measure only this.
+    #[arg(long, value_name = "WHAT")]
+    only: Option<What>,
+    /// Measure what verifying signatures costs instead, beside `cosign verify` when there is cosign.
+    #[arg(long, conflicts_with = "only")]
+    verify: bool,
+    /// Leave k8s-digester out.
+    #[arg(long)]
+    no_digester: bool,
+}
+
+/// What can be measured alone.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// Throughput, CPU time and latency.
+    Speed,
+    /// Memory with 100 and with 1,000 connections.
+    Memory,
+}
+
+/// Everything that was asked for.
+pub(crate) async fn measure(arguments: &Arguments, quick: bool, cores: &Cores, report: &mut Report) -> Result<()> {
+    scenarios::descriptors::raise(memory::DESCRIPTORS)?;
+    let effort = if quick { QUICK } else { FULL };
+    let world = subject::World::start(cores).await?;
+    println!("{}", cores.describe());
+    if arguments.verify {
+        return verify::measure(&world, cores, effort, report).await;
+    }
+    let mut subjects = vec![subject::floor(&world, cores).await?, subject::service(&world, cores).await?];
+    if !arguments.no_digester && arguments.only != Some(What::Memory) {
+        match digester::start(&world, cores).await {
+            Ok(digester) => subjects.push(digester),
+            Err(missing) => println!("k8s-digester is left out: skipped: needs {missing}"),
+        }
+    }
+    if arguments.only != Some(What::Memory) {
+        measure::speed(&world, &subjects, effort, report).await?;
+    }
+    if arguments.only != Some(What::Speed) {
+        memory::measure(&world, &subjects[..2], report).await?;
+    }
+    Ok(())
+}

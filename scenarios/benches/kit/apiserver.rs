@@ -1,0 +1,142 @@
+//! API servers: the mock as a process or in this one, and a real one beside it.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use hyper::Method;
+use kind::local::{self, Local};
+use serde_json::{Value, json};
+
+use super::client::Endpoint;
+use super::process::{Measured, Running, free};
+
+/// On a machine that compiles beside it the mock needs a second at most.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// Who the subject is.
+const USER: &str = "admin";
+/// Who the benchmark is, where requests are counted by user.
+const BENCH: &str = "bench";
+
+/// A running API server, which ends with this.
+pub(crate) struct ApiServer {
+    pub(crate) name: &'static str,
+    /// What a table says about it.
+    pub(crate) about: String,
+    /// As the benchmark.
+    pub(crate) endpoint: Endpoint,
+    /// As the subject.
+    pub(crate) kubeconfig: String,
+    held: Held,
+}
+
+enum Held {
+    Process { running: Running, _folder: tempfile::TempDir },
+    Here(Box<mock_kube::Server>),
+    Real { local: Box<Local>, measured: Measured, _folder: tempfile::TempDir },
+}
+
+impl ApiServer {
+    /// `longhaul mock kube`, as anybody would start it.
+    pub(crate) async fn process() -> Result<Self> {
+        let (folder, address) = (tempfile::tempdir()?, free()?);
+        let file = folder.path().join("kubeconfig.yaml");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+        command.args(["mock", "kube", "--token", BENCH, "--port", &address.port().to_string(), "--kubeconfig"]);
+        command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().context("failed to start `longhaul mock kube`")?;
+        // It is written when the server listens.
+        let running = Running::start("the mock", child, START_LIMIT, async || file.exists()).await?;
+        let kubeconfig = std::fs::read_to_string(&file)?;
+        let endpoint = Endpoint::new(address, &authority(&kubeconfig)?, None, BENCH)?;
+        let held = Held::Process { running, _folder: folder };
+        Ok(Self { name: "mock", about: "longhaul mock kube".to_owned(), endpoint, kubeconfig, held })
+    }
+
+    /// The mock in this process.
+    pub(crate) async fn here() -> Result<Self> {
+        let authority = mock_pki::Authority::generate("longhaul bench")?;
+        let mut config = mock_kube::Config::new();
+        config.users = vec![mock_kube::User::admin(USER, USER), mock_kube::User::admin(BENCH, BENCH)];
+        config.furnished_namespaces = true;
+        let server = mock_kube::Server::start(config, &authority).await?;
+        let kubeconfig = server.kubeconfig(USER).context("the user is known")?;
+        let endpoint = Endpoint::new(server.address(), authority.ca_pem(), None, BENCH)?;
+        let held = Held::Here(Box::new(server));
+        Ok(Self { name: "mock", about: "the mock API server".to_owned(), endpoint, kubeconfig, held })
+    }
+
+    /// etcd and kube-apiserver from the folder that `KUBEBUILDER_ASSETS` names, if it names one; only kube-apiserver is measured.
+    pub(crate) async fn real() -> Result<Option<Self>> {
+        let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
+            println!("the real API server is left out: skipped: needs KUBEBUILDER_ASSETS");
+            return Ok(None);
+        };
+        Self::from(assets.into()).await.context("failed to start a real API server").map(Some)
+    }
+
+    async fn from(assets: PathBuf) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let mut config = local::Config::new(assets, folder.path());
+        // As many requests at once as the mock takes: the fairness queues are not what is measured.
+        config.apiserver_arguments = vec!["--max-requests-inflight=3000".to_owned()];
+        let local = Local::start(config).await?;
+        let [(_, pid), _] = local.processes();
+        let measured = Measured::new(pid)?;
+        let kubeconfig = local.kubeconfig(USER).context("the user is known")?;
+        let token = local.token(USER).context("the user is known")?;
+        let endpoint = Endpoint::new(local.address(), local.ca_pem(), None, token)?;
+        let about = format!("kube-apiserver {} (without etcd)", local.version());
+        // No controller makes it here, and without it no Pod is taken.
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+        let path = "/api/v1/namespaces/default/serviceaccounts";
+        endpoint.connect().await?.ask(Method::POST, path, account.to_string()).await?;
+        let held = Held::Real { local: Box::new(local), measured, _folder: folder };
+        Ok(Self { name: "real", about, endpoint, kubeconfig, held })
+    }
+
+    pub(crate) fn is_mock(&self) -> bool {
+        !matches!(self.held, Held::Real { .. })
+    }
+
+    /// What it uses. In this process nobody could say what is its part.
+    pub(crate) fn measured(&self) -> Result<&Measured> {
+        match &self.held {
+            Held::Process { running, .. } => Ok(&running.measured),
+            Held::Real { measured, .. } => Ok(measured),
+            Held::Here(_) => anyhow::bail!("a server in this process is not measured"),
+        }
+    }
+
+    /// Counts the requests of the subject from now on, where that is possible.
+    pub(crate) fn follow_requests(&self) {
+        if let Held::Here(server) = &self.held {
+            server.follow_requests(USER);
+        }
+    }
+
+    /// Requests of the subject since the last call, where they can be known.
+    pub(crate) fn requests(&self) -> Option<usize> {
+        let Held::Here(server) = &self.held else { return None };
+        let (requests, lost) = server.take_requests(USER);
+        (lost == 0).then_some(requests.len())
+    }
+
+    /// Ends it and waits for that.
+    pub(crate) async fn stop(self) {
+        if let Held::Real { local, .. } = self.held {
+            local.stop().await;
+        }
+    }
+}
+
+/// The authority in a kubeconfig with one cluster.
+fn authority(kubeconfig: &str) -> Result<String> {
+    let value: Value =
+        serde_saphyr::from_str(kubeconfig).map_err(|error| anyhow::anyhow!("the kubeconfig: {error}"))?;
+    let ca = value.pointer("/clusters/0/cluster/certificate-authority-data").and_then(Value::as_str);
+    let ca = base64::engine::general_purpose::STANDARD.decode(ca.context("the kubeconfig has no authority")?)?;
+    Ok(String::from_utf8(ca)?)
+}

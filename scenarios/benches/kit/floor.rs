@@ -1,0 +1,114 @@
+//! The floor: a bare hyper server over the same TLS that reads the body and answers a constant.
+//!
+//! Nothing on these libraries can do less. The one thing that is not constant is the uid of a review, which must be that of the
+//! question for the answer to be one; it stands near the beginning of the body.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Collected, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+const UID_KEY: &[u8] = br#""uid":""#;
+const UID_BYTES: usize = 36;
+const BEFORE_UID: &[u8] = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":""#;
+const AFTER_UID: &[u8] = br#"","allowed":true}}"#;
+
+/// The answer about a Deployment.
+const COUNT: &[u8] = br#"{"namespace":"bench","name":"deployment-000000","replicaCount":3}"#;
+
+/// Where it listens and with what.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    listen: SocketAddr,
+    certificate: PathBuf,
+    key: PathBuf,
+    /// As many threads as the service has.
+    threads: usize,
+    /// Whose clients it takes, over TLS 1.3 alone. It then answers with a count, else with a review.
+    client_ca: Option<PathBuf>,
+}
+
+/// Starts this program as the server that [`serve`] is.
+pub(crate) fn command(listen: SocketAddr, certificate: &Path, key: &Path, threads: usize) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("floor").arg(listen.to_string()).arg(certificate).arg(key).arg(threads.to_string());
+    command.stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Is the server until it is killed.
+pub(crate) fn serve(arguments: &Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(arguments.threads).enable_all().build()?;
+    // On a worker, as the service accepts: from the thread that waits here each connection would begin on another.
+    runtime.block_on(async {
+        tokio::spawn(accept(arguments.listen, config(arguments)?, arguments.client_ca.is_some())).await?
+    })
+}
+
+fn config(arguments: &Arguments) -> Result<Arc<rustls::ServerConfig>> {
+    let chain = CertificateDer::pem_file_iter(&arguments.certificate)?.collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_file(&arguments.key)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let mut config = if let Some(client_ca) = &arguments.client_ca {
+        let mut roots = rustls::RootCertStore::empty();
+        for authority in CertificateDer::pem_file_iter(client_ca)? {
+            roots.add(authority?)?;
+        }
+        let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
+        builder.with_client_cert_verifier(verifier.build()?).with_single_cert(chain, key)?
+    } else {
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?;
+        let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
+        config.alpn_protocols.push(b"h2".to_vec());
+        config
+    };
+    config.alpn_protocols.push(b"http/1.1".to_vec());
+    Ok(Arc::new(config))
+}
+
+async fn accept(listen: SocketAddr, config: Arc<rustls::ServerConfig>, counts: bool) -> Result<()> {
+    let acceptor = TlsAcceptor::from(config);
+    let listener = tokio::net::TcpListener::bind(listen).await.context("failed to listen")?;
+    loop {
+        let (tcp, _) = listener.accept().await?;
+        tcp.set_nodelay(true)?;
+        let acceptor = acceptor.clone();
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(tcp).await else { return };
+            // Clients that go away are the end of every measurement.
+            let server = hyper::server::conn::http1::Builder::new();
+            let _ = server.serve_connection(TokioIo::new(stream), service_fn(|request| answer(request, counts))).await;
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>, counts: bool) -> Result<Response<Full<Bytes>>, Infallible> {
+    if counts {
+        return Ok(json(Bytes::from_static(COUNT)));
+    }
+    let body = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let at = memchr::memmem::find(&body, UID_KEY).map_or(0, |at| at + UID_KEY.len());
+    let uid = body.get(at..at + UID_BYTES).unwrap_or_default();
+    Ok(json(Bytes::from([BEFORE_UID, uid, AFTER_UID].concat())))
+}
+
+fn json(body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

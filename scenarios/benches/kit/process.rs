@@ -1,0 +1,91 @@
+//! The processes that are measured: starting and ending them, and reading their CPU time and memory from `/proc`.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use procfs::WithCurrentSystemInfo as _;
+use procfs::process::Process;
+
+/// How often it is looked whether a process is ready.
+const START_LOOK: Duration = Duration::from_millis(50);
+
+/// A process that is measured, whoever ends it.
+pub(crate) struct Measured(Process);
+
+/// A process of ours, which ends with this.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) measured: Measured,
+}
+
+impl Measured {
+    pub(crate) fn new(pid: u32) -> Result<Self> {
+        Ok(Self(Process::new(i32::try_from(pid)?)?))
+    }
+
+    /// CPU time of all its threads, in microseconds. `/proc/PID/stat` would say it to 10 ms only. What is measured here keeps its threads,
+    /// so nothing is lost with one that ended.
+    pub(crate) fn cpu_us(&self) -> Result<f64> {
+        let mut total_ns = 0;
+        for task in self.0.tasks().context("it has ended")? {
+            total_ns += task?.schedstat()?.sum_exec_runtime;
+        }
+        Ok(total_ns as f64 / 1e3)
+    }
+
+    /// Resident memory now, in bytes.
+    pub(crate) fn rss_bytes(&self) -> Result<f64> {
+        Ok(self.0.stat().context("it has ended")?.rss_bytes().get() as f64)
+    }
+
+    /// Resident memory now.
+    pub(crate) fn rss_mib(&self) -> Result<f64> {
+        Ok(self.rss_bytes()? / f64::from(1 << 20))
+    }
+}
+
+impl Running {
+    /// Waits until a process that was just started is ready.
+    pub(crate) async fn start(
+        name: &str,
+        child: Child,
+        limit: Duration,
+        is_ready: impl AsyncFn() -> bool,
+    ) -> Result<Self> {
+        let measured = Measured::new(child.id())?;
+        let mut running = Self { child, measured };
+        let deadline = Instant::now() + limit;
+        while !is_ready().await {
+            if let Some(status) = running.child.try_wait()? {
+                bail!("{name} ended at once with {status}");
+            }
+            if Instant::now() > deadline {
+                bail!("{name} is not ready after {limit:?}");
+            }
+            tokio::time::sleep(START_LOOK).await;
+        }
+        Ok(running)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A loopback address whose port was free a moment ago.
+pub(crate) fn free() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to find a free port")?;
+    Ok(listener.local_addr()?)
+}
+
+/// A program that was built beside `longhaul`.
+pub(crate) fn beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_longhaul")).with_file_name(name)
+}

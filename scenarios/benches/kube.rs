@@ -1,0 +1,89 @@
+//! What the mock API server costs beside a real one: `cargo xtask bench kube`.
+//!
+//! Owns the order of things. Each server is a process of its own; this process is the client of both, over TLS and HTTP/1.1, with the same
+//! code and the same bytes.
+
+mod figures;
+mod load;
+mod measure;
+mod watchers;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::kit::apiserver::ApiServer;
+use crate::kit::report::Report;
+use measure::{Effort, Part, Subject};
+
+/// Work of the mock for each unit of work of the real server.
+const WORK: usize = 10;
+/// Descriptors besides those of the watchers: connections, pipes, the runtime.
+const DESCRIPTORS_SPARE: u64 = 200;
+
+const FULL: Effort = Effort {
+    only: None,
+    rounds: 3,
+    list_objects: &[5_000, 50_000],
+    divisor: 1,
+    paced_for: Duration::from_secs(5),
+    crowd: 10_000,
+};
+const QUICK: Effort = Effort {
+    only: None,
+    rounds: 1,
+    list_objects: &[5_000],
+    divisor: 2,
+    paced_for: Duration::from_secs(2),
+    crowd: 2_000,
+};
+
+/// Measures the mock API server and, when `KUBEBUILDER_ASSETS` names a folder with its programs, a real one beside it.
+/// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// One part alone.
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    /// Leave the real server out.
+    #[arg(long)]
+    mock_only: bool,
+}
+
+/// Everything, or one part.
+pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
+    let effort = Effort { only: arguments.only, ..if quick { QUICK } else { FULL } };
+    scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
+    let epoch = Instant::now();
+    let mut fresh = start(arguments, epoch).await?;
+    let measured = measure::fresh(&mut fresh, effort).await;
+    let mut figures = Vec::new();
+    for subject in fresh {
+        subject.server.stop().await;
+        figures.push(subject.figures);
+    }
+    measured?;
+    let mut subjects = start(arguments, epoch).await?;
+    for (subject, figures) in subjects.iter_mut().zip(figures) {
+        subject.figures = figures;
+    }
+    let measured = measure::all(&mut subjects, effort).await;
+    let [mock, rest @ ..] = &subjects[..] else { bail!("nothing was measured") };
+    figures::show(mock, rest.first(), report);
+    for subject in subjects {
+        subject.server.stop().await;
+    }
+    measured
+}
+
+/// Starts the mock and, if it is there, the real server.
+async fn start(arguments: &Arguments, epoch: Instant) -> Result<Vec<Subject>> {
+    let mock = ApiServer::process().await?;
+    let mut subjects = vec![Subject::new(mock, WORK, epoch).await.context("on the mock")?];
+    if !arguments.mock_only
+        && let Some(real) = ApiServer::real().await?
+    {
+        subjects.push(Subject::new(real, 1, epoch).await.context("on the real server")?);
+    }
+    Ok(subjects)
+}

@@ -1,0 +1,106 @@
+//! `cargo xtask bench admission`, `inject`, `kube` and `replicas`: what a part costs beside the least that it could cost, or beside what
+//! others use for it.
+//!
+//! Owns the command line and the order of things; `kit` has what all of them need. What is measured is a process of its own; this process is
+//! its client, and the world round it. Nothing here is timed by `cargo test`.
+
+mod admission;
+mod inject;
+mod kit;
+mod kube;
+mod replicas;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+
+use kit::cores::Cores;
+use kit::floor;
+use kit::report::Report;
+
+/// Nothing can be said; 1 is a requirement that is not met.
+const EXIT_NOT_MEASURED: u8 = 2;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask bench")]
+struct Cli {
+    /// Fewer and shorter rounds, and smaller sizes.
+    #[arg(long, global = true)]
+    quick: bool,
+    /// Where all figures are written.
+    #[arg(long, value_name = "FILE", global = true)]
+    json: Option<PathBuf>,
+    /// What `cargo bench` says to every benchmark.
+    #[arg(long, hide = true, global = true)]
+    bench: bool,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+/// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+#[derive(Subcommand)]
+enum What {
+    Admission(admission::Arguments),
+    Inject(inject::Arguments),
+    Kube(kube::Arguments),
+    Replicas(replicas::Arguments),
+    /// The bare server, as which the benchmark starts itself.
+    #[command(hide = true)]
+    Floor(floor::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match &cli.what {
+        Some(What::Floor(arguments)) => floor::serve(arguments).map(|()| true),
+        Some(what) if cli.bench => run(what, &cli),
+        _ => {
+            // `cargo test --all-targets` runs benchmarks without that flag.
+            println!("skipped: needs `cargo xtask bench`");
+            return ExitCode::SUCCESS;
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::from(EXIT_NOT_MEASURED)
+        }
+    }
+}
+
+/// True when every requirement is met. What was measured before something failed is written and shown.
+fn run(what: &What, cli: &Cli) -> Result<bool> {
+    // Before any thread is there, so that all of them stay off the subject's processor.
+    let cores = if matches!(what, What::Admission(_)) { Cores::divide()? } else { Cores::shared() };
+    let threads = if cores.are_divided() { 1 } else { 2 };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let mut report = Report::default();
+    let measured = runtime.block_on(async {
+        let work = async {
+            match what {
+                What::Admission(arguments) => admission::measure(arguments, cli.quick, &cores, &mut report).await,
+                What::Inject(_) => inject::measure(cli.quick, &mut report).await,
+                What::Kube(arguments) => kube::measure(arguments, cli.quick, &mut report).await,
+                What::Replicas(arguments) => replicas::measure(arguments, cli.quick, &mut report).await,
+                What::Floor(_) => Ok(()),
+            }
+        };
+        tokio::select! {
+            measured = work => measured,
+            // Dropping what was started ends it.
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.map_err(Into::into).and_then(|()| anyhow::bail!("interrupted"))
+            }
+        }
+    });
+    if let Some(path) = &cli.json {
+        let text = serde_json::to_string_pretty(report.json())? + "\n";
+        std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    let met = report.finish();
+    measured.map(|()| met)
+}

@@ -1,0 +1,124 @@
+//! What the API over Deployments costs beside the least that any such server costs: `cargo xtask bench replicas`.
+//!
+//! Three servers answer the same question over TLS 1.3 with client certificates: the service, a bare hyper server that answers a constant
+//! (the floor), and a Go server with client-go's informer and net/http, as small as it can be written (`go/main.go`), when there is a Go
+//! toolchain. Each is a process of its own; this process is the API server and the client of all.
+
+mod client;
+mod subject;
+mod world;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::kit::report::{Report, Samples, median};
+use client::Caller;
+use subject::Subject;
+use world::World;
+
+/// Connections that ask one question after the other.
+const CONNECTIONS: usize = 16;
+/// Of the floor's answers a second, in percent.
+const OF_THE_FLOOR_PCT: f64 = 80.0;
+/// Deployments, and the resident memory in MiB that they may bring the service to.
+const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
+/// Writes a second by others while counts are read.
+const UPDATES_PER_SECOND: u32 = 1000;
+
+/// Measures the service's API over Deployments. Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Leave the Go server out.
+    #[arg(long)]
+    no_go: bool,
+}
+
+/// How long each figure is measured.
+#[derive(Clone, Copy)]
+struct Effort {
+    rounds: usize,
+    window: Duration,
+}
+
+/// Everything.
+pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
+    let effort = if quick {
+        Effort { rounds: 2, window: Duration::from_secs(1) }
+    } else {
+        Effort { rounds: 7, window: Duration::from_secs(3) }
+    };
+    for (deployments, most_mib) in SIZES.into_iter().take(if quick { 1 } else { 2 }) {
+        let world = World::start(deployments).await?;
+        let mut subjects = vec![subject::service(&world).await?];
+        if !arguments.no_go {
+            match subject::go(&world).await {
+                Ok(go) => subjects.push(go),
+                Err(missing) => println!("the Go server is left out: skipped: needs {missing}"),
+            }
+        }
+        println!("\n{deployments} deployments");
+        for subject in &subjects {
+            let mib = subject.running.measured.rss_mib()?;
+            println!("  {:<8} {mib:>8.1} MiB resident", subject.name);
+            report.add(&format!("{}.residentMib{deployments}", subject.name), mib);
+        }
+        let mib = subjects[0].running.measured.rss_mib()?;
+        report.require(format!("{deployments} deployments: below {most_mib} MiB ({mib:.1})"), mib < most_mib);
+        if deployments == SIZES[0].0 {
+            subjects.push(subject::floor(&world).await?);
+            speed(&world, &subjects, effort, report).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers a second and their times, in turns; handshakes; and reads while others write.
+async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
+    let mut samples = Samples::none();
+    for _ in 0..effort.rounds {
+        for subject in subjects {
+            let reading = Caller::new(world, subject.address)?.read(CONNECTIONS, effort.window).await?;
+            samples.add((subject.name, "readsPerSecond"), reading.per_second());
+            samples.add((subject.name, "p99Us"), reading.p99_us());
+        }
+    }
+    println!("\n{CONNECTIONS} connections, one question after the other, median of {} rounds", effort.rounds);
+    for subject in subjects {
+        let [rate, p99] = ["readsPerSecond", "p99Us"].map(|figure| samples.median(&(subject.name, figure)));
+        println!("  {:<8} {rate:>10.0}/s   p99 {p99:>8.0} us", subject.name);
+    }
+    for (subject, figure) in samples.known() {
+        report.add(&format!("{subject}.{figure}"), samples.median(&(*subject, *figure)));
+    }
+    let [service, floor] = ["service", "floor"].map(|name| samples.of(&(name, "readsPerSecond")));
+    // Within a round, because that is the same moment of the machine.
+    let share = median(&service.iter().zip(floor).map(|(service, floor)| service / floor * 100.0).collect::<Vec<_>>());
+    report.require(
+        format!("reads: at least {OF_THE_FLOOR_PCT} % of the floor ({share:.0} %)"),
+        share >= OF_THE_FLOOR_PCT,
+    );
+
+    println!("\nhandshakes with client certificates, by `openssl s_time -new`");
+    for subject in subjects {
+        match client::handshakes(world, subject.address, effort.window).await? {
+            Some(per_second) => {
+                println!("  {:<8} {per_second:>10.0}/s", subject.name);
+                report.add(&format!("{}.handshakesPerSecond", subject.name), per_second);
+            }
+            None => println!("  skipped: needs openssl"),
+        }
+    }
+
+    println!("\nwhile {UPDATES_PER_SECOND} counts a second are written by others");
+    for subject in &subjects[..subjects.len() - 1] {
+        let writing = world.write(UPDATES_PER_SECOND);
+        let reading = Caller::new(world, subject.address)?.read(CONNECTIONS, effort.window).await?;
+        let written = writing.stop().await?;
+        let (rate, p99) = (reading.per_second(), reading.p99_us());
+        println!("  {:<8} {rate:>10.0}/s   p99 {p99:>8.0} us   ({written:.0} writes/s)", subject.name);
+        report.add(&format!("{}.p99UsWhileWritten", subject.name), p99);
+        report.add(&format!("{}.writesPerSecond", subject.name), written);
+    }
+    Ok(())
+}
