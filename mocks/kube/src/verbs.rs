@@ -8,7 +8,6 @@ mod delete;
 mod evict;
 mod named;
 mod own;
-mod quota;
 mod read;
 mod review;
 mod scale;

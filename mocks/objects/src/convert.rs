@@ -12,23 +12,13 @@ pub fn to_stored(value: &mut Value, resource: &Resource) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.to_stored)(value);
     }
-    let stored = resource.stored_api_version();
-    if value["apiVersion"] == stored {
-        return;
-    }
-    if let Some(older) = &resource.rules.older {
-        (older.to_newer)(value);
-    }
-    value["apiVersion"] = Value::from(stored);
+    value["apiVersion"] = Value::from(resource.stored_api_version());
 }
 
 /// Turns what is stored into what `resource` shows in a version.
 pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.from_stored)(value);
-    }
-    if let Some(older) = resource.rules.older.as_ref().filter(|_| api_version != resource.stored_api_version()) {
-        (older.to_older)(value);
     }
     value["apiVersion"] = Value::from(api_version);
     if resource.custom && (resource.late_defaults || api_version != resource.stored_api_version()) {
@@ -43,9 +33,4 @@ pub fn refill(value: &mut Value, resource: &Resource, api_version: &str) {
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
         let _ = schema.fill(value);
     }
-}
-
-/// Whether the versions of a resource have other fields. Its owners are written down by the fields of the stored one.
-pub fn changes_content(resource: &Resource) -> bool {
-    resource.rules.older.is_some()
 }

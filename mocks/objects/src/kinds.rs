@@ -4,21 +4,17 @@
 //! asks the row and compares no names. Names, short names and scopes are those of `kubectl api-resources` against Kubernetes 1.3x.
 //! A kind does no I/O and knows neither the catalogue nor those who ask.
 
-mod api_service;
 mod causes;
 mod certificate_signing_request;
 mod config_map;
 mod controller_revision;
 mod cron_job;
-mod csi_driver;
-mod csi_node;
 mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
 mod endpoint_slice;
 mod endpoints;
 mod event;
-mod flow_schema;
 mod horizontal_pod_autoscaler;
 mod ingress;
 mod ingress_class;
@@ -39,7 +35,6 @@ pub(crate) mod print;
 mod priority_class;
 mod replica_set;
 mod replication_controller;
-mod resource_quota;
 mod reviews;
 mod role_bindings;
 mod roles;
@@ -49,13 +44,12 @@ mod service;
 mod service_account;
 mod stateful_set;
 mod storage_class;
-mod volume_attachment;
 mod webhook_configurations;
 mod workload;
 
 pub(crate) use causes::{LABEL, is_dns_label};
-pub use kind::{Bare, Ending, Kind, Meaning, Part, Quota, Review, Subresource};
-pub(crate) use kind::{CUSTOM, Causes, Generation, Message, Mirror, Names, Older};
+pub use kind::{Bare, Ending, Kind, Meaning, Part, Review, Subresource};
+pub(crate) use kind::{CUSTOM, Causes, Generation, Message, Mirror, Names};
 
 /// Every kind, in the order in which discovery lists them.
 pub(crate) static ALL: &[Kind] = &[
@@ -71,7 +65,6 @@ pub(crate) static ALL: &[Kind] = &[
     pod::POD,
     pod_template::POD_TEMPLATE,
     replication_controller::REPLICATION_CONTROLLER,
-    resource_quota::RESOURCE_QUOTA,
     secret::SECRET,
     service_account::SERVICE_ACCOUNT,
     service::SERVICE,
@@ -97,15 +90,10 @@ pub(crate) static ALL: &[Kind] = &[
     runtime_class::RUNTIME_CLASS,
     priority_class::PRIORITY_CLASS,
     storage_class::STORAGE_CLASS,
-    volume_attachment::VOLUME_ATTACHMENT,
-    csi_driver::CSI_DRIVER,
-    csi_node::CSI_NODE,
     certificate_signing_request::CERTIFICATE_SIGNING_REQUEST,
     webhook_configurations::MUTATING,
     webhook_configurations::VALIDATING,
     custom_resource_definition::CUSTOM_RESOURCE_DEFINITION,
-    api_service::API_SERVICE,
-    flow_schema::FLOW_SCHEMA,
     reviews::TOKEN,
     reviews::MYSELF,
     reviews::ACCESS,

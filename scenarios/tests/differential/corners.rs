@@ -1,6 +1,5 @@
 //! Sequences written by hand: what random ones meet too seldom.
 
-mod autoscalers;
 mod creations;
 mod definitions;
 mod events;
@@ -38,7 +37,6 @@ pub fn all() -> Vec<Sequence> {
     .chain(events::all())
     .chain(definitions::all())
     .chain(kinds::all())
-    .chain(autoscalers::all())
     .chain(creations::all())
     .chain(unknown::all())
     .chain(watches::all())

@@ -4,7 +4,6 @@
 //! Owns their order, which is the recommended one. `NamespaceLifecycle` is a part of the verbs. `ServiceAccount` plays where
 //! namespaces are furnished, because elsewhere no account exists. Nothing here runs for other kinds.
 
-mod limits;
 mod priority;
 mod service_account;
 mod storage_class;
@@ -26,8 +25,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, 
     }
     match (attempt.call.resource.rules.meaning, attempt.operation) {
         (Meaning::Pod, Operation::Create) => {
-            let mut changed = limits::mutate(attempt, object);
-            changed |= service_account::mutate(attempt, object)?;
+            let mut changed = service_account::mutate(attempt, object)?;
             changed |= priority::resolve(attempt, object)?;
             Ok(tolerate(object) | changed)
         }
@@ -43,11 +41,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
         return Ok(());
     }
     match (attempt.call.resource.rules.meaning, attempt.operation) {
-        (Meaning::Pod, Operation::Create) => {
-            limits::validate_pod(attempt, object)?;
-            service_account::validate(attempt, object)
-        }
-        (Meaning::Claim, Operation::Create | Operation::Update) => limits::validate_claim(attempt, object),
+        (Meaning::Pod, Operation::Create) => service_account::validate(attempt, object),
         (Meaning::PriorityClass, Operation::Create | Operation::Update) => priority::validate_class(attempt, object),
         _ => Ok(()),
     }

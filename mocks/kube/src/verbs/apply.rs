@@ -5,12 +5,12 @@
 //! `patch::server_side`.
 
 use mock_objects::status::{About, Cause, Failure};
-use mock_objects::{convert, object, patch};
+use mock_objects::{object, patch};
 use mock_store::Version;
 use serde_json::{Value, json};
 
 use super::shape;
-use super::write::{TRIES, change, create_object, from_storage, manager, show, to_storage};
+use super::write::{TRIES, change, create_object, from_storage, manager};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::represent::Renderer;
@@ -22,8 +22,6 @@ struct Intent<'a> {
     by: patch::Manager<'a>,
     /// The lines of YAML that came twice.
     twice: Vec<String>,
-    /// It is merged in the stored version, not in the one that was asked for.
-    is_stored: bool,
 }
 
 /// Applies an intent whose lines of YAML came `twice`; creates the object when it is absent.
@@ -88,11 +86,7 @@ impl<'a> Intent<'a> {
             // Only its subresource writes it, so who applies the whole object neither sets nor owns any of it.
             fields.remove("status");
         }
-        let (by, is_stored) = (manager(call, status_only), convert::changes_content(&call.resource));
-        if is_stored {
-            to_storage(call, &mut applied);
-        }
-        Ok(Self { call, applied, by, twice, is_stored })
+        Ok(Self { call, applied, by: manager(call, status_only), twice })
     }
 
     /// The name on the URL.
@@ -124,9 +118,6 @@ impl<'a> Intent<'a> {
         }
         // There is none that it could be the revision of.
         object::metadata(&mut fresh).remove("resourceVersion");
-        if self.is_stored {
-            show(self.call, &mut fresh);
-        }
         self.check_name()?;
         if object::meta(&self.applied, "name").is_empty() {
             return Err(Failure::bad_request(format!(
@@ -139,11 +130,8 @@ impl<'a> Intent<'a> {
     /// What it makes of an object, and what to tell about it.
     fn merged(&self, current: &Version) -> Result<(Value, Vec<String>), Failure> {
         let call = self.call;
-        let mut merged = if self.is_stored { current.value() } else { from_storage(call, current) };
+        let mut merged = from_storage(call, current);
         patch::server_side(&mut merged, &self.applied, &self.by, &call.resource)?;
-        if self.is_stored {
-            show(call, &mut merged);
-        }
         // A conflict comes first.
         let told = shape::applied_twice(call, self.twice.clone())?;
         self.check_name()?;

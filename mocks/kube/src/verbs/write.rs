@@ -21,7 +21,7 @@ use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
 use super::shape::Twice;
-use super::{apply, decode, decode_noting, quota, read_body, shape};
+use super::{apply, decode, decode_noting, read_body, shape};
 use crate::addresses;
 use crate::admission::{self, Admitted, Attempt, Chain, Operation, check_configuration};
 use crate::answer::Answer;
@@ -64,7 +64,6 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     }
     to_storage(call, &mut value);
     let generated = object::meta(&value, "name").is_empty();
-    let mut charged = false;
     for _ in 0..TRIES {
         // Only a generated name may be tried again.
         let mut candidate = if generated { value.clone() } else { std::mem::take(&mut value) };
@@ -75,12 +74,6 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         warnings.extend(validate(call, &candidate, None)?);
         check_definition(call, &candidate)?;
         warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
-        // Once, whatever name it gets.
-        if !std::mem::replace(&mut charged, true)
-            && let Some(charging) = quota::charge(call, &candidate, None)
-        {
-            charging.await?;
-        }
         object::check_new(&candidate)?;
         let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if call.cluster().get(resource, call.namespace(), &name).is_some() {
@@ -278,9 +271,6 @@ pub(super) async fn replace(
         check_definition(call, &value)?;
     }
     warnings.extend(ask_validating(call, &chain, Operation::Update, name, &value, Some(&old)).await?);
-    if let Some(charging) = quota::charge(call, &value, Some(&old)) {
-        charging.await?;
-    }
     let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
     if call.query.dry_run {
         return Ok(Some(done(renderer.value(&value))));
@@ -434,11 +424,7 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     patch::Manager {
         name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
         force: call.query.force,
-        api_version: if convert::changes_content(&call.resource) {
-            call.resource.stored_api_version()
-        } else {
-            &call.served().api_version
-        },
+        api_version: &call.served().api_version,
         subresource: match call.target.subresource.as_deref() {
             _ if status_only => "status",
             Some(subresource) if part(call).is_some() => subresource,

@@ -36,18 +36,6 @@ metadata: {name: one, namespace: demo}
 spec: {image: 'nginx:1', replicas: 1}
 ";
 
-const FLOW_SCHEMA: &str = "
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: FlowSchema
-metadata: {name: robots}
-spec:
-  priorityLevelConfiguration: {name: workload-low}
-  distinguisherMethod: {type: ByUser}
-  rules:
-  - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: demo, name: robot}}]
-    resourceRules: [{verbs: ['*'], apiGroups: [longhaul.dev], resources: [packages], namespaces: [demo]}]
-";
-
 struct Kubectl<'a> {
     program: PathBuf,
     home: tempfile::TempDir,
@@ -428,33 +416,6 @@ async fn the_server_tells_who_may_what_and_what_there_is() {
         let explained = kubectl.ok("explain package.spec.image").await;
         assert!(explained.contains("Where the image is."), "{explained}");
         assert!(kubectl.ok("cluster-info").await.contains("is running at"));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_flow_schema_has_defaults_rules_columns_and_a_status() {
-    each(async |kubectl| {
-        kubectl.file("flow.yaml", FLOW_SCHEMA);
-        kubectl.ok("apply --server-side -f flow.yaml").await;
-        let field = async |path: &str| kubectl.ok(&format!("get flowschema robots -o jsonpath={{{path}}}")).await;
-        assert_eq!(field(".spec.matchingPrecedence").await, "1000");
-        assert_eq!(field(".metadata.generation").await, "1");
-        let patch =
-            r#"{"spec":{"matchingPrecedence":9},"status":{"conditions":[{"type":"Dangling","status":"False"}]}}"#;
-        let status = "patch flowschema robots --subresource=status --type=merge -p";
-        kubectl.words(&[&status.split(' ').collect::<Vec<_>>()[..], &[patch]].concat()).await;
-        assert_eq!(field(".spec.matchingPrecedence").await, "1000", "the status is written apart");
-        let table = kubectl.ok("get flowschemas").await;
-        let shown: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-        let heads = ["NAME", "PRIORITYLEVEL", "MATCHINGPRECEDENCE", "DISTINGUISHERMETHOD", "AGE", "MISSINGPL"];
-        assert_eq!(shown[0], heads);
-        assert_eq!((&shown[1][..4], shown[1][5]), (&["robots", "workload-low", "1000", "ByUser"][..], "False"));
-        let wrong = r#"{"spec":{"matchingPrecedence":10001}}"#;
-        let refused = kubectl.fails(&format!("patch flowschema robots --type=merge -p {wrong}")).await;
-        assert!(refused.contains("must not be greater than 10000"), "{refused}");
-        assert!(kubectl.ok("explain flowschema.spec").await.contains("priorityLevelConfiguration"));
-        kubectl.ok("delete flowschema robots").await;
     })
     .await;
 }

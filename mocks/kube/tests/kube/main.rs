@@ -19,7 +19,6 @@ mod kubectl;
 mod newer;
 mod objects;
 mod ownership;
-mod quotas;
 mod replicas;
 mod rewind;
 mod rules;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::print::{AGE, NAME, Printer, entries};
-use super::{Causes, Generation, Kind, Meaning, Quota};
+use super::{Causes, Generation, Kind, Meaning};
 use crate::status::Cause;
 
 pub(super) const CONFIG_MAP: Kind = Kind {
@@ -15,7 +15,6 @@ pub(super) const CONFIG_MAP: Kind = Kind {
     check_update,
     data: &[("data", false), ("binaryData", true)],
     generation: Generation::None,
-    quota: Quota::Name,
     meaning: Meaning::ConfigMap,
     ..Kind::namespaced("", &["v1"], "configmaps", "ConfigMap")
 };

@@ -5,7 +5,7 @@ mod forms;
 use serde_json::Value;
 
 use super::print::{Printer, Row, age};
-use super::{Bare, Generation, Kind, Mirror, Names, Quota};
+use super::{Bare, Generation, Kind, Mirror, Names};
 
 pub(super) const EVENT: Kind = Kind {
     short_names: &["ev"],
@@ -43,7 +43,6 @@ pub(super) const EVENT: Kind = Kind {
     generation: Generation::None,
     created_by_update: true,
     uncached: true,
-    quota: Quota::Never,
     ..Kind::namespaced("", &["v1"], "events", "Event")
 };
 

@@ -1,10 +1,12 @@
-//! `HorizontalPodAutoscaler`: changes a number of replicas by measured load. What `v1` makes of it is below.
+//! `HorizontalPodAutoscaler`: changes a number of replicas by measured load.
 
 mod targets;
-mod v1;
+
+use serde_json::{Value, json};
 
 use super::print::{AGE, NAME, Printer, UNSET, amount};
-use super::{Generation, Kind, Older};
+use super::{Generation, Kind};
+use crate::fields::set;
 
 pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
     short_names: &["hpa"],
@@ -63,29 +65,39 @@ pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
         ("ContainerResourceMetricStatus", "1:name:s! 2:current:MetricValueStatus 3:container:s!"),
         ("ExternalMetricStatus", "1:metric:MetricIdentifier 2:current:MetricValueStatus"),
         ("HorizontalPodAutoscalerCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
-        (
-            "HorizontalPodAutoscalerV1",
-            "1:metadata:ObjectMeta 2:spec:HorizontalPodAutoscalerSpecV1 3:status:HorizontalPodAutoscalerStatusV1",
-        ),
-        (
-            "HorizontalPodAutoscalerSpecV1",
-            "1:scaleTargetRef:CrossVersionObjectReference 2:minReplicas:i? 3:maxReplicas:i! \
-             4:targetCPUUtilizationPercentage:i?",
-        ),
-        (
-            "HorizontalPodAutoscalerStatusV1",
-            "1:observedGeneration:i? 2:lastScaleTime:T 3:currentReplicas:i! 4:desiredReplicas:i! \
-             5:currentCPUUtilizationPercentage:i?",
-        ),
     ],
-    message_of: &[("autoscaling/v1", "HorizontalPodAutoscalerV1")],
     printer: PRINTER,
-    older: Some(Older { to_newer: v1::to_newer, to_older: v1::to_older }),
-    defaults: v1::fill,
-    new: |value| value["status"] = v1::new_status(value),
+    defaults,
+    new: |value| value["status"] = json!({"currentMetrics": null, "desiredReplicas": 0}),
     generation: Generation::None,
-    ..Kind::namespaced("autoscaling", &["v2", "v1"], "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+    ..Kind::namespaced("autoscaling", &["v2"], "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 };
+
+/// The share of the processor that is aimed at when nothing is said, in per cent.
+const PROCESSOR_DEFAULT: i64 = 80;
+
+fn defaults(value: &mut Value) {
+    set(value, &["spec"], "minReplicas", json!(1));
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if spec.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let target = json!({"type": "Utilization", "averageUtilization": PROCESSOR_DEFAULT});
+        spec.insert("metrics".into(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+    }
+    if let Some(behavior) = spec.get_mut("behavior").and_then(Value::as_object_mut) {
+        let per_cent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, per_cent]});
+        let down = json!({"selectPolicy": "Max", "policies": [per_cent]});
+        for (direction, defaults) in [("scaleUp", up), ("scaleDown", down)] {
+            let rules = behavior.entry(direction).or_insert_with(|| json!({}));
+            for (key, default) in defaults.as_object().into_iter().flatten() {
+                if rules.is_object() && rules[key].is_null() {
+                    rules[key] = default.clone();
+                }
+            }
+        }
+    }
+}
 
 const PRINTER: Printer = Printer {
     columns: &[

@@ -67,8 +67,6 @@ pub struct Kind {
 
     /// Another kind holds the objects, which are shown here in another form.
     pub(crate) mirror: Option<Mirror>,
-    /// Some of the versions have other fields than the stored one.
-    pub(crate) older: Option<Older>,
     /// Fields that are shown when nobody set them have no owner.
     pub bare: Option<Bare>,
 
@@ -125,8 +123,6 @@ pub struct Kind {
     pub ending: Ending,
     /// Reads go past no cache: etcd refuses what a cache would.
     pub uncached: bool,
-    /// How quotas count the objects.
-    pub quota: Quota,
     /// It is a question that is answered and never stored.
     pub review: Option<Review>,
     /// What the server itself does with the objects.
@@ -166,15 +162,6 @@ pub(crate) struct Mirror {
     pub(crate) to_stored: fn(&mut Value),
     /// Turns what is stored into the form that is shown.
     pub(crate) from_stored: fn(&mut Value),
-}
-
-/// How an object of the stored version turns into one of the others.
-#[derive(Debug)]
-pub(crate) struct Older {
-    /// To the stored one.
-    pub(crate) to_newer: fn(&mut Value),
-    /// From the stored one.
-    pub(crate) to_older: fn(&mut Value),
 }
 
 /// How fields that nobody set go and come back.
@@ -219,23 +206,6 @@ pub enum Ending {
     Graceful,
     /// Until its content is gone, which `spec.finalizers` say.
     Emptied,
-}
-
-/// How quotas count the objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quota {
-    /// Not at all.
-    Never,
-    /// By `count/` and the name of the resource.
-    Count,
-    /// By the plain name of the resource as well.
-    Name,
-    /// As pods.
-    Pods,
-    /// As services.
-    Services,
-    /// As claims of storage.
-    Claims,
 }
 
 /// A question that is answered and never stored.
@@ -321,7 +291,6 @@ impl Kind {
             selectable_unset: &[],
             printer: PLAIN,
             mirror: None,
-            older: None,
             bare: None,
             defaults: |_| {},
             defaults_at: |_, _| {},
@@ -348,7 +317,6 @@ impl Kind {
             immortal: &[],
             ending: Ending::AtOnce,
             uncached: false,
-            quota: Quota::Count,
             review: None,
             meaning: Meaning::Data,
         }

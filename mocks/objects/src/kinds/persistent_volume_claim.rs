@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::persistent_volume::{access, check_access_modes, class, phase};
 use super::print::{AGE, NAME, Printer, UNSET};
-use super::{Causes, Generation, Kind, Meaning, Quota};
+use super::{Causes, Generation, Kind, Meaning};
 use crate::fields::set;
 use crate::status::Cause;
 
@@ -34,7 +34,6 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     check,
     generation: Generation::None,
     shown_when_deleted: true,
-    quota: Quota::Claims,
     meaning: Meaning::Claim,
     ..Kind::namespaced("", &["v1"], "persistentvolumeclaims", "PersistentVolumeClaim")
 };

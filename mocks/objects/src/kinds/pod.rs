@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::print::{AGE, NAME, NONE, Printer, Row, age};
-use super::{Causes, Ending, Kind, Meaning, Part, Quota, Subresource, pod_spec};
+use super::{Causes, Ending, Kind, Meaning, Part, Subresource, pod_spec};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
@@ -87,7 +87,6 @@ pub(super) const POD: Kind = Kind {
     check_update,
     shown_when_deleted: true,
     ending: Ending::Graceful,
-    quota: Quota::Pods,
     meaning: Meaning::Pod,
     ..Kind::namespaced("", &["v1"], "pods", "Pod")
 };

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::causes::at_least;
 use super::print::{Printer, labels};
-use super::{Causes, Kind, Quota, workload};
+use super::{Causes, Kind, workload};
 use crate::fields::set;
 use crate::status::Cause;
 
@@ -34,7 +34,6 @@ pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
     new: |value| value["status"] = json!({"replicas": 0}),
     check,
     orphans: true,
-    quota: Quota::Name,
     ..Kind::namespaced("", &["v1"], "replicationcontrollers", "ReplicationController")
 };
 

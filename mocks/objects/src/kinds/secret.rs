@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::print::{AGE, NAME, Printer, entries};
-use super::{Causes, Generation, Kind, Quota};
+use super::{Causes, Generation, Kind};
 use crate::fields::set;
 use crate::status::Cause;
 
@@ -18,7 +18,6 @@ pub(super) const SECRET: Kind = Kind {
     check_update: super::config_map::check_update,
     data: &[("data", true)],
     generation: Generation::None,
-    quota: Quota::Name,
     ..Kind::namespaced("", &["v1"], "secrets", "Secret")
 };
 

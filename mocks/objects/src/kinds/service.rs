@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::causes::{LABEL, duplicate, is_dns_label, unsupported};
 use super::print::{AGE, NAME, NONE, Printer, Row, labels, load_balancer};
-use super::{Causes, Generation, Kind, Meaning, Names, Quota};
+use super::{Causes, Generation, Kind, Meaning, Names};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
@@ -44,7 +44,6 @@ pub(super) const SERVICE: Kind = Kind {
     generation: Generation::None,
     created_by_update: true,
     shown_when_deleted: true,
-    quota: Quota::Services,
     meaning: Meaning::Service,
     ..Kind::namespaced("", &["v1"], "services", "Service")
 };

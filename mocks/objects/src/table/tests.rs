@@ -111,7 +111,7 @@ fn an_autoscaler_shows_targets_beside_what_was_measured() {
 }
 
 #[test]
-fn kinds_that_came_later_than_the_server_of_the_comparison() {
+fn kinds_with_columns_that_are_computed() {
     let job = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
     let cell = shown("cronjobs.batch", &json!({"spec": {"schedule": "@daily", "suspend": true, "jobTemplate": job}}));
     let all = ["Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Images"].map(&cell);
@@ -125,11 +125,4 @@ fn kinds_that_came_later_than_the_server_of_the_comparison() {
                           "succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
     let cell = shown("jobs.batch", &json!({"spec": {"completions": 2}, "status": finished}));
     assert_eq!(["Status", "Completions", "Duration"].map(&cell), ["Complete", "1/2", "90s"].map(Value::from));
-}
-
-#[test]
-fn a_quota_shows_what_is_used() {
-    let status = json!({"hard": {"limits.cpu": "2", "pods": "3"}, "used": {"pods": "1"}});
-    let cell = shown("resourcequotas", &json!({"status": status}));
-    assert_eq!((cell("Request"), cell("Limit")), ("pods: 1/3".into(), "limits.cpu: 0/2".into()));
 }

@@ -164,7 +164,6 @@ fn storage() -> Vec<Case> {
     let claim = |class: Value| json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}}});
     let volume =
         json!({"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}});
-    let attachment = json!({"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}});
     vec![
         (
             "+api/v1/persistentvolumeclaims",
@@ -173,9 +172,6 @@ fn storage() -> Vec<Case> {
         ),
         ("api/v1/persistentvolumes", "PersistentVolume", vec![volume, json!({"spec": {}})]),
         ("apis/storage.k8s.io/v1/storageclasses", "StorageClass", vec![json!({"provisioner": "a.b/c"}), json!({})]),
-        ("apis/storage.k8s.io/v1/csidrivers", "CSIDriver", vec![json!({"spec": {}})]),
-        ("apis/storage.k8s.io/v1/csinodes", "CSINode", vec![json!({"spec": {"drivers": []}})]),
-        ("apis/storage.k8s.io/v1/volumeattachments", "VolumeAttachment", vec![attachment]),
     ]
 }
 
@@ -228,11 +224,6 @@ fn cluster() -> Vec<Case> {
                 limits(json!({"type": "Container", "max": {"cpu": "1"}})),
                 limits(json!({"type": "Pod", "max": {"cpu": "1"}})),
             ],
-        ),
-        (
-            "+api/v1/resourcequotas",
-            "ResourceQuota",
-            vec![json!({"spec": {"hard": {"pods": "2"}}}), json!({"spec": {"hard": {"pods": "-1"}}})],
         ),
         (
             "apis/scheduling.k8s.io/v1/priorityclasses",
