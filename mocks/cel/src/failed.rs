@@ -1,6 +1,6 @@
 //! Why an expression that runs has no value, in kube-apiserver's words.
 
-use super::{addresses, re2, semver, url, written};
+use super::{addresses, re2, semver, url};
 
 /// Why an expression has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -75,7 +75,7 @@ pub enum Failed {
     Pattern(#[from] re2::Refused),
     /// A text that cannot be filled in.
     #[error(transparent)]
-    Format(#[from] written::Error),
+    Format(#[from] Unfilled),
     /// A text that is no URL.
     #[error(transparent)]
     Url(#[from] url::Error),
@@ -85,6 +85,66 @@ pub enum Failed {
     /// A text that is no version.
     #[error(transparent)]
     Version(#[from] semver::Error),
+}
+
+/// Why a text cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfilled {
+    /// There are fewer arguments than it takes.
+    #[error("index {index} out of range")]
+    TooFew {
+        /// The first that is missing.
+        index: usize,
+    },
+    /// There are more arguments than it takes.
+    #[error("too many arguments supplied to string.format (expected {taken}, got {given})")]
+    TooMany {
+        /// How many it takes.
+        taken: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// It ends with a sign.
+    #[error("unexpected end of string")]
+    End,
+    /// A verb that nobody knows.
+    #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
+    Verb(char),
+    /// A number of places that nothing follows.
+    #[error(
+        "could not parse formatting clause: error while parsing precision: could not find end of precision specifier"
+    )]
+    PlacesEnd,
+    /// A number of places that is none, or too large.
+    #[error(
+        "could not parse formatting clause: error while parsing precision: error while converting precision to integer: \
+         {0:?}"
+    )]
+    Places(String),
+    /// A verb that does not take such a value.
+    #[error("error during formatting: {}, was given {given}", takes(*.verb))]
+    Misfit {
+        /// The verb.
+        verb: char,
+        /// The type of the value.
+        given: String,
+    },
+}
+
+/// What a verb says to a value of another type.
+fn takes(verb: char) -> &'static str {
+    match verb {
+        'd' => "decimal clause can only be used on integers",
+        'f' => "fixed-point clause can only be used on doubles",
+        'e' => "scientific clause can only be used on doubles",
+        'b' => "only integers and bools can be formatted as binary",
+        'o' => "octal clause can only be used on integers",
+        'x' | 'X' => "only integers, byte buffers, and strings can be formatted as hex",
+        _ => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+              timestamps"
+        }
+    }
 }
 
 /// Why a condition has no answer.

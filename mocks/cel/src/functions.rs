@@ -10,12 +10,11 @@ use super::Failed;
 use super::run::{Found, Run, no_overload};
 use super::types::{DURATION, TIME, Type};
 use super::value::{List, Val};
-use super::{pattern, time, written};
+use super::{time, written};
 
 mod lists;
+mod patterns;
 mod texts;
-
-pub(super) use texts::quote;
 
 const KNOWN: &[&str] = &[
     "size",
@@ -199,7 +198,7 @@ pub(super) fn call<'a>(
             "sets.intersects" => intersects(run, one, other),
             _ => no_overload(),
         },
-        (None, [Val::Text(text), Val::Text(pattern)]) if name == "matches" => pattern::matches(run, text, pattern),
+        (None, [Val::Text(text), Val::Text(pattern)]) if name == "matches" => patterns::matches(run, text, pattern),
         (Some(target), []) if name == "size" => convert(run, name, target),
         (Some(Val::Text(text)), _) => texts::on_text(run, name, text, arguments),
         (Some(Val::List(list)), _) => lists::on_list(run, name, list, arguments),
@@ -257,7 +256,7 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
         ("dyn", value) => Ok(value.clone()),
         ("size", Val::Text(text)) => Ok(Val::Int(count(text.chars().count()))),
         ("size", Val::Bytes(bytes)) => Ok(Val::Int(count(bytes.len()))),
-        ("strings.quote", Val::Text(text)) => Ok(Val::text(quote(text))),
+        ("strings.quote", Val::Text(text)) => Ok(Val::text(written::quote(text))),
         ("string", Val::Bytes(bytes)) => {
             run.pay_for_bytes(bytes.len())?;
             std::str::from_utf8(bytes).map_or_else(|_| Err(Failed::Utf8), |text| Ok(Val::text(text)))

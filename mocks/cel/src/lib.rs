@@ -2,7 +2,7 @@
 //! KEP-2876).
 //!
 //! Owns compiling an expression and running it on a budget. Words are read in `lex`, trees in `parse`, types in `check`,
-//! values live in `value`, what a schema declares in `decl`, and `run` with `functions` and `library` evaluates. Nothing here
+//! values live in `value`, what a schema declares in `decl`, and `eval` with `functions` and `library` evaluates. Nothing here
 //! does I/O, reads a clock or panics on outside data; the time of a run is bounded by its steps, and its memory by what the
 //! steps may copy.
 //!
@@ -12,6 +12,7 @@
 pub mod addresses;
 mod check;
 mod decl;
+mod eval;
 mod failed;
 mod formats;
 mod functions;
@@ -29,7 +30,7 @@ mod time;
 mod types;
 pub mod url;
 mod value;
-pub mod written;
+mod written;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ use types::Type;
 use value::Val;
 
 pub use decl::{Decl, Fields, Order};
-pub use failed::{Failed, Unanswered, Why};
+pub use failed::{Failed, Unanswered, Unfilled, Why};
 pub use formats::is_uuid;
 pub use quantity::Quantity;
 pub use refused::{Issue, Issues, Refused};
@@ -148,7 +149,7 @@ impl Program {
             ("oldObject", Val::of(input.old_object)),
             ("request", Val::of(input.request)),
         ];
-        let why = match run::run(&self.root, &self.patterns, scope, budget) {
+        let why = match eval::run(&self.root, &self.patterns, scope, budget) {
             Ok(Val::Bool(answer)) => return Ok(answer),
             Ok(_) => Why::NotBool,
             Err(failed) => Why::Failed(failed),
@@ -180,7 +181,7 @@ impl Program {
             (Some(old), false) => scope.push(("oldSelf", old)),
             (None, false) => {}
         }
-        run::run(&self.root, &self.patterns, scope, budget)
+        eval::run(&self.root, &self.patterns, scope, budget)
     }
 }
 

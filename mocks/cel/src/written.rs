@@ -4,8 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::Failed;
-use super::functions::quote;
+use super::failed::{Failed, Unfilled};
 use super::run::{Found, Run};
 use super::time;
 use super::types::{DURATION, TIME, Type};
@@ -38,56 +37,12 @@ struct Parts<'t> {
     given: usize,
 }
 
-/// Why a text cannot be filled in.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// There are fewer arguments than it takes.
-    #[error("index {index} out of range")]
-    TooFew {
-        /// The first that is missing.
-        index: usize,
-    },
-    /// There are more arguments than it takes.
-    #[error("too many arguments supplied to string.format (expected {taken}, got {given})")]
-    TooMany {
-        /// How many it takes.
-        taken: usize,
-        /// How many there are.
-        given: usize,
-    },
-    /// It ends with a sign.
-    #[error("unexpected end of string")]
-    End,
-    /// A verb that nobody knows.
-    #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
-    Verb(char),
-    /// A number of places that nothing follows.
-    #[error(
-        "could not parse formatting clause: error while parsing precision: could not find end of precision specifier"
-    )]
-    PlacesEnd,
-    /// A number of places that is none, or too large.
-    #[error(
-        "could not parse formatting clause: error while parsing precision: error while converting precision to integer: \
-         {0:?}"
-    )]
-    Places(String),
-    /// A verb that does not take such a value.
-    #[error("error during formatting: {}, was given {given}", takes(*.verb))]
-    Misfit {
-        /// The verb.
-        verb: char,
-        /// The type of the value.
-        given: String,
-    },
-}
-
 impl<'t> Parts<'t> {
     fn new(text: &'t str, given: usize) -> Self {
         Self { rest: text, next: 0, given }
     }
 
-    fn part(&mut self) -> Result<Option<Part<'t>>, Error> {
+    fn part(&mut self) -> Result<Option<Part<'t>>, Unfilled> {
         let Some(at) = self.rest.find('%') else {
             let plain = std::mem::take(&mut self.rest);
             return Ok((!plain.is_empty()).then_some(Part::Plain(plain)));
@@ -103,15 +58,15 @@ impl<'t> Parts<'t> {
             return Ok(Some(Part::Plain("%")));
         }
         if self.next >= self.given {
-            return Err(Error::TooFew { index: self.next });
+            return Err(Unfilled::TooFew { index: self.next });
         }
         if after.is_empty() {
-            return Err(Error::End);
+            return Err(Unfilled::End);
         }
         let (places, after) = precision(after)?;
         let verb = after.chars().next().unwrap_or_default();
         if !"sdfebxXo".contains(verb) {
-            return Err(Error::Verb(verb));
+            return Err(Unfilled::Verb(verb));
         }
         self.rest = &after[verb.len_utf8()..];
         self.next += 1;
@@ -120,37 +75,21 @@ impl<'t> Parts<'t> {
 }
 
 /// `.3` in front of a verb.
-fn precision(rest: &str) -> Result<(Option<usize>, &str), Error> {
+fn precision(rest: &str) -> Result<(Option<usize>, &str), Unfilled> {
     let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
-    let end = digits.find(|c: char| !c.is_ascii_digit()).ok_or(Error::PlacesEnd)?;
+    let end = digits.find(|c: char| !c.is_ascii_digit()).ok_or(Unfilled::PlacesEnd)?;
     match digits[..end].parse() {
         Ok(places) if places <= PLACES_MAX => Ok((Some(places), &digits[end..])),
-        _ => Err(Error::Places(digits[..end].to_owned())),
+        _ => Err(Unfilled::Places(digits[..end].to_owned())),
     }
 }
 
-/// What a verb says to a value of another type.
-fn takes(verb: char) -> &'static str {
-    match verb {
-        'd' => "decimal clause can only be used on integers",
-        'f' => "fixed-point clause can only be used on doubles",
-        'e' => "scientific clause can only be used on doubles",
-        'b' => "only integers and bools can be formatted as binary",
-        'o' => "octal clause can only be used on integers",
-        'x' | 'X' => "only integers, byte buffers, and strings can be formatted as hex",
-        _ => {
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-              timestamps"
-        }
-    }
-}
-
-fn misfit(verb: char, given: impl Into<String>) -> Error {
-    Error::Misfit { verb, given: given.into() }
+fn misfit(verb: char, given: impl Into<String>) -> Unfilled {
+    Unfilled::Misfit { verb, given: given.into() }
 }
 
 /// What is wrong with a text that is written out and the types of its arguments; the number is that of an argument.
-pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Error)> {
+pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Unfilled)> {
     let mut parts = Parts::new(text, types.len());
     while let Some(part) = parts.part().map_err(|why| (None, why))? {
         let Part::Clause(clause) = part else { continue };
@@ -161,7 +100,7 @@ pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Er
     }
     match (parts.next, types.len()) {
         (taken, given) if taken == given => Ok(()),
-        (taken, given) => Err((None, Error::TooMany { taken, given })),
+        (taken, given) => Err((None, Unfilled::TooMany { taken, given })),
     }
 }
 
@@ -187,7 +126,7 @@ pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>
             Part::Plain(plain) => out.push_str(plain),
             Part::Clause(clause) => {
                 let Some(value) = arguments.at(parts.next - 1) else {
-                    return Err(Error::TooFew { index: parts.next - 1 }.into());
+                    return Err(Unfilled::TooFew { index: parts.next - 1 }.into());
                 };
                 let made = made(run, clause, &value)?;
                 run.pay_for_bytes(made.len())?;
@@ -374,4 +313,25 @@ fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Resul
     out.push_str(&pairs.join(", "));
     out.push('}');
     Ok(())
+}
+
+/// A text as it is written in an expression.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
 }

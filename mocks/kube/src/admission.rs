@@ -1,12 +1,10 @@
 //! Admission webhooks, called as kube-apiserver calls them (Kubernetes documentation, "Dynamic Admission Control").
 //!
 //! Owns which hooks a request meets, their order, failure policies, reinvocation and the checks of their answers.
-//! Connections live in `client`, reading configurations in `hook`. It must not write objects.
+//! Configurations and connections are in `webhooks`. It must not write objects.
 
-mod client;
-mod conditions;
 mod form;
-mod hook;
+mod matching;
 mod plugins;
 mod review;
 
@@ -20,17 +18,11 @@ use mock_objects::defaults;
 use mock_objects::kinds::Meaning;
 use mock_objects::object;
 use mock_objects::status::Failure;
-use parking_lot::Mutex;
 use serde_json::Value;
 
-pub(crate) use client::Client;
-pub(crate) use hook::check_configuration;
-
 use super::call::Call;
-use conditions::FailurePolicy;
-use conditions::Opinion;
+use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
 use form::{Form, Seen};
-use hook::{Hook, Hooks};
 
 /// So much of an answer that is no verdict is shown.
 const SHOWN_BYTES: usize = 256;
@@ -41,32 +33,6 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
-}
-
-/// The state that outlives requests: parsed configurations and counters.
-#[derive(Debug, Default)]
-pub(crate) struct Admission {
-    /// Parsed hooks, and the revisions of the configurations they were parsed from.
-    parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
-    pub client: Client,
-    pub counters: Mutex<Counters>,
-}
-
-/// What the hooks did, by webhook name.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Counters {
-    pub by_hook: std::collections::BTreeMap<String, HookCounters>,
-}
-
-/// Counters of one webhook since the start.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HookCounters {
-    pub calls: u64,
-    pub rejected: u64,
-    pub failed: u64,
-    pub failed_open: u64,
-    pub duration_us_sum: u64,
-    pub duration_us_max: u64,
 }
 
 /// One request as the hooks see it.
@@ -261,7 +227,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
     }
     let (request, none) = (review::request(attempt, &seen.form), Value::Null);
     let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
-    let opinion = conditions::judge(&hook.conditions, &input, hook.failure_policy);
+    let opinion = judge(&hook.conditions, &input, hook.failure_policy);
     // The conditions of the next webhook have a budget of their own; other requests go in between.
     tokio::task::yield_now().await;
     match opinion {
@@ -275,7 +241,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("failed to call webhook: {0}")]
-    Nowhere(#[from] hook::Nowhere),
+    Nowhere(#[from] matching::Nowhere),
     #[error("failed to call webhook: {0}")]
     Call(#[from] client::Error),
     #[error("failed to call webhook: the server responded with the status code {code} {text}")]
@@ -292,7 +258,7 @@ enum Unanswered {
 
 /// Calls one hook. `None`: it failed and may be ignored.
 async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
-    let admission = &attempt.call.cluster().admission;
+    let webhooks = &attempt.call.cluster().webhooks;
     let uid = attempt.call.cluster().fresh().uid;
     let request = review::body(attempt, &uid, seen, hook.review);
     let began = tokio::time::Instant::now();
@@ -301,7 +267,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     // Boxed, because every write has room for it and few ask a webhook.
     let called = Box::pin(async {
         let target = target?;
-        let reply = admission.client.post(&target, &path_and_query, request).await?;
+        let reply = webhooks.client.post(&target, &path_and_query, request).await?;
         let content_type = reply.content_type.as_ref().map(http::HeaderValue::as_bytes);
         let answer = Answer { status: reply.status.as_u16(), content_type, body: &reply.body };
         let asked = Asked { uid: uid.as_bytes(), mutating: hook.mutating, version: hook.review };
@@ -312,7 +278,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
         Err(_) => Err(Unanswered::Deadline { url: hook.shown_url() }),
     };
     let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    admission.count(&hook.name, took_us, |counters| match &answer {
+    webhooks.count(&hook.name, took_us, |counters| match &answer {
         Ok(verdict) if !verdict.allowed => counters.rejected += 1,
         Ok(_) => {}
         Err(_) => {
@@ -372,9 +338,9 @@ fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
 fn hooks(call: &Call) -> Arc<Hooks> {
     let cluster = call.cluster();
     let catalogue = cluster.catalogue();
-    let configurations = hook::configurations(cluster, &catalogue);
+    let configurations = matching::configurations(cluster, &catalogue);
     let revisions: Vec<u64> = configurations.iter().map(|(_, version)| version.revision).collect();
-    let mut parsed = cluster.admission.parsed.lock();
+    let mut parsed = cluster.webhooks.parsed.lock();
     if let Some((known, hooks)) = &*parsed
         && *known == revisions
     {
@@ -383,17 +349,6 @@ fn hooks(call: &Call) -> Arc<Hooks> {
     let hooks = Arc::new(Hooks::read(&configurations));
     *parsed = Some((revisions, hooks.clone()));
     hooks
-}
-
-impl Admission {
-    fn count(&self, hook: &str, took_us: u64, more: impl FnOnce(&mut HookCounters)) {
-        let mut counters = self.counters.lock();
-        let counters = counters.by_hook.entry(hook.to_owned()).or_default();
-        counters.calls += 1;
-        counters.duration_us_sum += took_us;
-        counters.duration_us_max = counters.duration_us_max.max(took_us);
-        more(counters);
-    }
 }
 
 /// What stands for the object in rules and selectors when there is no new one.

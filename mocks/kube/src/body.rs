@@ -8,7 +8,7 @@ use http_body::{Frame, SizeHint};
 
 use super::broken::Broken;
 use super::pretty::Indenter;
-use super::represent::ListBody;
+use super::represent::{List, ListBody};
 use super::watch::WatchBody;
 
 /// What is sent back.
@@ -35,6 +35,15 @@ impl Body {
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
         Self::Full(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl From<List> for Body {
+    fn from(list: List) -> Self {
+        match list {
+            List::Whole(bytes) => bytes.into(),
+            List::Pieces(list) => Self::List(list),
+        }
     }
 }
 

@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
 use super::addresses::Addresses;
-use super::admission::Admission;
 use super::audit::AuditLog;
 use super::authorization::{Authorization, Record};
 use super::followed;
 use super::users::Users;
+use super::webhooks::Webhooks;
 
 /// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -52,7 +52,7 @@ pub(crate) struct Cluster {
     pub batches: Batches,
     pub audit: AuditLog,
     pub faults: Arc<Faults>,
-    pub admission: Admission,
+    pub webhooks: Webhooks,
     pub addresses: Addresses,
     /// Somebody deleted something that has consequences.
     pub cleaning: Notify,
@@ -107,7 +107,7 @@ impl Cluster {
             batches: Batches::default(),
             audit: AuditLog::new(setup.requests_max),
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
-            admission: Admission::default(),
+            webhooks: Webhooks::default(),
             addresses: Addresses::default(),
             cleaning: Notify::new(),
             compress: setup.compress.max(1),

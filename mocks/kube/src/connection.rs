@@ -1,15 +1,19 @@
 //! One connection, as requests and streams on it see it. It must not know sockets.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::upgrade::OnUpgrade;
 use mock_faults::connection::Handle;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::OwnConnection;
+use super::broken::Broken;
 use super::users::Who;
-use super::websocket::Opened;
 
 /// One connection, as requests and streams on it see it.
 #[derive(Debug)]
@@ -29,6 +33,19 @@ pub(crate) struct Connection {
     pub handle: Arc<Handle>,
     /// What the connection goes on as after the answer that is being sent.
     pub websocket: Mutex<Option<Opened>>,
+}
+
+/// A WebSocket whose connection is still the HTTP library's.
+pub(crate) struct Opened {
+    pub upgrade: OnUpgrade,
+    /// What it sends; none when the handshake failed and the connection is only to be closed.
+    pub body: Option<UnsyncBoxBody<Bytes, Broken>>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
 }
 
 impl Connection {

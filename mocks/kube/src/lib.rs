@@ -44,6 +44,7 @@ mod tokens;
 mod users;
 mod verbs;
 mod watch;
+mod webhooks;
 mod websocket;
 
 use std::collections::BTreeMap;

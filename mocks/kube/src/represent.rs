@@ -20,7 +20,7 @@ use super::call::Call;
 
 mod list;
 
-pub(crate) use list::ListBody;
+pub(crate) use list::{List, ListBody};
 
 /// What goes into `metadata` of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

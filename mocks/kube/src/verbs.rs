@@ -6,11 +6,14 @@ mod apply;
 mod binding;
 mod delete;
 mod evict;
+pub(crate) mod finish;
 mod named;
 mod own;
+mod patch;
 mod read;
 mod review;
 mod scale;
+mod scaled;
 mod shape;
 mod token;
 mod watch;
@@ -27,7 +30,7 @@ use mock_objects::status::{Cause, Failure};
 use mock_objects::yaml;
 use serde_json::Value;
 
-pub(crate) use delete::{Manner, Propagation, delete_place, finish};
+pub(crate) use delete::{Manner, Propagation, delete_place};
 
 use super::answer::Answer;
 use super::authorization::{Access, Authorization};
@@ -66,9 +69,9 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
             Err(Failure::bad_request("name must be provided"))
         }
         (Method::PUT, true, None) => write::update(&call, body, false).await,
-        (Method::PATCH, true, None) => write::patch(&call, body, false).await,
+        (Method::PATCH, true, None) => patch::patch(&call, body, false).await,
         (Method::PUT, true, Some("status")) if call.served().status => write::update(&call, body, true).await,
-        (Method::PATCH, true, Some("status")) if call.served().status => write::patch(&call, body, true).await,
+        (Method::PATCH, true, Some("status")) if call.served().status => patch::patch(&call, body, true).await,
         (Method::PUT, true, Some("finalize")) if call.resource.rules.has("finalize") => {
             write::finalize(&call, body).await
         }
@@ -81,7 +84,7 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         }
         (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(&call),
         (Method::PUT, true, sub) if call.resource.rules.part(sub).is_some() => write::update(&call, body, false).await,
-        (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => write::patch(&call, body, false).await,
+        (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => patch::patch(&call, body, false).await,
         (Method::DELETE, true, None) => delete::one(&call, body).await,
         (Method::DELETE, false, None) => delete::collection(&call, body).await,
         (_, true, Some(_)) if call.resource.custom => {

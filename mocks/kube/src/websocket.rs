@@ -6,14 +6,13 @@
 mod handshake;
 mod pump;
 
-use std::fmt;
-
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
 
 use super::answer::Answer;
 use super::body::Body;
-use super::connection::Connection;
+use super::connection::{Connection, Opened};
 
 use handshake::{Accepted, Refused, shake};
 pub(crate) use pump::serve;
@@ -22,19 +21,6 @@ pub(crate) use pump::serve;
 pub(crate) struct Wish {
     upgrade: OnUpgrade,
     handshake: Result<Accepted, Refused>,
-}
-
-/// A WebSocket whose connection is still the HTTP library's: see [`serve`].
-pub(crate) struct Opened {
-    upgrade: OnUpgrade,
-    /// What it sends; none when the handshake failed and the connection is only to be closed.
-    body: Option<Body>,
-}
-
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").finish_non_exhaustive()
-    }
 }
 
 impl Wish {
@@ -67,7 +53,7 @@ impl Wish {
                 if let Some(Ok(media)) = answer.other_content_type.map(|media| HeaderValue::from_str(&media)) {
                     response.headers_mut().insert(header::CONTENT_TYPE, media);
                 }
-                Some(answer.body)
+                Some(answer.body.boxed_unsync())
             }
             Err(refused) => {
                 refused.put(&mut response);

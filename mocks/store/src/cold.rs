@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 use lz4_flex::block;
 
-use super::Version;
-
 /// Enough to hold what a few kinds of objects of one resource have in common; each packing looks through all of it.
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
 /// A dictionary is not larger than this, however large the objects are that it is made of.
@@ -51,12 +49,12 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// The dictionary for `version`; none while it is still being gathered, which this version is then part of.
-    pub(crate) fn dictionary(&mut self, version: &Version) -> Option<Arc<Dictionary>> {
+    /// The dictionary for a version; none while it is still being gathered, which the frame that `append` adds is then part of.
+    pub(crate) fn dictionary(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Dictionary>> {
         match self {
             Self::Made { dictionary, .. } => Some(dictionary.clone()),
             Self::Gathering(text) => {
-                version.append_frame(text);
+                append(text);
                 if text.len() >= DICTIONARY_MIN_BYTES {
                     text.truncate(DICTIONARY_MAX_BYTES);
                     let dictionary = Arc::new(Dictionary(std::mem::take(text).into()));

@@ -364,7 +364,7 @@ impl Store {
             let present = names.and_then(|names| names.get(&version.identity.name));
             if version.frame_bytes() >= PACKED_FRAME_MIN_BYTES
                 && present.is_some_and(|present| Arc::ptr_eq(present, &version))
-                && let Some(dictionary) = shelf.vocabulary.dictionary(&version)
+                && let Some(dictionary) = shelf.vocabulary.dictionary(|out| version.append_frame(out))
             {
                 return Some(Cooling { version, dictionary });
             }

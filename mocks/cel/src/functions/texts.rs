@@ -3,8 +3,8 @@
 use super::super::Failed;
 use super::super::run::{Found, Run, no_overload};
 use super::super::value::Val;
-use super::super::{pattern, written};
-use super::count;
+use super::super::written;
+use super::{count, patterns};
 
 /// Calls a function of a text.
 pub(super) fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, arguments: &[Val<'a>]) -> Found<'a> {
@@ -13,10 +13,10 @@ pub(super) fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, argumen
         ("contains", [Val::Text(part)]) => Ok(Val::Bool(text.contains(&**part))),
         ("startsWith", [Val::Text(part)]) => Ok(Val::Bool(text.starts_with(&**part))),
         ("endsWith", [Val::Text(part)]) => Ok(Val::Bool(text.ends_with(&**part))),
-        ("matches", [Val::Text(by)]) => pattern::matches(run, text, by),
-        ("find", [Val::Text(by)]) => pattern::find(run, text, by),
-        ("findAll", [Val::Text(by)]) => pattern::find_all(run, text, by, -1),
-        ("findAll", [Val::Text(by), Val::Int(most)]) => pattern::find_all(run, text, by, *most),
+        ("matches", [Val::Text(by)]) => patterns::matches(run, text, by),
+        ("find", [Val::Text(by)]) => patterns::find(run, text, by),
+        ("findAll", [Val::Text(by)]) => patterns::find_all(run, text, by, -1),
+        ("findAll", [Val::Text(by), Val::Int(most)]) => patterns::find_all(run, text, by, *most),
         ("format", [Val::List(values)]) => written::format(run, text, values),
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
@@ -38,27 +38,6 @@ pub(super) fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, argumen
         ("lastIndexOf", [Val::Text(part), Val::Int(from)]) => last_index_of(text, part, Some(*from)),
         _ => no_overload(),
     }
-}
-
-/// A text as it is written in an expression.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
 }
 
 fn split<'a>(run: &mut Run<'a, '_>, text: &str, by: &str, most: i64) -> Found<'a> {

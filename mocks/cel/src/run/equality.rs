@@ -27,7 +27,7 @@ impl<'a> Run<'a, '_> {
 
     /// Two lists as one: of a set what is new is added, and in a list with keys the second one's items take the places of those
     /// with the same keys.
-    pub(super) fn joined(&mut self, one: &List<'a>, other: &List<'a>) -> Found<'a> {
+    pub(crate) fn joined(&mut self, one: &List<'a>, other: &List<'a>) -> Found<'a> {
         let order = one.order();
         let mut items = Vec::with_capacity(one.len() + other.len());
         for item in one.iter() {

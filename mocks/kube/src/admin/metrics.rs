@@ -30,8 +30,8 @@ pub(super) fn text(cluster: &Cluster) -> String {
     family("longhaul_mock_watches_opened_total", "counter", rows(|t| t.watches_opened));
     family("longhaul_mock_watches_open", "gauge", rows(|t| t.watches_open));
     family("longhaul_mock_gone_total", "counter", rows(|t| t.gone_http + t.gone_stream));
-    let hooks = cluster.admission.counters.lock().by_hook.clone();
-    let rows = |pick: fn(&crate::admission::HookCounters) -> u64| {
+    let hooks = cluster.webhooks.counters.lock().by_hook.clone();
+    let rows = |pick: fn(&crate::webhooks::HookCounters) -> u64| {
         hooks.iter().map(|(name, counters)| (label("name", name), pick(counters))).collect()
     };
     family("apiserver_admission_webhook_request_total", "counter", rows(|c| c.calls));

@@ -11,11 +11,16 @@ use mock_store::ordered::Ordered;
 use serde_json::{Value, json};
 
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
-use crate::body::Body;
 use crate::pretty::Indenter;
 
 /// Made at a time. Lists up to this length are one piece, with their length in the head.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// A list, whole when it is short.
+pub(crate) enum List {
+    Whole(Bytes),
+    Pieces(Box<ListBody>),
+}
 
 /// What is left of a list.
 pub(crate) struct ListBody {
@@ -37,7 +42,7 @@ fn text(value: &Value) -> String {
 
 impl Renderer {
     /// A list of these items.
-    pub fn list(self, items: Vec<Arc<Version>>, meta: &ListMeta) -> Body {
+    pub fn list(self, items: Vec<Arc<Version>>, meta: &ListMeta) -> List {
         let mut metadata = json!({"resourceVersion": meta.revision.to_string()});
         if self.resource.custom && self.shape == Shape::Object {
             // The real server's lists of custom resources always have one.
@@ -60,7 +65,7 @@ impl Renderer {
             // An empty list in Go that nobody made: the real server shows it so.
             Shape::Metadata(_) if items.is_empty() => {
                 let list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": null});
-                return Bytes::from(text(&list)).into();
+                return List::Whole(Bytes::from(text(&list)));
             }
             Shape::Metadata(_) | Shape::Object => {
                 let head = text(&json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}));
@@ -74,13 +79,13 @@ impl Renderer {
         let (comma, end, indenter) = (false, Some(end), None);
         let mut list = ListBody { renderer: self, type_of_item, items, head, comma, end, indenter };
         if size > PIECE_BYTES {
-            return Body::List(Box::new(list));
+            return List::Pieces(Box::new(list));
         }
         let mut whole = Vec::with_capacity(size + 3);
         while let Some(piece) = list.next() {
             whole.extend_from_slice(&piece);
         }
-        Bytes::from(whole).into()
+        List::Whole(Bytes::from(whole))
     }
 }
 

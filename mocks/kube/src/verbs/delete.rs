@@ -19,7 +19,7 @@ use mock_objects::status::{self, Cause, Failure};
 use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
-use super::{decode, read_body};
+use super::{decode, finish, read_body};
 use grace::Grace;
 
 use crate::admission::{Attempt, Chain, Operation};
@@ -185,7 +185,7 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
     }
     // What was found, from before the first deletion.
     let meta = super::read::meta(&page, 0, &selector);
-    Ok(Answer { body: renderer.list(page.items, &meta), ..super::write::ok(Bytes::new()) })
+    Ok(Answer { body: renderer.list(page.items, &meta).into(), ..super::write::ok(Bytes::new()) })
 }
 
 /// Deletes one object of a collection, if it is still there.
@@ -337,29 +337,6 @@ fn rehearsed(
         mark(&mut value, &call.resource, grace);
     }
     Answer::json(StatusCode::OK, renderer.value(&value))
-}
-
-/// When an object that is being deleted may go.
-pub(crate) mod finish {
-    use serde_json::Value;
-
-    use mock_objects::catalogue::Resource;
-    use mock_objects::kinds::Ending;
-    use mock_objects::object;
-
-    /// No finalizer holds the object any more.
-    pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {
-        // The namespace controller removes this one when the namespace is empty.
-        let holds = || value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
-        let held_by_content = resource.rules.ending == Ending::Emptied && holds();
-        object::finalizers(value).is_empty() && !held_by_content
-    }
-
-    /// Nothing holds the object any more, and nobody was given time to end it.
-    pub(crate) fn is_due(value: &Value, resource: &Resource) -> bool {
-        let grace_s = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-        grace_s == 0 && is_unheld(value, resource)
-    }
 }
 
 /// Refuses a deletion of another object or version than the caller means.

@@ -11,10 +11,10 @@ use hyper::body::Incoming;
 use mock_objects::catalogue::Scale;
 use mock_objects::object;
 use mock_objects::patch::{self, Patch};
-use mock_objects::selector::labels_text;
 use mock_objects::status::{About, Cause, Failure};
 use serde_json::{Value, json};
 
+use super::scaled::{API_VERSION, of, view};
 use super::write::{self, TRIES};
 use super::{apply, decode, read_body, shape};
 use crate::admission::{Attempt, Chain, Operation};
@@ -22,8 +22,6 @@ use crate::answer::Answer;
 use crate::body::Body;
 use crate::call::Call;
 use crate::represent::Renderer;
-
-const API_VERSION: &str = "autoscaling/v1";
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
@@ -150,37 +148,6 @@ fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     };
     patch::track(&mut value, Some(old), &by, rules);
     Ok(value)
-}
-
-/// Where the numbers of a request for a scale stand; `None`: it is one for something else.
-pub(super) fn of(call: &Call) -> Option<&Scale> {
-    call.served().scale.as_ref().filter(|_| call.target.subresource.as_deref() == Some("scale"))
-}
-
-/// The `Scale` of an object.
-pub(super) fn view(value: &Value, scale: &Scale) -> Value {
-    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
-    let meta = &value["metadata"];
-    let mut status = json!({"replicas": number(&scale.status_replicas)});
-    if let Some(selector) = scale.selector.as_ref().and_then(|pointer| value.pointer(pointer)) {
-        status["selector"] = Value::from(match selector {
-            Value::String(text) => text.clone(),
-            other => labels_text(other),
-        });
-    }
-    let spec = match number(&scale.spec_replicas) {
-        0 => json!({}),
-        replicas => json!({"replicas": replicas}),
-    };
-    json!({
-        "kind": "Scale", "apiVersion": API_VERSION,
-        "metadata": {
-            "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
-        },
-        "spec": spec,
-        "status": status,
-    })
 }
 
 /// The same, with who owns the number of replicas.

@@ -14,20 +14,21 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Part;
-use mock_objects::patch::{self, Patch};
+use mock_objects::patch;
 use mock_objects::status::Failure;
 use mock_objects::{convert, defaults, object};
 use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
 use super::shape::Twice;
-use super::{apply, decode, decode_noting, read_body, shape};
+use super::{decode, decode_noting, finish, read_body, scaled, shape};
 use crate::addresses;
-use crate::admission::{self, Admitted, Attempt, Chain, Operation, check_configuration};
+use crate::admission::{self, Admitted, Attempt, Chain, Operation};
 use crate::answer::Answer;
 use crate::authorization::program;
 use crate::call::Call;
 use crate::represent::Renderer;
+use crate::webhooks::check_configuration;
 use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditional};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
@@ -154,46 +155,6 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     Ok(shape::tell(change(call, &renderer, status_only, next).await?, told))
 }
 
-pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
-    let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(&call.app.limits, body).await?;
-    let (patch, noted) = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {
-        // What is in a patch matters only when there is something to change.
-        Err(failure) if failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            let name = call.target.name.as_deref().unwrap_or_default();
-            let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();
-            return Err(if exists { failure } else { Failure::not_found(call.resource.about(name)) });
-        }
-        decoded => decoded?,
-    };
-    if let Patch::Apply(applied) = &patch {
-        return apply::answer(call, &renderer, applied, noted, status_only).await;
-    }
-    let noted = Twice::Patch(noted);
-    let mut told = Vec::new();
-    let answer = change(call, &renderer, status_only, |current| {
-        let mut patched = from_storage(call, current);
-        patch.apply(&mut patched, &call.resource)?;
-        if let Err(failure) = object::check_type(&mut patched, &call.resource, call.served()) {
-            return Err(patch.made_nonsense(failure));
-        }
-        told = shape::prune(call, &mut patched, &noted).map_err(|failure| patch.made_nonsense(failure))?;
-        shape::fill(call, &mut patched)?;
-        if let Err(failure) = object::conform(&mut patched, &call.resource) {
-            return Err(patch.made_nonsense(failure));
-        }
-        let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(&patched, "name"));
-        if given != name {
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({name})"
-            )));
-        }
-        Ok(patched)
-    })
-    .await?;
-    Ok(shape::tell(answer, told))
-}
-
 /// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
 pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
@@ -250,7 +211,7 @@ pub(super) async fn replace(
     fill_changed(&mut value, resource, status_only);
     let chain = Chain::of(call);
     // The mutating ones have changed a `Scale` already, before it became a part of the object.
-    let is_scale = super::scale::of(call).is_some();
+    let is_scale = scaled::of(call).is_some();
     let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
     let asks = !is_scale && chain.changes(&attempt, &value);
     let mut warnings = Vec::new();
@@ -279,7 +240,7 @@ pub(super) async fn replace(
     if value == stored {
         return Ok(Some(done(renderer.object(current))));
     }
-    if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
+    if object::is_deleting(&value) && finish::is_due(&value, resource) {
         // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
         // answer what was asked for, under the old revision.
         match call.cluster().remove(current, resource, old.into_owned()) {
@@ -355,9 +316,9 @@ async fn ask_validating(
     if !chain.validates() {
         return Ok(Vec::new());
     }
-    let scale = super::scale::of(call);
+    let scale = scaled::of(call);
     let seen = |value| match scale {
-        Some(scale) => Cow::Owned(super::scale::view(value, scale)),
+        Some(scale) => Cow::Owned(scaled::view(value, scale)),
         None if converts(call) => Cow::Owned(shown(call, value)),
         None => Cow::Borrowed(value),
     };

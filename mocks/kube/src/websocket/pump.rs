@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http_body::Body as _;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,8 +20,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame, Utf8Byt
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::Opened;
-use crate::body::Body;
+use crate::broken::Broken;
+use crate::connection::Opened;
 
 /// A client has nothing to say on a watch; the buffer lives as long as the watch does.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
@@ -47,7 +48,7 @@ enum End {
 
 struct Pump {
     frames: Frames,
-    body: Body,
+    body: UnsyncBoxBody<Bytes, Broken>,
     /// Frames wait to leave.
     flushing: bool,
     /// The last frame was only the beginning of an event: faults send lines in pieces.

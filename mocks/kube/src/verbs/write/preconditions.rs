@@ -7,7 +7,7 @@ use mock_store::Version;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::verbs::scale;
+use crate::verbs::scaled;
 
 /// The refusal of an update that does not say which version it was made from, where it must.
 pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
@@ -49,7 +49,7 @@ pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> R
     let name = &*current.identity.name;
     // A scale that names none is one of the object as it is.
     if call.method == Method::PUT
-        && scale::of(call).is_none()
+        && scaled::of(call).is_none()
         && let Some(failure) = unconditional(call, name, value)
     {
         return Err(failure);

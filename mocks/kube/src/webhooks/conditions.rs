@@ -20,7 +20,7 @@ const CONDITIONS_MAX: usize = 64;
 
 /// What the conditions of a webhook say about a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Opinion {
+pub(crate) enum Opinion {
     Call,
     Skip,
     /// The request is refused, and the webhook is not called.
@@ -68,7 +68,7 @@ pub(super) fn read(conditions: &Value) -> Vec<Program> {
 }
 
 /// Asks all conditions; together they have one budget.
-pub(super) fn judge(programs: &[Program], input: &Input<'_>, policy: FailurePolicy) -> Opinion {
+pub(crate) fn judge(programs: &[Program], input: &Input<'_>, policy: FailurePolicy) -> Opinion {
     let mut budget = BUDGET;
     let mut errors = Vec::new();
     for program in programs {

@@ -49,7 +49,7 @@ pub(crate) struct Client {
 
 /// Why a review could not be posted, or its answer is none; in the real server's words.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(crate) enum Error {
     #[error("Post \"https://{server_name}:{port}{path_and_query}\": {why}")]
     Post {
         server_name: String,
@@ -62,7 +62,7 @@ pub(super) enum Error {
 
 /// A whole answer, unpacked.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     pub status: http::StatusCode,
     pub content_type: Option<http::HeaderValue>,
     pub body: Bytes,
@@ -70,7 +70,7 @@ pub(super) struct Reply {
 
 /// What failed between a server and a webhook.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Why {
+pub(crate) enum Why {
     #[error("dial tcp: i/o timeout")]
     DialTimeout,
     #[error("dial tcp {host}:{port}: {source}")]
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// Posts a review and answers what came back, whatever it is.
-    pub(super) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
+    pub(crate) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
             server_name: target.server_name.clone(),
             port: target.port,

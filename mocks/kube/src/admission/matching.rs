@@ -1,0 +1,158 @@
+//! Which webhooks a request meets, and where they are reached now.
+
+use std::sync::Arc;
+
+use mock_objects::catalogue::Catalogue;
+use mock_objects::kinds::Meaning;
+use mock_objects::object;
+use mock_objects::selector::labels_match;
+use mock_store::Version;
+use serde_json::Value;
+
+use super::form::Form;
+use super::{Attempt, label, namespace_of, subject_of};
+use crate::call::Call;
+use crate::cluster::Cluster;
+use crate::webhooks::{Hook, Hooks, MatchPolicy, Place, Rule, Target, Unusable, is_configuration};
+
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+
+/// Why there is nothing to connect to.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Nowhere {
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    #[error("service \"{name}\" in namespace \"{namespace}\" has no address")]
+    NoAddress { namespace: String, name: String },
+}
+
+/// Both kinds of configurations by name; true is mutating.
+pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(bool, Arc<Version>)> {
+    let mut found = Vec::new();
+    for (full_name, mutating) in [(MUTATING, true), (VALIDATING, false)] {
+        let Some(resource) = catalogue.by_full_name(full_name) else { continue };
+        let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
+        found.extend(page.into_iter().flat_map(|page| page.items).map(|version| (mutating, version)));
+    }
+    found
+}
+
+impl Hooks {
+    /// Whether anybody is to be asked about a request. Whoever configures webhooks must always be able to repair them.
+    pub(super) fn see(&self, call: &Call) -> bool {
+        let nobody = self.mutating.is_empty() && self.validating.is_empty();
+        !nobody && !is_configuration(&call.resource)
+    }
+}
+
+impl Hook {
+    /// The form in which the webhook wants to see a request, if it does: rules, then the namespace's labels, then the
+    /// labels of the object or of what it was before.
+    pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
+        let form = self.matching_form(attempt)?;
+        let selected = self.namespace_matches(attempt, object)
+            && (self.objects.is_empty()
+                || labels_match(&self.objects, |key| label(object, key))
+                || attempt.old.is_some_and(|old| labels_match(&self.objects, |key| label(old, key))));
+        selected.then_some(form)
+    }
+
+    /// What the request named comes first.
+    fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
+        let matches = |form: &Form| self.rules.iter().any(|rule| rule.matches(attempt, form));
+        let asked = Form::asked(attempt.call);
+        if matches(&asked) {
+            return Some(asked);
+        }
+        if self.match_policy == MatchPolicy::Exact {
+            return None;
+        }
+        Form::equivalents(attempt.call).into_iter().find(matches)
+    }
+
+    fn namespace_matches(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
+        if self.namespaces.is_empty() {
+            return true;
+        }
+        let Some(name) = namespace_of(attempt, object) else { return true };
+        if attempt.call.resource.rules.meaning == Meaning::Namespace {
+            let subject = subject_of(attempt, object);
+            return labels_match(&self.namespaces, |key| label(subject, key));
+        }
+        let cluster = attempt.call.cluster();
+        let catalogue = cluster.catalogue();
+        let namespace = catalogue.by_full_name("namespaces").and_then(|resource| cluster.get(resource, "", name));
+        namespace.is_some_and(|version| labels_match(&self.namespaces, |key| version.label(key)))
+    }
+
+    /// Where to connect now.
+    pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
+        let ca_pem = self.ca_pem.clone();
+        match &self.place {
+            Place::Url { host, port, .. } => {
+                Ok(Target { host: host.clone(), port: *port, server_name: host.clone(), ca_pem })
+            }
+            Place::Service { namespace, name, port, .. } => {
+                let (host, real_port) = resolve(cluster, namespace, name, *port)
+                    .ok_or_else(|| Nowhere::NoAddress { namespace: namespace.clone(), name: name.clone() })?;
+                Ok(Target { host, port: real_port, server_name: format!("{name}.{namespace}.svc"), ca_pem })
+            }
+            Place::Unusable(why) => Err(why.clone().into()),
+        }
+    }
+}
+
+impl Rule {
+    fn matches(&self, attempt: &Attempt<'_>, form: &Form) -> bool {
+        let any = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
+        // A namespace counts as cluster-scoped, as the real rules say.
+        let scope = match self.scope.as_str() {
+            "Namespaced" => form.resource.namespaced,
+            "Cluster" => !form.resource.namespaced,
+            _ => true,
+        };
+        scope
+            && any(&self.operations, attempt.operation.as_str())
+            && any(&self.groups, &form.resource.group)
+            && any(&self.versions, &form.version)
+            && self.resources.iter().any(|item| resource_matches(item, attempt, form))
+    }
+}
+
+/// `pods`, `pods/status`, `pods/*`, `*`, `*/scale`, `*/*`.
+fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
+    let (resource, sub) = item.split_once('/').map_or((item, None), |(resource, sub)| (resource, Some(sub)));
+    let sub_matches = match (sub, attempt.call.target.subresource.as_deref()) {
+        (None, None) | (Some("*"), _) => true,
+        (Some(wanted), Some(is)) => wanted == is,
+        _ => false,
+    };
+    sub_matches && (resource == "*" || resource == &*form.resource.plural)
+}
+
+/// There is no cluster network: an `ExternalName`, then the first ready address of the Endpoints, then the cluster IP.
+fn resolve(cluster: &Cluster, namespace: &str, name: &str, port: u16) -> Option<(String, u16)> {
+    let catalogue = cluster.catalogue();
+    let service = cluster.get(catalogue.by_full_name("services")?, namespace, name)?.value();
+    let text = |pointer: &str| service.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    let entry = ports.into_iter().flatten().find(|entry| entry["port"].as_u64() == Some(u64::from(port)));
+    let target = entry.and_then(|entry| entry["targetPort"].as_u64()).and_then(|port| u16::try_from(port).ok());
+    let target = target.unwrap_or(port);
+    if text("/spec/type") == "ExternalName" {
+        return Some((text("/spec/externalName"), target));
+    }
+    let endpoints = catalogue.by_full_name("endpoints").and_then(|resource| cluster.get(resource, namespace, name));
+    if let Some(endpoints) = endpoints {
+        let value = endpoints.value();
+        let ip = value.pointer("/subsets/0/addresses/0/ip").and_then(Value::as_str).map(str::to_owned);
+        let port = value.pointer("/subsets/0/ports/0/port").and_then(Value::as_u64);
+        if let Some(ip) = ip {
+            return Some((ip, port.and_then(|port| u16::try_from(port).ok()).unwrap_or(target)));
+        }
+    }
+    let ip = text("/spec/clusterIP");
+    debug_assert_eq!(object::meta(&service, "name"), name);
+    (!ip.is_empty() && ip != "None").then_some((ip, port))
+}

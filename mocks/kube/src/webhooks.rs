@@ -1,0 +1,54 @@
+//! Admission webhooks as they are configured, the connections to them and what they did.
+//!
+//! Owns what outlives requests. Who is asked about a request, and what comes of it, is `admission`.
+
+pub(crate) mod client;
+mod conditions;
+mod hook;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+pub(crate) use client::{Client, Target};
+pub(crate) use conditions::{FailurePolicy, Opinion, judge};
+pub(crate) use hook::{Hook, Hooks, MatchPolicy, Place, Rule, Unusable, check_configuration, is_configuration};
+
+/// The state that outlives requests: parsed configurations and counters.
+#[derive(Debug, Default)]
+pub(crate) struct Webhooks {
+    /// Parsed hooks, and the revisions of the configurations they were parsed from.
+    pub parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
+    pub client: Client,
+    pub counters: Mutex<Counters>,
+}
+
+/// What the hooks did, by webhook name.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Counters {
+    pub by_hook: BTreeMap<String, HookCounters>,
+}
+
+/// Counters of one webhook since the start.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HookCounters {
+    pub calls: u64,
+    pub rejected: u64,
+    pub failed: u64,
+    pub failed_open: u64,
+    pub duration_us_sum: u64,
+    pub duration_us_max: u64,
+}
+
+impl Webhooks {
+    /// Counts a call of one webhook.
+    pub fn count(&self, hook: &str, took_us: u64, more: impl FnOnce(&mut HookCounters)) {
+        let mut counters = self.counters.lock();
+        let counters = counters.by_hook.entry(hook.to_owned()).or_default();
+        counters.calls += 1;
+        counters.duration_us_sum += took_us;
+        counters.duration_us_max = counters.duration_us_max.max(took_us);
+        more(counters);
+    }
+}
