@@ -1,6 +1,6 @@
 //! Named formats of texts (Kubernetes documentation, "Kubernetes format library").
 //!
-//! Owns their names and what they say of a text that does not fit. What a number or a time is, is known elsewhere.
+//! Owns their names and what they say of a text that does not fit; the rules of Kubernetes' names are those of objects too. What a number or a time is, is known elsewhere.
 
 use base64::Engine as _;
 
@@ -26,19 +26,23 @@ const NAMES: &[&str] = &[
     "datetime",
 ];
 
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
+/// What is said of a text that is no label of DNS.
+pub const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
                      end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
                      '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+/// What is said of a text that is no subdomain of DNS.
+pub const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
                          start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
                           character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
                           validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+/// What is said of a qualified name whose name is none.
+pub const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
                          alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
                          '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
+/// What is said of a text that is no value of a label.
+pub const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
                      and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
                      validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
@@ -83,17 +87,18 @@ fn bounded(text: &str, most: usize) -> Vec<String> {
     if text.len() <= most { Vec::new() } else { vec![format!("must be no more than {most} bytes")] }
 }
 
-fn is_label(text: &str, first: impl Fn(u8) -> bool) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+/// Whether a text is a label of DNS, of any length: small letters, digits and dashes, and no dash at an end.
+pub fn is_label(text: &str) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
-    bytes.first().is_some_and(|byte| first(*byte))
-        && bytes.last().is_some_and(|byte| plain(*byte))
-        && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
+    bytes.first().is_some_and(plain)
+        && bytes.last().is_some_and(plain)
+        && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }
 
 fn label(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
-    if !is_label(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+    if !is_label(text) {
         wrong.push(LABEL.to_owned());
     }
     wrong
@@ -101,7 +106,7 @@ fn label(text: &str) -> Vec<String> {
 
 fn label_1035(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
-    if !is_label(text, |byte| byte.is_ascii_lowercase()) {
+    if !is_label(text) || text.starts_with(|first: char| first.is_ascii_digit()) {
         wrong.push(LABEL_1035.to_owned());
     }
     wrong
@@ -109,13 +114,14 @@ fn label_1035(text: &str) -> Vec<String> {
 
 fn subdomain(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 253);
-    if !text.split('.').all(|part| is_label(part, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())) {
+    if !text.split('.').all(is_label) {
         wrong.push(SUBDOMAIN.to_owned());
     }
     wrong
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether a text is a name of letters, digits and `-_.` between letters and digits, of any length.
+pub fn is_name(text: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
     edge(bytes.first())

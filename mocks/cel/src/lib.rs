@@ -14,7 +14,7 @@ mod check;
 mod decl;
 mod eval;
 mod failed;
-mod formats;
+pub mod formats;
 mod functions;
 mod lex;
 mod library;
@@ -45,7 +45,6 @@ use value::Val;
 
 pub use decl::{Decl, Fields, Order};
 pub use failed::{Failed, Unanswered, Unfilled, Why};
-pub use formats::is_uuid;
 pub use quantity::Quantity;
 pub use refused::{Issue, Issues, Refused};
 pub use time::{read as read_time, read_date, read_duration};

@@ -47,7 +47,6 @@ mod storage_class;
 mod webhook_configurations;
 mod workload;
 
-pub(crate) use causes::{LABEL, is_dns_label};
 pub use kind::{Bare, Ending, Kind, Meaning, Part, Review, Subresource};
 pub(crate) use kind::{CUSTOM, Causes, Generation, Message, Mirror, Names};
 

@@ -3,6 +3,7 @@
 //! Owns their validation, and what comes of them: one that is false skips the webhook, whatever the others say; otherwise
 //! an error follows the failure policy.
 
+use mock_cel::formats::NAME_PART;
 use mock_cel::{BUDGET, Input, Program};
 use mock_objects::object::check_label_key;
 use mock_objects::status::Cause;
@@ -48,10 +49,7 @@ pub(super) fn check(conditions: &Value, field: &str) -> Vec<Cause> {
         if name.is_empty() {
             causes.push(Cause::required(&at("name"), ""));
         } else if !check_label_key(name) {
-            let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                       alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-                       '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-            causes.push(Cause::invalid(&at("name"), &Value::from(name).to_string(), why));
+            causes.push(Cause::invalid(&at("name"), &Value::from(name).to_string(), NAME_PART));
         } else if names.contains(&name) {
             let message = format!("Duplicate value: {}", Value::from(name));
             causes.push(Cause { reason: "FieldValueDuplicate", field: at("name"), message });

@@ -4,10 +4,6 @@ use serde_json::Value;
 
 use crate::status::Cause;
 
-pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
-                     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
-                     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
 pub(crate) fn at_least(value: &Value, pointer: &str, field: &str, least: i64, causes: &mut Vec<Cause>) {
     if let Some(number) = value.pointer(pointer).and_then(Value::as_i64).filter(|number| *number < least) {
         let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
@@ -29,12 +25,4 @@ pub(crate) fn required(value: &Value, pointer: &str, causes: &mut Vec<Cause>) {
     if value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().is_empty() {
         causes.push(Cause::required(&pointer.trim_start_matches('/').replace('/', "."), ""));
     }
-}
-
-pub(crate) fn is_dns_label(text: &str) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(plain)
-        && bytes.last().is_some_and(plain)
-        && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }

@@ -1,8 +1,8 @@
 //! `RuntimeClass`: a way to run containers that pods can ask for.
 
+use mock_cel::formats::{LABEL, is_label};
 use serde_json::Value;
 
-use super::causes::{LABEL, is_dns_label};
 use super::print::{AGE, NAME, Printer};
 use super::{Causes, Generation, Kind};
 use crate::status::Cause;
@@ -23,7 +23,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
 /// The handler of a runtime class is part of a file name on every node.
 fn check(value: &Value, causes: &mut Causes) {
     let handler = value["handler"].as_str().unwrap_or_default();
-    if !is_dns_label(handler) {
+    if !is_label(handler) {
         causes.push(Cause::invalid("handler", &format!("\"{handler}\""), LABEL));
     }
 }

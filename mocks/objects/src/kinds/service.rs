@@ -1,8 +1,9 @@
 //! `Service`: one stable address for a changing set of pods.
 
+use mock_cel::formats::{LABEL, is_label};
 use serde_json::{Value, json};
 
-use super::causes::{LABEL, duplicate, is_dns_label, unsupported};
+use super::causes::{duplicate, unsupported};
 use super::print::{AGE, NAME, NONE, Printer, Row, labels, load_balancer};
 use super::{Causes, Generation, Kind, Meaning, Names};
 use crate::fields::{each, set};
@@ -93,7 +94,7 @@ fn check(value: &Value, causes: &mut Causes) {
         let name = port["name"].as_str().unwrap_or_default();
         if name.is_empty() && ports.len() > 1 {
             causes.push(Cause::required(&format!("{at}.name"), ""));
-        } else if !name.is_empty() && !is_dns_label(name) {
+        } else if !name.is_empty() && !is_label(name) {
             causes.push(Cause::invalid(&format!("{at}.name"), &format!("\"{name}\""), LABEL));
         } else if !name.is_empty() && names.contains(&name) {
             causes.push(duplicate(&format!("{at}.name"), name));

@@ -2,16 +2,13 @@
 //!
 //! Owns the checks and their texts.
 
+use mock_cel::formats::{LABEL, NAME_PART, SUBDOMAIN, VALUE, is_label, is_name};
 use serde_json::Value;
 
 use crate::catalogue::Resource;
-use crate::kinds::{LABEL, Names, is_dns_label};
+use crate::kinds::Names;
 use crate::object::meta;
 use crate::status::Cause;
-
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
-                         '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
-                         for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// Checks the name, labels and annotations of an object; answers what is wrong.
 pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
@@ -33,17 +30,17 @@ pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
             causes.push(Cause::invalid("metadata.name", &quoted(), "may not be '.' or '..' or contain '/' or '%'"));
         }
     } else if allowed == Names::Label {
-        if !is_dns_label(name) {
+        if !is_label(name) {
             causes.push(Cause::invalid("metadata.name", &quoted(), LABEL));
         }
-    } else if !name.split('.').all(is_dns_label) {
+    } else if !name.split('.').all(is_label) {
         causes.push(Cause::invalid("metadata.name", &quoted(), SUBDOMAIN));
     }
     let prefix = meta(value, "generateName");
     // A dash at the end is what a generated name goes on from.
     let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
     let strict = allowed == Names::Label;
-    let fits = if strict { is_dns_label(&masked) } else { masked.split('.').all(is_dns_label) };
+    let fits = if strict { is_label(&masked) } else { masked.split('.').all(is_label) };
     if !is_path && !prefix.is_empty() && !fits {
         let why = if strict { LABEL } else { SUBDOMAIN };
         causes.push(Cause::invalid("metadata.generateName", &format!("\"{prefix}\""), why));
@@ -55,18 +52,14 @@ pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
         for (key, text) in metadata[map].as_object().into_iter().flatten() {
             let field = format!("metadata.{map}");
             if !check_label_key(key) {
-                let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
-                           end with an alphanumeric character";
-                causes.push(Cause::invalid(&field, &format!("\"{key}\""), why));
+                causes.push(Cause::invalid(&field, &format!("\"{key}\""), NAME_PART));
             }
             match text.as_str() {
                 None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
                 // A copy of the name, which is checked itself.
                 Some(_) if key == "kubernetes.io/metadata.name" => {}
                 Some(text) if map == "labels" && !is_label_value(text) => {
-                    let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
-                               or '.', and must start and end with an alphanumeric character";
-                    causes.push(Cause::invalid(&field, &format!("\"{text}\""), why));
+                    causes.push(Cause::invalid(&field, &format!("\"{text}\""), VALUE));
                 }
                 Some(_) => {}
             }
@@ -79,9 +72,7 @@ fn finalizers(value: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
     for (index, finalizer) in crate::object::finalizers(value).into_iter().enumerate() {
         let quoted = format!("\"{finalizer}\"");
         if !check_label_key(finalizer) {
-            let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
-                       an alphanumeric character";
-            causes.push(Cause::invalid("metadata.finalizers", &quoted, why));
+            causes.push(Cause::invalid("metadata.finalizers", &quoted, NAME_PART));
         }
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
         if !resource.rules.plain_finalizers && !standard && !finalizer.contains('/') {
@@ -116,16 +107,10 @@ pub fn check_finalizers_of_deleted(value: &Value, old: &Value) -> Vec<Cause> {
 /// Whether `key` is a qualified name.
 pub fn check_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let prefix_fits =
-        prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.to_lowercase().split('.').all(is_dns_label));
+    let prefix_fits = prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.to_lowercase().split('.').all(is_label));
     prefix_fits && !name.is_empty() && is_label_value(name)
 }
 
 fn is_label_value(text: &str) -> bool {
-    let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && edge(bytes.first())
-        && edge(bytes.last())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+    text.len() <= 63 && (text.is_empty() || is_name(text))
 }

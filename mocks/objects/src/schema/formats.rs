@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use base64::Engine as _;
 
-use mock_cel::{is_uri, is_uuid, read_date, read_duration, read_time};
+use mock_cel::formats::is_uuid;
+use mock_cel::{is_uri, read_date, read_duration, read_time};
 
 /// A format that is checked; others are notes for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //!
 //! Owns parsing and matching; the caller says where a label's value comes from.
 
+use mock_cel::formats::is_name;
 use serde_json::Value;
 
 /// One condition on one label.
@@ -219,14 +220,6 @@ fn checked_value(value: &str) -> Result<String, Error> {
         return Err(Error::Value(value.to_owned()));
     }
     Ok(value.to_owned())
-}
-
-fn is_name(text: &str) -> bool {
-    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    edge(bytes.first())
-        && edge(bytes.last())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
 #[cfg(test)]

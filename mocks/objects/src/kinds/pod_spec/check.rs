@@ -1,9 +1,10 @@
 //! Which values a pod allows, alone or in a template: the rules that people break by hand.
 
 use mock_cel::Quantity;
+use mock_cel::formats::{LABEL, is_label};
 use serde_json::Value;
 
-use crate::kinds::causes::{LABEL, duplicate, is_dns_label, unsupported};
+use crate::kinds::causes::{duplicate, unsupported};
 use crate::status::Cause;
 
 const ENVIRONMENT: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or \
@@ -30,7 +31,7 @@ pub(in crate::kinds) fn check(spec: &Value, at: &str, causes: &mut Vec<Cause>) {
             let name = container["name"].as_str().unwrap_or_default();
             if name.is_empty() {
                 causes.push(Cause::required(&format!("{at}.name"), ""));
-            } else if !is_dns_label(name) || name.len() > 63 {
+            } else if !is_label(name) || name.len() > 63 {
                 causes.push(Cause::invalid(&format!("{at}.name"), &format!("\"{name}\""), LABEL));
             } else if known.contains(&name) {
                 causes.push(duplicate(&format!("{at}.name"), name));
