@@ -1,8 +1,4 @@
 //! `kubectl`, the oldest and the newest of the machine, through what people do with it all day.
-//!
-//! Creating, reading and deleting in their plain forms are tested beside the server's other behaviour
-//! (`tests/kube/kubectl.rs`); here are the output formats, the patches, ownership and everything that asks the server
-//! for more than one object.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +30,27 @@ apiVersion: longhaul.dev/v1
 kind: Package
 metadata: {name: one, namespace: demo}
 spec: {image: 'nginx:1', replicas: 1}
+";
+
+const DRAIN: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, labels: {app: web}}
+spec: {nodeName: n1, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two, labels: {app: web}}
+spec: {nodeName: n1, containers: [{name: c, image: i}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 ";
 
 struct Kubectl<'a> {
@@ -124,6 +141,101 @@ async fn each(test: impl AsyncFn(&Kubectl<'_>)) {
         drop(kubectl);
         world.server.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn objects_are_made_changed_and_taken_away() {
+    each(async |kubectl| {
+        assert!(kubectl.ok("version").await.contains("longhaul"));
+        kubectl.ok("create configmap a --from-literal=x=1").await;
+        kubectl.ok("create secret generic s --from-literal=x=1").await;
+        kubectl.ok("create serviceaccount sa").await;
+        kubectl.ok("create deployment made --image=nginx:1 --replicas=2 --port=80").await;
+        kubectl.ok("create role r --verb=get,list --resource=pods").await;
+        kubectl.ok("create rolebinding rb --role=r --serviceaccount=demo:sa").await;
+        let image = "{.spec.template.spec.containers[0].image},{.spec.replicas},{.spec.selector.matchLabels.app}";
+        assert_eq!(kubectl.ok(&format!("get deploy made -o jsonpath={image}")).await, "nginx:1,2,made");
+        assert_eq!(kubectl.ok("get secret s -o jsonpath={.data.x},{.type}").await, "MQ==,Opaque");
+        assert_eq!(kubectl.ok("get role r -o jsonpath={.rules[0].verbs}").await, r#"["get","list"]"#);
+        assert!(kubectl.fails("get configmap none").await.contains("(NotFound)"));
+        let both = "apply -f package.yaml -f deployment.yaml";
+        assert!(kubectl.ok(both).await.contains("deployment.apps/web created"));
+        assert!(kubectl.ok(both).await.contains("deployment.apps/web unchanged"));
+        kubectl.file("package.yaml", &PACKAGE.replace("nginx:1", "nginx:2"));
+        kubectl.file("deployment.yaml", &DEPLOYMENT.replace("nginx:1", "nginx:2"));
+        assert_eq!(kubectl.ok(both).await.matches("configured").count(), 2);
+        assert!(kubectl.ok("get packages -A").await.contains("nginx:2"));
+        kubectl.ok("set image deployment/web c=nginx:3").await;
+        kubectl.ok(r#"patch deployment web -p {"spec":{"minReadySeconds":3}}"#).await;
+        let fields = "{.spec.minReadySeconds},{.spec.template.spec.containers[0].image}";
+        assert_eq!(kubectl.ok(&format!("get deploy web -o jsonpath={fields}")).await, "3,nginx:3");
+        kubectl.ok("wait crd/packages.longhaul.dev --for=condition=Established --timeout=5s").await;
+        assert!(kubectl.ok("delete -f package.yaml").await.contains("deleted"));
+        kubectl.ok("delete namespace demo --timeout=10s").await;
+        assert_eq!(kubectl.ok("get deployments -A -o name").await, "");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn kinds_are_explained() {
+    each(async |kubectl| {
+        let pod = kubectl.ok("explain pod.spec").await;
+        for part in [
+            "<PodSpec>",
+            "What a pod runs",
+            "containers\t<[]Container> -required-",
+            "nodeSelector\t<map[string]string>",
+        ] {
+            assert!(pod.contains(part), "{part}: {pod}");
+        }
+        let template = kubectl.ok("explain deployment.spec.template").await;
+        assert!(template.contains("<PodTemplateSpec>") && template.contains("metadata\t<ObjectMeta>"), "{template}");
+        let deep = kubectl.ok("explain deployment.spec.template.spec.containers.livenessProbe.httpGet.port").await;
+        assert!(deep.contains("<IntOrString>"), "{deep}");
+        assert!(kubectl.ok("explain event --api-version=events.k8s.io/v1").await.contains("regarding"));
+        assert!(kubectl.ok("explain crd.spec.versions").await.contains("served"));
+        let package = kubectl.ok("explain package.metadata.labels").await;
+        assert!(package.contains("KIND:") && package.contains("Package"), "{package}");
+        kubectl.fails("explain pod.spec.nothing").await;
+    })
+    .await;
+}
+
+/// A node is emptied as far as the budget allows, and further when it allows more.
+#[tokio::test]
+async fn a_node_is_drained_as_fast_as_a_budget_allows() {
+    each(async |kubectl| {
+        kubectl.file("drain.yaml", DRAIN);
+        kubectl.ok("apply -f drain.yaml").await;
+        let status = |object: &str, status: &str| {
+            format!(r#"patch {object} --subresource=status --type=merge -p {{"status":{status}}}"#)
+        };
+        for pod in ["one", "two"] {
+            let ready = r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#;
+            kubectl.ok(&status(&format!("pod {pod}"), ready)).await;
+        }
+        let counted = r#"{"observedGeneration":1,"disruptionsAllowed":1,"currentHealthy":2,"desiredHealthy":1}"#;
+        kubectl.ok(&status("pdb web", counted)).await;
+        let raising = async {
+            let left = "get pdb web -o jsonpath={.status.disruptionsAllowed}";
+            let deadline = tokio::time::Instant::now() + PATIENCE;
+            while kubectl.ok(left).await != "0" {
+                assert!(tokio::time::Instant::now() < deadline, "nothing was evicted");
+            }
+            assert_eq!(kubectl.ok("get pods -o name").await.lines().count(), 1, "the other is guarded");
+            kubectl.ok(&status("pdb web", r#"{"disruptionsAllowed":1}"#)).await;
+        };
+        let (drained, ()) =
+            tokio::join!(kubectl.run(&["drain", "n1", "--force", "--grace-period=0", "--timeout=25s"]), raising);
+        let (out, err) = (String::from_utf8_lossy(&drained.stdout), String::from_utf8_lossy(&drained.stderr));
+        assert!(drained.status.success() && out.contains("node/n1 drained"), "{out}\n{err}");
+        assert!(err.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{err}");
+        assert_eq!(kubectl.ok("get pods -o name").await, "");
+        let spent = kubectl.ok("get pdb web -o jsonpath={.status.conditions[0].reason}").await;
+        assert_eq!(spent, "InsufficientPods");
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -15,7 +15,6 @@ mod faults;
 mod fields;
 mod grace;
 mod hostile;
-mod kubectl;
 mod newer;
 mod objects;
 mod ownership;
