@@ -102,6 +102,23 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
+/// Who looks for fields finds nothing in everything else: what a visitor does there.
+macro_rules! passes_by {
+    () => {
+        passes_by!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+            Ok(())
+        }
+    };
+    ($($visit:ident $what:ty),*) => {
+        $(fn $visit<E: serde::de::Error>(self, _: $what) -> Result<(), E> {
+            Ok(())
+        })*
+    };
+}
+pub(crate) use passes_by;
+
 impl<'de> DeserializeSeed<'de> for Finder<'_> {
     type Value = ();
 
@@ -117,29 +134,7 @@ impl<'de> Visitor<'de> for Finder<'_> {
         f.write_str("any valid JSON value")
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
+    passes_by!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
