@@ -136,8 +136,11 @@ const APART: &[(&str, &str, &[&str])] = &[
 ];
 
 /// The crates whose modules still have circles. Nothing is added here.
-const TANGLED: &[&str] =
-    &["scenarios", "planted-client", "service", "service-verify", "loadgen", "reports", "mock-faults"];
+#[rustfmt::skip]
+const TANGLED: &[&str] = &[
+    "scenarios", "planted-client", "service-admission", "service-core", "service-inject", "service-packages", "service-registry",
+    "service-replicas", "service-verify", "loadgen", "reports", "mock-faults",
+];
 
 const PICTURE_BEGINS: &str = "<!-- arrows: drawn by xtask/tests/arrows.rs -->\n```\n";
 const PICTURE_ENDS: &str = "```\n";
