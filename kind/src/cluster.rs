@@ -42,7 +42,7 @@ pub struct Up {
 pub struct IsUp {
     /// Its name.
     pub name: String,
-    /// What the API server says it is: `v1.20.2`.
+    /// What the API server says it is: `v1.34.1`.
     pub version: String,
     /// `https://127.0.0.1:port`
     pub url: String,

@@ -250,7 +250,7 @@ impl Local {
         self.address
     }
 
-    /// What the API server says it is, for example `v1.20.2`.
+    /// What the API server says it is, for example `v1.34.1`.
     pub fn version(&self) -> &str {
         &self.version
     }

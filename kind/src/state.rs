@@ -79,7 +79,7 @@ pub struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ready {
-    /// What the API server says it is: `v1.20.2`.
+    /// What the API server says it is: `v1.34.1`.
     pub version: String,
     /// `https://127.0.0.1:port`
     pub url: String,

@@ -175,14 +175,14 @@ async fn a_control_plane_of_which_a_part_ended_is_broken_and_can_be_taken_down()
     leave(root.path(), "local", Purpose::Standing, None, |entry| {
         entry.owner = nobody();
         entry.processes = vec![etcd.process("etcd")];
-        let (version, url) = ("v1.20.2".to_owned(), "https://127.0.0.1:1".to_owned());
+        let (version, url) = ("v1.34.1".to_owned(), "https://127.0.0.1:1".to_owned());
         entry.ready = Some(Ready { version, url, kubeconfig: Some("/k".into()) });
     });
     let programs = vec!["kube-apiserver".to_owned()];
     assert_eq!(health(root.path()), [("local".to_owned(), Health::Ended { programs })]);
     let text = status(root.path()).unwrap().to_string();
     assert!(
-        text.contains("local: broken: kube-apiserver ended\n  kube-apiserver v1.20.2 at https://127.0.0.1:1"),
+        text.contains("local: broken: kube-apiserver ended\n  kube-apiserver v1.34.1 at https://127.0.0.1:1"),
         "{text}"
     );
     assert!(down(root.path(), None).await.unwrap().is_complete());

@@ -21,7 +21,7 @@ fn an_entry_is_found_again_as_it_was_written() {
     assert!(entries(&root).unwrap().is_empty());
     let mut registration = Registration::begin(&root, "local", Purpose::Standing, None).unwrap();
     registration.started("etcd", std::process::id()).unwrap();
-    let ready = Ready { version: "v1.20.2".into(), url: "https://127.0.0.1:1".into(), kubeconfig: None };
+    let ready = Ready { version: "v1.34.1".into(), url: "https://127.0.0.1:1".into(), kubeconfig: None };
     registration.ready(ready).unwrap();
     let path = root.join("local/cluster.json");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -251,7 +251,7 @@ fn operations(path: &str) -> Option<Answer> {
 
 fn version() -> Value {
     json!({
-        "major": "1", "minor": "33", "gitVersion": format!("{}+longhaul-mock", super::VERSION), "gitCommit": "", "gitTreeState": "clean",
+        "major": "1", "minor": "34", "gitVersion": format!("{}+longhaul-mock", super::VERSION), "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux/amd64",
     })
 }

@@ -21,7 +21,7 @@ pub mod table;
 pub mod yaml;
 
 /// The release of Kubernetes whose objects these are.
-pub const VERSION: &str = "v1.33.0";
+pub const VERSION: &str = "v1.34.1";
 
 /// etcd's default limit of one request, which is the largest object a real cluster takes.
 pub const OBJECT_MAX_BYTES: usize = 1_572_864;

@@ -174,10 +174,14 @@ pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, ser
     if resource.rules.generation == Generation::None || status_only {
         return;
     }
-    let annotations = resource.rules.generation == Generation::SpecAndAnnotations
-        && value["metadata"]["annotations"] != old["metadata"]["annotations"];
+    let counted = match resource.rules.generation {
+        Generation::SpecAndAnnotations => "annotations",
+        Generation::SpecAndLabels => "labels",
+        Generation::None | Generation::Spec => "",
+    };
+    let metadata_counts = !counted.is_empty() && value["metadata"][counted] != old["metadata"][counted];
     let before = old["metadata"]["generation"].as_i64().unwrap_or(0);
-    if annotations || differs_outside(value, old, served.status) {
+    if metadata_counts || differs_outside(value, old, served.status) {
         metadata(value).insert("generation".to_owned(), Value::from(before.saturating_add(1)));
     } else {
         carry(metadata(value), &old["metadata"], "generation");

@@ -142,6 +142,16 @@ impl Failure {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).with(details(about))
     }
 
+    /// The same where a name could have been generated.
+    pub fn not_generated(about: About<'_>) -> Self {
+        let mut failure = Self::already_exists(about);
+        failure.message += ", the server was not able to generate a unique name for the object";
+        if let Some(details) = &mut failure.details {
+            details["retryAfterSeconds"] = json!(1);
+        }
+        Self { retry_after_s: Some(1), ..failure }
+    }
+
     /// Whether somebody was faster with an object of this name.
     pub fn is_already_exists(&self) -> bool {
         self.reason == "AlreadyExists"

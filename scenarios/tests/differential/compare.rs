@@ -29,30 +29,6 @@ pub struct Meant {
 /// All meant differences.
 pub const MEANT: &[Meant] = &[
     Meant {
-        name: "The generation of pods",
-        diverges: false,
-        applies: |step, found| step.path.contains("/pods") && found.at.ends_with("/metadata/generation"),
-    },
-    Meant {
-        name: "The condition of an evicted pod",
-        diverges: false,
-        applies: |step, found| {
-            let evicted = found.mock.as_ref().is_some_and(|conditions| conditions.to_string().contains(EVICTED));
-            step.path.contains("/pods") && found.at.ends_with("/status/conditions") && evicted
-        },
-    },
-    Meant {
-        name: "The name label of namespaces",
-        diverges: false,
-        applies: |_, found| {
-            let label = "kubernetes.io/metadata.name";
-            found.at.ends_with("/metadata/labels/kubernetes.io~1metadata.name")
-                || found.at.ends_with("/metadata/labels")
-                    && found.real.is_none()
-                    && found.mock.as_ref().is_some_and(|labels| labels.get(label).is_some())
-        },
-    },
-    Meant {
         name: "Writes that change nothing but owners",
         diverges: true,
         applies: |step, found| {
@@ -61,32 +37,6 @@ pub const MEANT: &[Meant] = &[
                 .iter()
                 .any(|kind| step.path.contains(kind));
             writes && kinds && found.at == "/body/metadata/resourceVersion"
-        },
-    },
-    Meant {
-        name: "A name beside generateName that is taken",
-        diverges: false,
-        applies: |step, found| {
-            let both = step.body.as_ref().is_some_and(|body| body.pointer("/metadata/generateName").is_some());
-            both && found.at == "/status" && is(found.real.as_ref(), 500) && is(found.mock.as_ref(), 409)
-        },
-    },
-    Meant {
-        name: "What an update of an event may change",
-        diverges: true,
-        applies: |step, found| {
-            let newer =
-                step.path.starts_with("/apis/events.k8s.io/v1/") && matches!(step.method.as_str(), "PATCH" | "PUT");
-            let refused = found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422);
-            // Where both refuse it, the newer one has more reasons.
-            newer && (refused || found.at == "/body/details/causes")
-        },
-    },
-    Meant {
-        name: "Less than no time to end",
-        diverges: true,
-        applies: |_, found| {
-            found.at.ends_with("/metadata/deletionGracePeriodSeconds") && found.real == Some(Value::from(-1))
         },
     },
     Meant {
@@ -99,48 +49,12 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "The count of a series of events",
-        diverges: false,
-        applies: |step, found| {
-            step.path.contains("/events") && found.at.starts_with("/body/rows/") && found.at.ends_with("/cells/8")
-        },
-    },
-    Meant {
         name: "Applying null where there is a default",
         diverges: true,
         applies: |step, found| {
             let body = step.body.as_ref().map(Value::to_string).unwrap_or_default();
             let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
             applied && body.contains("\"replicas\":null") && found.at == "/body/metadata/generation"
-        },
-    },
-    Meant {
-        name: "List types beside a field that is an integer or a text",
-        diverges: true,
-        applies: |step, found| {
-            let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
-            let merged = found.at == "/status" && is(found.real.as_ref(), 409) && is(found.mock.as_ref(), 200);
-            applied && step.path.contains("/loose/") && merged
-        },
-    },
-    Meant {
-        name: "Taking the last items of a list away",
-        diverges: true,
-        applies: |step, found| {
-            let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
-            let body = step.body.as_ref().map(Value::to_string).unwrap_or_default();
-            let shorter = ["\"set\":[", "\"entries\":[", "\"ports\":["].iter().any(|list| !body.contains(list));
-            let refused = found.at == "/status" && is(found.real.as_ref(), 422) && is(found.mock.as_ref(), 200);
-            applied && shorter && step.path.contains("/widgets/") && refused
-        },
-    },
-    Meant {
-        name: "Patching an older Secret",
-        diverges: true,
-        applies: |step, found| {
-            let replaces = step.content.as_deref() == Some("application/json-patch+json");
-            let differs = found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422);
-            replaces && step.path.contains("/secrets/") && differs
         },
     },
     Meant {
@@ -153,27 +67,11 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "Reasons in the causes of schemas",
+        name: "A number of replicas of the wrong type",
         diverges: false,
         applies: |step, found| {
-            let custom = ["/widgets", "/loose"].iter().any(|kind| step.path.contains(kind));
-            custom && found.at.starts_with("/body/details/causes")
-        },
-    },
-    Meant {
-        name: "The remaining count of metadata lists",
-        diverges: false,
-        applies: |step, found| {
-            let metadata = step.accept.as_deref().is_some_and(|accept| accept.contains("PartialObjectMetadataList"));
-            metadata && found.at == "/body/metadata/remainingItemCount" && found.real.is_none()
-        },
-    },
-    Meant {
-        name: "Copying what is absent",
-        diverges: true,
-        applies: |step, found| {
-            let copies = step.body.as_ref().is_some_and(|body| body.to_string().contains("\"op\":\"copy\""));
-            copies && found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422)
+            let twice = found.real.as_ref().is_some_and(|causes| causes.to_string().contains("\".spec.replicas\""));
+            step.path.contains("/widgets") && found.at == "/body/details/causes" && twice
         },
     },
     Meant {
@@ -184,43 +82,10 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "Fields that newer releases fill in",
-        diverges: false,
-        applies: |step, found| {
-            let newer = NEWER_FIELDS.iter().filter(|(kind, _)| step.path.contains(kind));
-            found.real.is_none() && newer.flat_map(|(_, fields)| *fields).any(|field| found.at.contains(field))
-        },
-    },
-    Meant {
-        name: "Labels of jobs",
-        diverges: false,
-        applies: |step, found| {
-            step.path.contains("/jobs") && (found.at.contains("controller-uid") || found.at.ends_with("/cells/7"))
-        },
-    },
-    Meant {
-        name: "Columns that newer releases have",
-        diverges: false,
-        applies: |step, found| {
-            let kinds = ["/jobs/", "/csidrivers/", "/persistentvolume", "/priorityclasses/", "/resourcequotas/"];
-            let table = found.at.starts_with("/body/columnDefinitions") || found.at.starts_with("/body/rows/0/cells");
-            table && kinds.iter().any(|kind| step.path.contains(kind))
-        },
-    },
-    Meant {
         name: "The generation of a daemon set's template",
         diverges: false,
         applies: |step, found| {
             step.path.contains("/daemonsets/") && found.at == "/body/rows/0/object/metadata/annotations"
-        },
-    },
-    Meant {
-        name: "Restarts of pods are a text",
-        diverges: false,
-        applies: |step, found| {
-            let column = found.at.ends_with("/cells/3") || found.at == "/body/columnDefinitions/3/type";
-            let event = found.at.ends_with("/object/columnDefinitions/3/type");
-            step.path.contains("/pods") && (column || event) && found.mock.as_ref().is_some_and(Value::is_string)
         },
     },
     Meant {
@@ -240,72 +105,9 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "The time of creation that nobody set",
-        diverges: false,
-        applies: |_, found| {
-            found.at.ends_with("/creationTimestamp") && found.real == Some(Value::Null) && found.mock.is_none()
-        },
-    },
-    Meant {
-        name: "What the deletion of a service answers",
-        diverges: false,
-        applies: |step, found| {
-            let object =
-                ["/body/spec", "/body/metadata", "/body/status", "/body/details", "/body/kind", "/body/apiVersion"];
-            step.method == "DELETE"
-                && step.path.contains("/services/")
-                && object.iter().any(|at| found.at.starts_with(at))
-        },
-    },
-    Meant {
-        name: "The revision in the answer to a deletion",
-        diverges: false,
-        applies: |step, found| {
-            step.method == "DELETE"
-                && found.at == "/body/metadata/resourceVersion"
-                && found.mock.as_ref().is_some_and(|mock| mock == crate::normalise::DELETION)
-        },
-    },
-    Meant {
-        name: "An update with a uid of what is absent",
-        diverges: true,
-        applies: |step, found| {
-            step.method == "PUT"
-                && found.at == "/status"
-                && is(found.real.as_ref(), 409)
-                && is(found.mock.as_ref(), 404)
-        },
-    },
-    Meant {
-        name: "Options of a deletion that are no JSON",
-        diverges: false,
-        applies: |step, found| {
-            step.method == "DELETE"
-                && found.at == "/status"
-                && is(found.real.as_ref(), 500)
-                && is(found.mock.as_ref(), 400)
-        },
-    },
-    Meant {
-        name: "Times in the query that are none",
-        diverges: false,
-        applies: |step, found| {
-            let real = found.real.as_ref().and_then(Value::as_u64).unwrap_or_default();
-            step.path.contains("timeout=")
-                && found.at == "/status"
-                && (200..300).contains(&real)
-                && is(found.mock.as_ref(), 400)
-        },
-    },
-    Meant {
         name: "Paths outside the API",
         diverges: false,
         applies: |step, found| step.path == "/nothing/here" && matches!(found.at.as_str(), "/media" | "/body"),
-    },
-    Meant {
-        name: "The group in errors about network policies",
-        diverges: false,
-        applies: |_, found| found.at == "/body/details/group" && found.real == Some(Value::from("extensions")),
     },
     Meant {
         name: "Deleting from a map that is absent",
@@ -337,28 +139,6 @@ pub const MEANT: &[Meant] = &[
             collection && both && found.at == "/body/details/name"
         },
     },
-];
-
-/// The reason of a condition that newer releases give to an evicted pod, by a write of its own.
-pub const EVICTED: &str = "EvictionByEvictionAPI";
-
-/// `(part of the path, fields)`.
-const NEWER_FIELDS: &[(&str, &[&str])] = &[
-    ("/services", &["/internalTrafficPolicy", "/ipFamilies", "/ipFamilyPolicy", "/allocateLoadBalancerNodePorts"]),
-    ("/statefulsets", &["/persistentVolumeClaimRetentionPolicy", "/status/availableReplicas"]),
-    ("/daemonsets", &["/rollingUpdate/maxSurge"]),
-    (
-        "/jobs",
-        &[
-            "/generation",
-            "batch.kubernetes.io",
-            "/completionMode",
-            "/manualSelector",
-            "/podReplacementPolicy",
-            "/suspend",
-        ],
-    ),
-    ("/csidrivers", &["/requiresRepublish", "/seLinuxMount", "/storageCapacity"]),
 ];
 
 fn is(value: Option<&Value>, number: u64) -> bool {

@@ -4,6 +4,7 @@ mod creations;
 mod definitions;
 mod events;
 mod kinds;
+mod parts;
 mod unknown;
 mod watches;
 
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Sequence> {
     .chain(events::all())
     .chain(definitions::all())
     .chain(kinds::all())
+    .chain(parts::all())
     .chain(creations::all())
     .chain(unknown::all())
     .chain(watches::all())

@@ -14,7 +14,7 @@ use crate::sequence::Sequence;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// `v1.20.2`.
+    /// `v1.34.1`.
     pub server: String,
     pub sequences: usize,
 }

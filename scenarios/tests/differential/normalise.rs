@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::compare::EVICTED;
 use crate::driver::{LAST, Raw};
 use crate::sequence::Step;
 
@@ -45,23 +44,6 @@ pub fn normalise(steps: &[Step], raws: &[Raw], namespace: &str) -> Normal {
     normal
 }
 
-/// What stands for the revision of a deletion.
-pub const DELETION: &str = "<revision of the deletion>";
-
-/// Whether this answers with an object that is gone. Newer servers answer with the revision of the deletion, older ones with that before it, and
-/// revisions are numbered by their first appearance; what only waits for its finalizers keeps its own.
-fn is_gone(step: &Step, body: &Value) -> bool {
-    let meta = &body["metadata"];
-    let one = body["kind"] != "Status" && meta["uid"].is_string();
-    // With no time left and nothing to wait for it is marked and gone in one.
-    let asked = step.path.contains("gracePeriodSeconds=0")
-        || step.body.as_ref().is_some_and(|options| options["gracePeriodSeconds"] == 0);
-    let waits_for_nobody = meta["finalizers"].as_array().is_none_or(Vec::is_empty);
-    let at_once = (asked || meta["deletionGracePeriodSeconds"] == 0) && waits_for_nobody;
-    let gone = meta["deletionTimestamp"].is_null() || at_once;
-    step.method == "DELETE" && one && gone && !step.path.contains("dryRun=")
-}
-
 impl Normaliser {
     fn answer(&mut self, step: &Step, raw: &Raw) -> (Value, String) {
         match raw {
@@ -72,7 +54,7 @@ impl Normaliser {
                     Ok(value) => value["message"].as_str().unwrap_or_default().to_owned(),
                     Err(_) => String::from_utf8_lossy(body).trim().chars().take(300).collect(),
                 };
-                let body = value.map_or(Value::Null, |value| self.body(step, in_order(step, value)));
+                let body = value.map_or(Value::Null, |value| self.value(value));
                 (json!({"status": status, "media": media, "body": body}), message)
             }
             Raw::Events { media, lines } => {
@@ -87,19 +69,6 @@ impl Normaliser {
         }
     }
 
-    fn body(&mut self, step: &Step, mut body: Value) -> Value {
-        if !is_gone(step, &body) {
-            return self.value(body);
-        }
-        // Nothing is left to be numbered.
-        if let Some(meta) = body["metadata"].as_object_mut() {
-            meta.remove("resourceVersion");
-        }
-        let mut body = self.value(body);
-        body["metadata"]["resourceVersion"] = Value::from(DELETION);
-        body
-    }
-
     fn events(&mut self, step: &Step, mut events: Vec<Value>) -> Vec<Value> {
         // When bookmarks come is a matter of time, but one comes before a watch ends that was to end. Objects that end
         // other watches are the driver's own.
@@ -112,7 +81,6 @@ impl Normaliser {
             index += 1;
             (event["type"] != "BOOKMARK" || shown) && !name.starts_with(LAST)
         });
-        events.retain(|event| !notes_eviction(event));
         for event in events.iter_mut().filter(|event| event["type"] == "BOOKMARK") {
             event["object"]["metadata"]["resourceVersion"] = Value::from("<revision>");
         }
@@ -242,31 +210,6 @@ impl Normaliser {
             other => other,
         }
     }
-}
-
-/// Whether an event shows nothing but the condition of a pod that is about to be evicted, which older releases do not write.
-fn notes_eviction(event: &Value) -> bool {
-    let object = &event["object"];
-    let conditions = object["status"]["conditions"].as_array();
-    let noted = conditions.into_iter().flatten().any(|condition| condition["reason"] == EVICTED);
-    event["type"] == "MODIFIED" && noted && object["metadata"].get("deletionTimestamp").is_none()
-}
-
-/// Sorts a list that comes from a watch cache, which has no order before Kubernetes 1.31.
-fn in_order(step: &Step, mut value: Value) -> Value {
-    let cached = step.path.contains("resourceVersion=") && !step.path.contains("resourceVersionMatch=Exact");
-    if cached {
-        let name = |item: &Value| {
-            let object = if item["object"].is_object() { &item["object"] } else { item };
-            object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
-        };
-        for key in ["items", "rows"] {
-            if let Some(items) = value.get_mut(key).and_then(Value::as_array_mut) {
-                items.sort_by_key(name);
-            }
-        }
-    }
-    value
 }
 
 /// Whether a cell says how long ago something was: `5s`, `3m20s`, `2y291d`.

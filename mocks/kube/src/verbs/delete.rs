@@ -363,7 +363,12 @@ pub(super) fn check_preconditions(
 }
 
 fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
-    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes)? };
+    // What cannot be read at all is nobody's fault that a real server knows.
+    let unreadable = |failure: Failure| match failure.code {
+        StatusCode::BAD_REQUEST => Failure::plain(format!("couldn't get version/kind; {}", failure.message)),
+        _ => failure,
+    };
+    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes).map_err(unreadable)? };
     let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
         let version = body["apiVersion"].as_str().unwrap_or_default();

@@ -37,7 +37,9 @@ struct Token {
 pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let renderer = Renderer::negotiate(call)?;
-    let wanted = revision(call)?;
+    let asked = call.query.resource_version.as_deref();
+    // What is not cached is refused by etcd's client.
+    let wanted = if call.resource.rules.uncached { good_number(asked) } else { number(asked) }?;
     if let Some(wanted) = wanted {
         too_new(call, wanted)?;
     }
@@ -138,14 +140,9 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     text.parse().map(Some).map_err(|_| wrong())
 }
 
-/// The revision that is asked for. What is not cached is refused by etcd's client, as a bad request.
-fn revision(call: &Call) -> Result<Option<u64>, Failure> {
-    let wanted = number(call.query.resource_version.as_deref());
-    if call.resource.rules.uncached {
-        return wanted
-            .map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)));
-    }
-    wanted
+/// The same, refused as a bad request.
+fn good_number(text: Option<&str>) -> Result<Option<u64>, Failure> {
+    number(text).map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)))
 }
 
 /// Refuses a revision that this server has not reached.
@@ -193,7 +190,7 @@ enum Snapshot {
 /// Which state is asked for.
 fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
-    let wanted = revision(call)?;
+    let wanted = good_number(query.resource_version.as_deref())?;
     let rule = query.resource_version_match.as_deref();
     let invalid = |field: &str, why: &str| Err(Failure::invalid_options("ListOptions", Cause::forbidden(field, why)));
     if let Some(token) = token {

@@ -26,14 +26,7 @@ use crate::represent::Renderer;
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let scale = of(call).ok_or_else(Failure::no_such_path)?;
-    // Built-in scales that are read name themselves, custom ones and all writes the resource.
-    let kind = format!("{}/scale", call.resource.plural);
-    let about = if call.resource.custom || call.method != Method::GET {
-        call.resource.about(name)
-    } else {
-        About { group: &call.resource.group, kind: &kind, name }
-    };
-    let missing = || Failure::not_found(about);
+    let missing = || Failure::not_found(call.resource.about(name));
     let bytes = match call.method {
         Method::GET => Bytes::new(),
         Method::PUT | Method::PATCH => read_body(&call.app.limits, body).await?,

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Part;
 use mock_objects::patch;
-use mock_objects::status::Failure;
+use mock_objects::status::{About, Failure};
 use mock_objects::{convert, defaults, object};
 use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
@@ -76,12 +76,18 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         check_definition(call, &candidate)?;
         warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
         object::check_new(&candidate)?;
+        let beside = !object::meta(&candidate, "generateName").is_empty();
+        let taken = || match resource.about(&name) {
+            about if beside && resource.mirrors => Failure::not_generated(About { group: "", ..about }),
+            about if beside => Failure::not_generated(about),
+            about => Failure::already_exists(about),
+        };
         let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if call.cluster().get(resource, call.namespace(), &name).is_some() {
             if generated {
                 continue;
             }
-            return Err(Failure::already_exists(resource.about(&name)));
+            return Err(taken());
         }
         if call.query.dry_run {
             return Ok(made(renderer.value(&candidate)));
@@ -92,7 +98,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         match call.cluster().put(resource, Expect::Absent, candidate) {
             Ok(event) => return Ok(made(renderer.object(&event.version))),
             Err(_) if generated => {}
-            Err(_) => return Err(Failure::already_exists(resource.about(&name))),
+            Err(_) => return Err(taken()),
         }
     }
     Err(Failure::internal("no free name could be generated"))
@@ -127,7 +133,12 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     }
     object::check_namespace(&call.resource, object::meta(&value, "namespace"), call.namespace())?;
     if call.cluster().get(&call.resource, call.namespace(), name).is_none() && !status_only && part(call).is_none() {
-        if !object::meta(&value, "uid").is_empty() {
+        let uid = object::meta(&value, "uid");
+        if !uid.is_empty() && call.resource.rules.created_by_update {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Failure::conflict(call.resource.about(name), &why));
+        }
+        if !uid.is_empty() {
             return Err(Failure::not_found(call.resource.about(name)));
         }
         if call.resource.rules.created_by_update {

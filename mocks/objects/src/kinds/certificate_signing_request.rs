@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::print::{AGE, NAME, NONE, Printer, Row, duration};
-use super::{Causes, Kind, Part, Subresource};
+use super::{Causes, Generation, Kind, Part, Subresource};
 use crate::status::Cause;
 
 pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
@@ -35,7 +35,9 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     ],
     selectable: &[("spec.signerName", &[])],
     printer: PRINTER,
+    new: |value| value["status"] = json!({}),
     check,
+    generation: Generation::None,
     ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
 };
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Kind;
 use super::print::{AGE, NAME, Printer, UNSET, some};
+use super::{Generation, Kind};
 use crate::fields::{each, set, shown_empty};
 
 pub(super) const ENDPOINT_SLICE: Kind = Kind {
@@ -22,6 +22,7 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
     ],
     printer: PRINTER,
     defaults,
+    generation: Generation::SpecAndLabels,
     needs_revision: true,
     ..Kind::namespaced("discovery.k8s.io", &["v1"], "endpointslices", "EndpointSlice")
 };

@@ -105,8 +105,8 @@ const PRINTER: Printer = Printer {
         ("Reference", "string", 0),
         ("Targets", "string", 0),
         ("MinPods", "string", 0),
-        ("MaxPods", "integer", 0),
-        ("Replicas", "integer", 0),
+        ("MaxPods", "string", 0),
+        ("Replicas", "string", 0),
         AGE,
     ],
     cells: |row| {

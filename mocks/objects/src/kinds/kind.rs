@@ -195,6 +195,8 @@ pub(crate) enum Generation {
     Spec,
     /// Annotations as well.
     SpecAndAnnotations,
+    /// Labels as well.
+    SpecAndLabels,
 }
 
 /// How long a deletion takes.

@@ -26,7 +26,8 @@ pub(super) const NAMESPACE: Kind = Kind {
     ],
     selectable: &[("status.phase", &[])],
     printer: PRINTER,
-    new,
+    defaults: name_label,
+    new: |value| set(value, &["status"], "phase", json!("Active")),
     named,
     names: Names::Label,
     check,
@@ -38,11 +39,6 @@ pub(super) const NAMESPACE: Kind = Kind {
     meaning: Meaning::Namespace,
     ..Kind::cluster("", &["v1"], "namespaces", "Namespace")
 };
-
-fn new(value: &mut Value) {
-    name_label(value);
-    set(value, &["status"], "phase", json!("Active"));
-}
 
 /// Nobody deletes a namespace before it is empty.
 fn named(value: &mut Value) {

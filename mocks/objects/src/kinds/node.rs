@@ -74,6 +74,9 @@ fn defaults(value: &mut Value) {
     if let Some(range @ Value::String(_)) = value.pointer("/spec/podCIDR").cloned() {
         set(value, &["spec"], "podCIDRs", json!([range]));
     }
+    if let Some(capacity) = value.pointer("/status/capacity").cloned() {
+        set(value, &["status"], "allocatable", capacity);
+    }
     set(value, &["status", "daemonEndpoints", "kubeletEndpoint"], "Port", json!(0));
     for key in [
         "architecture",

@@ -85,6 +85,11 @@ pub(super) const POD: Kind = Kind {
     condition_times: &["lastProbeTime", "lastTransitionTime"],
     check: |value, causes| pod_spec::check(&value["spec"], "spec", causes),
     check_update,
+    carry_status: |pod, old| {
+        if let class @ Value::String(_) = old["status"]["qosClass"].clone() {
+            set(pod, &["status"], "qosClass", class);
+        }
+    },
     shown_when_deleted: true,
     ending: Ending::Graceful,
     meaning: Meaning::Pod,
@@ -96,8 +101,17 @@ fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     set(spec, &[], "enableServiceLinks", json!(true));
+    let on_host = spec["hostNetwork"] == json!(true);
     for list in ["containers", "initContainers"] {
-        each(spec, list, requests);
+        each(spec, list, |container| {
+            requests(container);
+            if on_host {
+                each(container, "ports", |port| {
+                    let number = port["containerPort"].clone();
+                    set(port, &[], "hostPort", number);
+                });
+            }
+        });
     }
 }
 

@@ -27,17 +27,8 @@ pub(super) fn fill(spec: Option<&mut Value>) {
     if let Some(account) = spec.get("serviceAccountName").cloned() {
         set(spec, &[], "serviceAccount", account);
     }
-    let on_host = spec["hostNetwork"] == json!(true);
-    for list in ["containers", "initContainers"] {
-        each(spec, list, |one| {
-            container(one);
-            if on_host {
-                each(one, "ports", |port| {
-                    let number = port["containerPort"].clone();
-                    set(port, &[], "hostPort", number);
-                });
-            }
-        });
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        each(spec, list, container);
     }
     each(spec, "volumes", volume);
 }

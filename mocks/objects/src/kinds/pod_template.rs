@@ -1,14 +1,13 @@
 //! `PodTemplate`: what pods look like, for others to read.
 
 use super::print::{NAME, Printer, labels};
-use super::{Generation, Kind, pod_spec};
+use super::{Kind, pod_spec};
 
 pub(super) const POD_TEMPLATE: Kind = Kind {
     messages: &[("PodTemplate", "1:metadata:ObjectMeta 2:template:PodTemplateSpec")],
     pod_spec: &["template", "spec"],
     printer: PRINTER,
     defaults: |value| pod_spec::fill_template(value, "/template"),
-    generation: Generation::None,
     shown_when_deleted: true,
     ..Kind::namespaced("", &["v1"], "podtemplates", "PodTemplate")
 };

@@ -56,8 +56,6 @@ pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
             }
             match text.as_str() {
                 None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
-                // A copy of the name, which is checked itself.
-                Some(_) if key == "kubernetes.io/metadata.name" => {}
                 Some(text) if map == "labels" && !is_label_value(text) => {
                     causes.push(Cause::invalid(&field, &format!("\"{text}\""), VALUE));
                 }

@@ -118,9 +118,18 @@ const POD_SPEC: &[(&str, ListRule)] = &[
     ("resourceClaims", ListRule::ByKey("name")),
 ];
 
-/// The fields of built-in types whose objects are one value (`structType: atomic` of the type `LabelSelector`), because
-/// half of a selector would mean something else.
-const SELECTORS: &[&str] = &["selector", "podSelector", "namespaceSelector", "labelSelector"];
+/// The fields of built-in types whose objects are one value (`structType: atomic`), because half of a selector would mean
+/// something else.
+const SELECTORS: &[&str] = &[
+    "selector",
+    "podSelector",
+    "namespaceSelector",
+    "labelSelector",
+    "fieldRef",
+    "resourceFieldRef",
+    "secretKeyRef",
+    "configMapKeyRef",
+];
 
 /// Whether a value can be what an item is known by: plain values only, an object would have owners inside it.
 fn is_key(value: &Value) -> bool {

@@ -111,16 +111,7 @@ fn an_autoscaler_shows_targets_beside_what_was_measured() {
 }
 
 #[test]
-fn kinds_with_columns_that_are_computed() {
-    let job = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
-    let cell = shown("cronjobs.batch", &json!({"spec": {"schedule": "@daily", "suspend": true, "jobTemplate": job}}));
-    let all = ["Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Images"].map(&cell);
-    assert_eq!(all, ["@daily".into(), "<none>".into(), "True".into(), json!(0), "<none>".into(), "i".into()]);
-    let cell = shown("poddisruptionbudgets.policy", &json!({"spec": {"maxUnavailable": "50%"}}));
-    assert_eq!((cell("Min Available"), cell("Max Unavailable")), ("N/A".into(), "50%".into()));
-    let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["1.2.3.4"]}], "ports": [{"port": 80}]});
-    let cell = shown("endpointslices.discovery.k8s.io", &slice);
-    assert_eq!((cell("Ports"), cell("Endpoints")), ("80".into(), "1.2.3.4".into()));
+fn a_finished_job_says_how_long_it_took() {
     let finished = json!({"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:30Z",
                           "succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]});
     let cell = shown("jobs.batch", &json!({"spec": {"completions": 2}, "status": finished}));

@@ -1,5 +1,4 @@
-//! Objects of every built-in kind that the server of the comparison serves in the same version: what it fills in, how it
-//! shows them, what it refuses.
+//! Objects of every built-in kind: what a server fills in, how it shows them, what it refuses.
 
 use serde_json::{Value, json};
 
@@ -121,7 +120,12 @@ fn jobs() -> Vec<Case> {
         json!({"spec": {"template": pods(&json!({"a": "b"}))}}),
         json!({"spec": {"backoffLimit": -1, "template": once}}),
     ];
-    vec![("+apis/batch/v1/jobs", "Job", bodies)]
+    let often = |schedule: &str, template: &Value| json!({"spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}}});
+    let schedules =
+        ["*/5 * * * *", "@hourly", "0 0 1,15 * mon-fri", "@every 1h", "x", "* * * *", "@often", "* * * * $"];
+    let mut often_bodies: Vec<Value> = schedules.iter().map(|schedule| often(schedule, &once)).collect();
+    often_bodies.push(often("@daily", &pods(&json!({"a": "b"}))));
+    vec![("+apis/batch/v1/jobs", "Job", bodies), ("+apis/batch/v1/cronjobs", "CronJob", often_bodies)]
 }
 
 fn network() -> Vec<Case> {
@@ -148,8 +152,10 @@ fn network() -> Vec<Case> {
     ];
     let four: Vec<Value> = (1..=4).map(|n| json!({"ip": format!("1.2.3.{n}")})).collect();
     let endpoints = vec![json!({}), json!({"subsets": [{"addresses": four, "ports": [{"port": 80}]}]})];
+    let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["1.2.3.4"]}], "ports": [{"port": 80}]});
     vec![
         ("+api/v1/services", "Service", services),
+        ("+apis/discovery.k8s.io/v1/endpointslices", "EndpointSlice", vec![slice]),
         ("+api/v1/endpoints", "Endpoints", endpoints),
         ("+apis/networking.k8s.io/v1/ingresses", "Ingress", ingresses),
         (
@@ -206,6 +212,13 @@ fn rights() -> Vec<Case> {
 
 fn cluster() -> Vec<Case> {
     let limits = |limit: Value| json!({"spec": {"limits": [limit]}});
+    let budget = |spec: Value| json!({"spec": spec});
+    let scaled = |more: Value| {
+        let mut spec =
+            json!({"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}});
+        spec.as_object_mut().expect("written above").extend(more.as_object().cloned().unwrap_or_default());
+        json!({"spec": spec})
+    };
     let roles = json!({"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "x"});
     vec![
         (
@@ -223,6 +236,29 @@ fn cluster() -> Vec<Case> {
                 limits(json!({"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "100m"}})),
                 limits(json!({"type": "Container", "max": {"cpu": "1"}})),
                 limits(json!({"type": "Pod", "max": {"cpu": "1"}})),
+            ],
+        ),
+        (
+            "+apis/policy/v1/poddisruptionbudgets",
+            "PodDisruptionBudget",
+            vec![
+                budget(json!({"maxUnavailable": "50%", "selector": {"matchLabels": {"a": "b"}}})),
+                budget(json!({"minAvailable": 1, "maxUnavailable": 1})),
+                budget(json!({"minAvailable": "half"})),
+                budget(json!({"maxUnavailable": "101%"})),
+            ],
+        ),
+        (
+            "+apis/autoscaling/v2/horizontalpodautoscalers",
+            "HorizontalPodAutoscaler",
+            vec![
+                scaled(json!({})),
+                scaled(
+                    json!({"minReplicas": 2, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}, "metrics": [
+                        {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
+                        {"type": "Pods", "pods": {"metric": {"name": "p"}, "target": {"type": "AverageValue", "averageValue": "1k"}}},
+                    ]}),
+                ),
             ],
         ),
         (

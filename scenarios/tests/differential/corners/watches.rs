@@ -5,6 +5,9 @@ use serde_json::json;
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
+/// KEP-3157.
+const INITIAL: &str = "sendInitialEvents=true";
+
 pub fn all() -> Vec<Sequence> {
     let one = |name: &str, steps: Vec<Step>| Sequence { name: name.to_owned(), steps };
     let mut all: Vec<Sequence> = [Kind::ConfigMap, Kind::Widget, Kind::Lease]
@@ -94,7 +97,9 @@ fn forms() -> Vec<Step> {
         Step::post(&path[..], Kind::ConfigMap.object("a", 0)),
         Step::patch(format!("{path}/a"), "merge-patch", json!({"data": {"a": "2"}})),
         Step::delete(format!("{path}/a")),
-        // 1.20 does not know the parameter, newer servers refuse it without its companion.
         Step::new("WATCH", format!("{path}?watch=true&timeoutSeconds=1&resourceVersion={{list}}")),
+        Step::post(&path[..], Kind::ConfigMap.object("b", 0)),
+        Step::new("WATCH", format!("{path}?watch=true&timeoutSeconds=1&{INITIAL}&resourceVersionMatch=NotOlderThan")),
+        Step::get(format!("{path}?watch=true&{INITIAL}")),
     ]
 }

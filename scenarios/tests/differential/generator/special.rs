@@ -4,8 +4,7 @@
 
 use serde_json::{Value, json};
 
-/// The definition of `Widget`: defaults, bounds, lists of all types, both subresources and columns. It has no field that is an
-/// integer or a text: 1.20 takes every list of a resource with such a field as one value (`mocks/DIFFERENCES.md`).
+/// The definition of `Widget`: defaults, bounds, lists of all types, both subresources and columns.
 pub fn definition(group: &str) -> Value {
     let entry = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string"}, "port": {"type": "integer", "default": 80}, "note": {"type": "string"},
