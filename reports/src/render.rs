@@ -17,6 +17,7 @@ mod html;
 mod junit;
 mod markdown;
 mod openmetrics;
+pub(crate) mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::decide::Word;
 use super::verdict::{Judgement, Row};
 use crate::outside::{code, line, markdown as escaped};
+use crate::render::table;
 use crate::words::{count, counted, millis, percent};
 
 /// Stands where nothing is known.
@@ -147,17 +148,11 @@ fn whole(number: f64) -> u64 {
 pub fn plain(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("A  {}\nB  {}\n{}\n\n", line(&header.a.command), line(&header.b.command), played(judgement));
-    let columns = ["", "A", "B", "change", "surely", "word", "could see"].map(str::to_owned);
     let rows = judgement.rows.iter().map(Shown::of);
-    let cells =
-        rows.map(|row| [row.name.to_owned(), row.a, row.b, row.change, row.between, row.word.to_owned(), row.seen]);
-    let cells: Vec<[String; 7]> = std::iter::once(columns).chain(cells).collect();
-    let widths: Vec<usize> =
-        (0..7).map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
-    for row in &cells {
-        let shown: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        let _ = writeln!(text, "{}", shown.join("  ").trim_end());
-    }
+    let rows: Vec<_> = rows
+        .map(|row| [row.name.to_owned(), row.a, row.b, row.change, row.between, row.word.to_owned(), row.seen])
+        .collect();
+    text += &table::columns(["", "A", "B", "change", "surely", "word", "could see"], &rows, &[]);
     let _ = writeln!(text, "\n{COLUMNS}\n{}", certificate(judgement));
     for note in &judgement.notes {
         let _ = writeln!(text, "{note}");
@@ -170,12 +165,13 @@ pub fn plain(judgement: &Judgement) -> String {
 pub fn markdown(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("## Gate: {}\n\n{}\n\n", judgement.outcome.text(), escaped(&judgement.reason));
-    text += "| metric | A | B | change | surely | verdict | could have seen | each build against itself |\n|---|---|---|---|---|---|---|---|\n";
-    for row in judgement.rows.iter().map(Shown::of) {
+    let head = ["metric", "A", "B", "change", "surely", "verdict", "could have seen", "each build against itself"];
+    let rows = judgement.rows.iter().map(Shown::of).map(|row| {
         let word = if row.class == "fail" { format!("**{}**", row.word) } else { row.word.to_owned() };
         let cells = [row.name.to_owned(), row.a, row.b, row.change, row.between, word, row.seen, row.halves];
-        let _ = writeln!(text, "| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-    }
+        cells.map(|cell| cell.replace('|', "\\|"))
+    });
+    text += &table::markdown(head, rows);
     let _ = writeln!(text, "\n{}\n\n<details><summary>What was played</summary>\n", certificate(judgement));
     let _ = writeln!(text, "- {}", played(judgement));
     let _ = writeln!(text, "- A: {}", code(&header.a.command));

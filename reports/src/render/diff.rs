@@ -4,12 +4,11 @@
 
 use std::fmt::Write;
 
+use super::table::columns;
 use super::terminal::{plain, word};
 use crate::diff::{BudgetPair, Diff, Difference, Figure, Unit};
 use crate::words::{bytes, count, micros, three_digits};
 
-/// Columns are no wider than this: a longer text makes its line longer, not its column.
-const WIDEST: usize = 36;
 /// Shown where a run has nothing.
 const NOTHING: &str = "-";
 
@@ -25,14 +24,13 @@ fn write(out: &mut String, diff: &Diff) -> std::fmt::Result {
     for (letter, side) in [("A", &diff.a), ("B", &diff.b)] {
         writeln!(out, "{letter}  {} {} ({})", word(side.verdict), plain(&side.run_id), plain(&side.started_at))?;
     }
-    let budgets: Vec<[String; 4]> = diff.budgets.iter().filter(|pair| stands_out(pair)).map(budget).collect();
-    table(out, "budgets", &budgets)?;
-    let same = diff.budgets.len() - budgets.len();
+    table(out, "budgets", diff.budgets.iter().filter(|pair| stands_out(pair)).map(budget));
+    let same = diff.budgets.iter().filter(|pair| !stands_out(pair)).count();
     if same > 0 {
         writeln!(out, "   {same} more have the same verdict in both")?;
     }
-    table(out, "figures", &diff.figures.iter().map(figure).collect::<Vec<_>>())?;
-    table(out, "what differs", &diff.differences.iter().map(difference).collect::<Vec<_>>())?;
+    table(out, "figures", diff.figures.iter().map(figure));
+    table(out, "what differs", diff.differences.iter().map(difference));
     if diff.differences.is_empty() {
         writeln!(out, "\nwhat differs\n   nothing: same scenario, machine, versions and program")?;
     }
@@ -88,20 +86,11 @@ pub(super) fn difference(difference: &Difference) -> [String; 4] {
     [plain(&difference.path), told(&difference.a), told(&difference.b), String::new()]
 }
 
-fn table(out: &mut String, title: &str, rows: &[[String; 4]]) -> std::fmt::Result {
-    if rows.is_empty() {
-        return Ok(());
+fn table(out: &mut String, title: &str, rows: impl Iterator<Item = [String; 4]>) {
+    let rows: Vec<_> = rows.map(|[name, a, b, ratio]| [format!("   {name}"), a, b, ratio]).collect();
+    if !rows.is_empty() {
+        *out += &format!("\n{}", columns([title, "A", "B", ""], &rows, &[]));
     }
-    let width = |column: usize, title: &str| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([title.len()]).filter(|width| *width <= WIDEST).max().unwrap_or(WIDEST)
-    };
-    let (name, a, b) = (width(0, title) + 3, width(1, "A"), width(2, "B"));
-    writeln!(out, "\n{}", format!("{title:name$}  {:a$}  {:b$}", "A", "B").trim_end())?;
-    for [title, one, other, ratio] in rows {
-        writeln!(out, "{}", format!("   {title:0$}  {one:a$}  {other:b$}  {ratio}", name - 3).trim_end())?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

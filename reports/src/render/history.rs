@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use super::diff::in_unit;
+use super::table::columns;
 use super::terminal::{plain, word};
 use crate::history::{Point, Series};
 use crate::judge::Verdict;
@@ -29,7 +30,7 @@ pub fn history(scenario: &str, all: &[Series]) -> String {
 fn table(out: &mut String, scenario: &str, all: &[Series]) -> std::fmt::Result {
     let runs = all.iter().map(|series| series.points.len()).max().unwrap_or_default();
     writeln!(out, "{}: {}", plain(scenario), crate::words::counted(runs as u64, "run"))?;
-    writeln!(out, "\n{:32} {:>12} {:>12} {:>12}  since", "figure", "newest", "level", "before")?;
+    let mut rows = Vec::new();
     for series in all {
         let Some(newest) = series.points.last() else { continue };
         let told = |value: f64| in_unit(value, series.unit);
@@ -40,12 +41,9 @@ fn table(out: &mut String, scenario: &str, all: &[Series]) -> std::fmt::Result {
         let (before, since) = change.map_or_else(Default::default, |change| {
             (told(change.before), series.points.get(change.at).map(of_run).unwrap_or_default())
         });
-        writeln!(
-            out,
-            "{}",
-            format!("{:32} {:>12} {level:>12} {before:>12}  {since}", series.figure, told(newest.value)).trim_end()
-        )?;
+        rows.push([series.figure.clone(), told(newest.value), level, before, since]);
     }
+    write!(out, "\n{}", columns(["figure", "newest", "level", "before", "since"], &rows, &[1, 2, 3]))?;
     let longest = all.iter().max_by_key(|series| series.points.len());
     let points = longest.map(|series| series.points.as_slice()).unwrap_or_default();
     writeln!(out, "\nruns")?;

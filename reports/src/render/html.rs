@@ -41,8 +41,6 @@ pub(super) const ROW: Renderer =
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
-    css: &'static str,
-    js: &'static str,
     manifest: &'a Manifest,
     judgement: &'a Judgement,
     length: String,
@@ -90,8 +88,6 @@ fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String,
         record.anomalies.iter().map(|row| row.outcome.to_string()).collect();
     let is_validity = |finding: &&Finding| finding.judge == "validity";
     let page = Page {
-        css: include_str!("../../templates/report.css"),
-        js: include_str!("../../templates/report.js"),
         manifest: &record.manifest,
         judgement,
         length: millis(record.length_ms()),

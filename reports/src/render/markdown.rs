@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
-use super::Renderer;
 use super::terminal::figures;
+use super::{Renderer, table};
 use crate::causes;
 use crate::judge::{Finding, Judgement, Verdict};
 use crate::outside::{code, markdown as escaped};
@@ -33,7 +33,7 @@ fn write_report(out: &mut String, record: &Record, judgement: &Judgement) -> std
     writeln!(out, "{}\n", escaped(&judgement.reason))?;
     let crossed = judgement.crossed();
     if !crossed.is_empty() {
-        write_table(out, &crossed)?;
+        writeln!(out, "{}", findings(crossed))?;
     }
     let summary = causes::summary(record);
     if let Some(first) = summary.first().first() {
@@ -45,7 +45,7 @@ fn write_report(out: &mut String, record: &Record, judgement: &Judgement) -> std
     let met: Vec<&Finding> = judgement.findings.iter().filter(|finding| finding.verdict == Verdict::Pass).collect();
     if !met.is_empty() {
         writeln!(out, "<details><summary>{} met</summary>\n", counted(met.len() as u64, "limit"))?;
-        write_table(out, &met)?;
+        writeln!(out, "{}", findings(met))?;
         writeln!(out, "</details>\n")?;
     }
     writeln!(out, "<details><summary>The run</summary>\n")?;
@@ -68,22 +68,13 @@ fn write_report(out: &mut String, record: &Record, judgement: &Judgement) -> std
     writeln!(out, "</details>")
 }
 
-fn write_table(out: &mut String, findings: &[&Finding]) -> std::fmt::Result {
-    writeln!(out, "| | budget | measured | limit | |")?;
-    writeln!(out, "|---|---|---|---|---|")?;
-    for finding in findings {
-        writeln!(
-            out,
-            "| {} {} | {} | {} | {} | {} |",
-            sign(finding.verdict),
-            finding.verdict.word(),
-            escaped(&finding.budget),
-            escaped(&finding.observed),
-            escaped(&finding.limit),
-            escaped(&finding.text)
-        )?;
-    }
-    writeln!(out)
+fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> String {
+    let rows = findings.into_iter().map(|finding| {
+        let verdict = format!("{} {}", sign(finding.verdict), finding.verdict.word());
+        let Finding { budget, observed, limit, text, .. } = finding;
+        [verdict, escaped(budget), escaped(observed), escaped(limit), escaped(text)]
+    });
+    table::markdown(["", "budget", "measured", "limit", ""], rows)
 }
 
 fn sign(verdict: Verdict) -> &'static str {

@@ -107,6 +107,31 @@ struct CurveReadings<'a> {
 }
 
 impl Chart {
+    /// Curves with identity, title and caption, and nothing else yet.
+    pub fn new(
+        (id, title, caption): (
+            impl Into<Cow<'static, str>>,
+            impl Into<Cow<'static, str>>,
+            impl Into<Cow<'static, str>>,
+        ),
+        (scale, words): (Scale, &dyn Fn(f64) -> String),
+        curves: Vec<Curve>,
+        summary: String,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            caption: caption.into(),
+            y_ticks: y_ticks(scale, words),
+            x_ticks: Vec::new(),
+            curves,
+            fills: Vec::new(),
+            limits: Vec::new(),
+            marks: Vec::new(),
+            summary,
+        }
+    }
+
     /// The values in words.
     pub fn readings(&self) -> Readings<'_> {
         let curves = self.curves.iter().map(|curve| CurveReadings {
@@ -231,8 +256,15 @@ impl Curve {
     }
 }
 
+/// The least and the largest value, and none where there is none.
+pub(super) fn reach(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |reach, value| {
+        Some(reach.map_or((value, value), |(least, most): (f64, f64)| (least.min(value), most.max(value))))
+    })
+}
+
 /// Ticks of a vertical axis: 0 % is at the top.
-pub(super) fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
+fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
     let tick = |value: f64| Tick { at: position(100.0 - scale.percent(value)), label: words(value) };
     let ticks: Vec<Tick> = scale.ticks().into_iter().map(tick).collect();
     if ticks.windows(2).all(|two| two[0].label != two[1].label) {

@@ -16,15 +16,12 @@ mod slices;
 #[derive(Template)]
 #[template(path = "gate.html")]
 struct Page<'a> {
-    css: &'static str,
-    js: &'static str,
     judgement: &'a Judgement,
     outcome: &'static str,
     /// The class that gives the verdict its colour.
     class: &'static str,
     certificate: String,
-    how: String,
-    played: String,
+    notes: Vec<String>,
     rows: Vec<Shown<'a>>,
     axis: Axis,
     lead: Option<Chart>,
@@ -41,14 +38,11 @@ pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error
     let data = data_json(&Data { length_ms: axis.length_ms, unit: Some("slice"), charts: readings })?;
     let lead = lead(&charts, judgement).map(|place| charts.remove(place));
     let page = Page {
-        css: include_str!("../../../templates/report.css"),
-        js: include_str!("../../../templates/report.js"),
         judgement,
         outcome: judgement.outcome.text(),
         class: class(judgement.outcome),
         certificate: certificate(judgement),
-        how: format!("{COLUMNS} {HOW}"),
-        played: played(judgement),
+        notes: [played(judgement), format!("{COLUMNS} {HOW}")].into_iter().chain(judgement.notes.clone()).collect(),
         rows: judgement.rows.iter().map(Shown::of).collect(),
         axis,
         lead,

@@ -15,8 +15,6 @@ use crate::render::{Error, diff as words};
 #[derive(Template)]
 #[template(path = "diff.html")]
 struct Page<'a> {
-    css: &'static str,
-    js: &'static str,
     name: &'a str,
     diff: &'a Diff,
     tables: [(&'static str, Vec<[String; 4]>); 3],
@@ -32,8 +30,6 @@ pub fn diff_html(a: &Record, b: &Record, diff: &Diff) -> Result<String, Error> {
     let readings = charts.iter().map(Chart::readings).collect();
     let data = data_json(&Data { length_ms: axis.length_ms, unit: None, charts: readings })?;
     let page = Page {
-        css: include_str!("../../../templates/report.css"),
-        js: include_str!("../../../templates/report.js"),
         name: &b.manifest.name,
         diff,
         tables: [

@@ -4,7 +4,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::chart::{Chart, Curve, Tick, path, position, y_ticks};
+use super::chart::{Chart, Curve, Tick, path, position, reach};
 use super::scale::{Scale, whole};
 use crate::record::{Phase, Record, SAMPLES_BEYOND, tag};
 use crate::words::{counted, micros};
@@ -57,13 +57,8 @@ fn chart(id: &'static str, title: &'static str, wanted: Vec<Drawn>) -> Option<Ch
         .into_iter()
         .filter_map(|(name, class, faint, histogram)| Some((name, class, faint, histogram.filter(|h| !h.is_empty())?)))
         .collect();
-    if drawn.is_empty() {
-        return None;
-    }
     let nines = drawn.iter().map(|(.., h)| (h.len() as f64).log10()).fold(0f64, f64::max).clamp(2.0, NINES_MOST);
-    let (least, most) = drawn.iter().fold((f64::MAX, 0f64), |(least, most), (.., h)| {
-        (least.min(h.value_at_quantile(0.1) as f64), most.max(h.max() as f64))
-    });
+    let (least, most) = reach(drawn.iter().flat_map(|(.., h)| [h.value_at_quantile(0.1) as f64, h.max() as f64]))?;
     let scale = Scale::log(least, most);
     let mut curves = Vec::new();
     for (name, class, faint, histogram) in &drawn {
@@ -75,22 +70,11 @@ fn chart(id: &'static str, title: &'static str, wanted: Vec<Drawn>) -> Option<Ch
             curves.push(Curve::plain("", faint, draw(sure, end)));
         }
     }
-    Some(Chart {
-        id: id.into(),
-        title: title.into(),
-        caption: CAPTION.into(),
-        y_ticks: y_ticks(scale, &|value| micros(whole(value))),
-        x_ticks: x_ticks(nines),
-        curves,
-        fills: Vec::new(),
-        limits: Vec::new(),
-        marks: Vec::new(),
-        summary: drawn
-            .iter()
-            .map(|(name, _, _, h)| format!("{name}: {}", counted(h.len(), "sample")))
-            .collect::<Vec<_>>()
-            .join("; "),
-    })
+    let each: Vec<String> =
+        drawn.iter().map(|(name, _, _, h)| format!("{name}: {}", counted(h.len(), "sample"))).collect();
+    let words = |value: f64| micros(whole(value));
+    let chart = Chart::new((id, title, CAPTION), (scale, &words), curves, each.join("; "));
+    Some(Chart { x_ticks: x_ticks(nines), ..chart })
 }
 
 /// Percentiles as multiples of a nine: 1 is 90 %, 2 is 99 %.

@@ -4,7 +4,7 @@
 
 use units::Span;
 
-use super::chart::{Chart, Curve, Mark, Step, Tick, position, y_ticks};
+use super::chart::{Chart, Curve, Mark, Step, Tick, position, reach};
 use super::scale::{Scale, whole};
 use crate::ledger::Outcome;
 use crate::record::{Interval, Quantiles, Record, tag};
@@ -192,7 +192,7 @@ type LatencyCurve = (&'static str, &'static str, &'static str, Read);
 fn latency_chart(
     record: &Record,
     length_ms: u64,
-    (id, title, caption): (&'static str, &'static str, &'static str),
+    names: (&'static str, &'static str, &'static str),
     wanted: &[LatencyCurve],
     limit: Option<(&'static str, Span)>,
 ) -> Option<Chart> {
@@ -206,11 +206,7 @@ fn latency_chart(
         .map(|(name, class, tag, read)| (*name, *class, steps(tag, *read)))
         .filter(|(_, _, steps)| !steps.is_empty())
         .collect();
-    let values = drawn.iter().flat_map(|(_, _, steps)| steps).map(|step| step.value);
-    let (least, most) = values.fold((f64::MAX, 0f64), |(least, most), value| (least.min(value), most.max(value)));
-    if drawn.is_empty() {
-        return None;
-    }
+    let (least, most) = reach(drawn.iter().flat_map(|(_, _, steps)| steps).map(|step| step.value))?;
     let limit_us = limit.map(|(_, limit)| limit.0.as_micros() as f64);
     let scale = Scale::log(least, limit_us.map_or(most, |limit| limit.max(most)));
     let words = |value: f64| micros(whole(value));
@@ -220,18 +216,9 @@ fn latency_chart(
     let limits = limit_us
         .zip(limit)
         .map(|(us, (what, limit))| Tick { at: position(100.0 - scale.percent(us)), label: format!("{what} {limit}") });
-    Some(Chart {
-        id: id.into(),
-        title: title.into(),
-        caption: caption.into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves: drawn.iter().map(curve).collect(),
-        fills: Vec::new(),
-        limits: limits.into_iter().collect(),
-        marks: Vec::new(),
-        summary: format!("between {} and {}", words(least), words(most)),
-    })
+    let limits = limits.into_iter().collect();
+    let summary = format!("between {} and {}", words(least), words(most));
+    Some(Chart { limits, ..Chart::new(names, (scale, &words), drawn.iter().map(curve).collect(), summary) })
 }
 
 fn admission(record: &Record, length_ms: u64) -> Option<Chart> {
@@ -297,21 +284,14 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     let scale = Scale::linear(most, 1.0);
     let words = |value: f64| format!("{}/s", three_digits(value));
     let totals = record.totals();
-    Some(Chart {
-        id: "events".into(),
-        title: "Events".into(),
-        caption: "object changes a second, each step the mean of an interval; marks show when lost and late versions were committed".into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves: vec![
-            Curve::steps("commits", "c1", &commits, length_ms, scale, &words),
-            Curve::steps("observations", "c3", &observations, length_ms, scale, &words),
-        ],
-        fills: Vec::new(),
-        limits: Vec::new(),
-        marks: marks(record, length_ms),
-        summary: format!("{}, {}", counted(totals.commits, "commit"), counted(totals.observations, "observation")),
-    })
+    let caption = "object changes a second, each step the mean of an interval; marks show when lost and late versions were committed";
+    let curves = vec![
+        Curve::steps("commits", "c1", &commits, length_ms, scale, &words),
+        Curve::steps("observations", "c3", &observations, length_ms, scale, &words),
+    ];
+    let summary = format!("{}, {}", counted(totals.commits, "commit"), counted(totals.observations, "observation"));
+    let marks = marks(record, length_ms);
+    Some(Chart { marks, ..Chart::new(("events", "Events", caption), (scale, &words), curves, summary) })
 }
 
 /// What cuts the steps of this run.

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::super::chart::{Chart, Curve, Step, Tick, position, y_ticks};
+use super::super::chart::{Chart, Curve, Step, Tick, position, reach};
 use super::super::scale::Scale;
 use super::super::timeline::{Axis, Band};
 use crate::gate::metric::{RULES, Scale as Comparison, Unit};
@@ -116,9 +116,9 @@ fn metric(rule: &'static Rule, played: &[Played<'_>], judgement: &Judgement, len
     let out: Dots =
         played.iter().filter(|one| !one.counts).filter_map(|one| dot(one, read(one), one.stretch)).collect();
     let values = || [&a, &b, &out].into_iter().flatten().map(|(step, _)| step.value);
-    let (least, most) = values().fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)));
+    let (least, most) = reach(values())?;
     // Requests that failed nowhere are no picture.
-    if values().next().is_none() || (rule.metric == Metric::Failures && most <= 0.0) {
+    if rule.metric == Metric::Failures && most <= 0.0 {
         return None;
     }
     let limit = row.map(|row| {
@@ -145,24 +145,17 @@ fn metric(rule: &'static Rule, played: &[Played<'_>], judgement: &Judgement, len
         at: position(100.0 - scale.percent(limit)),
         label: row.map_or_else(String::new, |row| format!("matters from {}", row.shown(row.limit))),
     };
-    Some(Chart {
-        id: rule.metric.key().into(),
-        title: capital(rule.name).into(),
-        caption: told.clone().unwrap_or_default().into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves,
-        fills: Vec::new(),
-        limits: limit.map(line).into_iter().collect(),
-        marks: Vec::new(),
-        summary: format!(
-            "{} between {} and {}{}",
-            counted(values().count() as u64, "slice"),
-            words(least),
-            words(most),
-            told.map(|told| format!("; {told}")).unwrap_or_default()
-        ),
-    })
+    let caption = told.clone().unwrap_or_default();
+    let summary = format!(
+        "{} between {} and {}{}",
+        counted(values().count() as u64, "slice"),
+        words(least),
+        words(most),
+        told.map(|told| format!("; {told}")).unwrap_or_default()
+    );
+    let names = (rule.metric.key(), capital(rule.name), caption);
+    let limits = limit.map(line).into_iter().collect();
+    Some(Chart { limits, ..Chart::new(names, (scale, &words), curves, summary) })
 }
 
 fn unit(rule: &Rule, most: f64) -> f64 {
@@ -189,19 +182,13 @@ fn machine(played: &[Played<'_>], length: u64) -> Option<Chart> {
     let scale = Scale::linear(most, 1.0);
     let words = |value: f64| format!("{} %", three_digits(value));
     let drawn = lines.iter().filter(|(.., dots)| !dots.is_empty());
-    Some(Chart {
-        id: "machine".into(),
-        title: "Pressure on the machine".into(),
-        caption: "share of the slice's time; the machine's bursts, and not the builds, are why slices are left out"
-            .into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves: drawn.map(|(name, class, dots)| Curve::dots(*name, class, dots, length, scale, &words)).collect(),
-        fills: Vec::new(),
-        limits: Vec::new(),
-        marks: Vec::new(),
-        summary: format!("at most {}", words(most)),
-    })
+    let names = (
+        "machine",
+        "Pressure on the machine",
+        "share of the slice's time; the machine's bursts, and not the builds, are why slices are left out",
+    );
+    let curves = drawn.map(|(name, class, dots)| Curve::dots(*name, class, dots, length, scale, &words)).collect();
+    Some(Chart::new(names, (scale, &words), curves, format!("at most {}", words(most))))
 }
 
 fn capital(text: &str) -> String {

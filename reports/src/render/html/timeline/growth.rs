@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::chart::{Chart, Curve, Fill, position, y_ticks};
+use super::super::chart::{Chart, Curve, Fill, position};
 use super::super::scale::{Scale, whole};
 use super::{gap_ms, thinned};
 use crate::judge::{Fit, fits};
@@ -36,18 +36,11 @@ fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
         let edge = [(fit.from_ms, 0.0), (fit.from_ms, most)];
         curves.push(Curve::line(format!("warm-up until {}", millis(fit.from_ms)), "c4 thin", edge, length_ms, scale));
     }
-    Chart {
-        id: fit.budget.replace('.', "-").into(),
-        title: fit.budget.into(),
-        caption: "what was judged, the slope through it with its 95 % band, and what the budget would allow".into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves,
-        fills: band(fit, length_ms, scale).into_iter().collect(),
-        limits: Vec::new(),
-        marks: Vec::new(),
-        summary: format!("{} against {}", fit.what, fit.limit),
-    }
+    let caption = "what was judged, the slope through it with its 95 % band, and what the budget would allow";
+    let names = (fit.budget.replace('.', "-"), fit.budget, caption);
+    let summary = format!("{} against {}", fit.what, fit.limit);
+    let fills = band(fit, length_ms, scale).into_iter().collect();
+    Chart { fills, ..Chart::new(names, (scale, &words), curves, summary) }
 }
 
 /// The surface between the bounds of the slope, which cross in the middle.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::chart::{Chart, Fill, position, y_ticks};
+use super::super::chart::{Chart, Fill, position};
 use super::super::scale::{Scale, whole};
 use crate::record::{BANDS, Record, band_edge_us, tag};
 use crate::words::{count, micros};
@@ -38,23 +38,11 @@ fn chart(record: &Record, length_ms: u64, (id, title, tag): (&'static str, &'sta
         }
     }
     let words = |value: f64| micros(whole(value));
-    Some(Chart {
-        id: id.into(),
-        title: title.into(),
-        caption: "the darker, the more; each shade is about six times the one before".into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves: Vec::new(),
-        fills: SHADES.into_iter().zip(paths).map(|(class, path)| Fill { class, path }).collect(),
-        limits: Vec::new(),
-        marks: Vec::new(),
-        summary: format!(
-            "{} samples between {} and {}",
-            count(total),
-            words(band_edge_us(first)),
-            words(band_edge_us(last + 1))
-        ),
-    })
+    let names = (id, title, "the darker, the more; each shade is about six times the one before");
+    let (least, most) = (words(band_edge_us(first)), words(band_edge_us(last + 1)));
+    let summary = format!("{} samples between {least} and {most}", count(total));
+    let fills = SHADES.into_iter().zip(paths).map(|(class, path)| Fill { class, path }).collect();
+    Some(Chart { fills, ..Chart::new(names, (scale, &words), Vec::new(), summary) })
 }
 
 fn cell(path: &mut String, (from_ms, end_ms): (u64, u64), band: usize, length_ms: u64, scale: Scale) {

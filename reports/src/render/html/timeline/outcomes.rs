@@ -1,6 +1,6 @@
 //! Reviews by what became of them.
 
-use super::super::chart::{Chart, Curve, y_ticks};
+use super::super::chart::{Chart, Curve, reach};
 use super::super::scale::Scale;
 use super::{cuts, rates};
 use crate::record::{AdmissionRow, Record};
@@ -21,24 +21,13 @@ pub(super) fn reviews(record: &Record, length_ms: u64) -> Option<Chart> {
     let drawn = LINES.map(|(name, class, read)| {
         (name, class, cuts.steps(rates(record, move |row| Some(read(row.admission.as_ref()?)))))
     });
-    let values = || drawn.iter().flat_map(|(.., steps)| steps).map(|step| step.value);
-    values().next()?;
-    let most = values().fold(0.0, f64::max);
+    let (_, most) = reach(drawn.iter().flat_map(|(.., steps)| steps).map(|step| step.value))?;
     let scale = Scale::linear(most, 1.0);
     let words = |value: f64| format!("{}/s", three_digits(value));
     let curve = |(name, class, steps): &(&str, &'static str, Vec<_>)| {
         Curve::steps(*name, class, steps, length_ms, scale, &words)
     };
-    Some(Chart {
-        id: "reviews".into(),
-        title: "Reviews".into(),
-        caption: "by outcome, a second; each step is the mean of an interval".into(),
-        y_ticks: y_ticks(scale, &words),
-        x_ticks: Vec::new(),
-        curves: drawn.iter().map(curve).collect(),
-        fills: Vec::new(),
-        limits: Vec::new(),
-        marks: Vec::new(),
-        summary: format!("at most {} of one outcome", words(most)),
-    })
+    let names = ("reviews", "Reviews", "by outcome, a second; each step is the mean of an interval");
+    let summary = format!("at most {} of one outcome", words(most));
+    Some(Chart::new(names, (scale, &words), drawn.iter().map(curve).collect(), summary))
 }

@@ -1,6 +1,6 @@
 //! The series of two runs, each pair in one chart: A and B since the start of each.
 
-use super::super::chart::{Chart, Curve, y_ticks};
+use super::super::chart::{Chart, Curve, reach};
 use super::super::scale::{Scale, whole};
 use super::resources::{of_subject, processor_share};
 use super::{Axis, gap_ms, plain_axis, thinned};
@@ -88,27 +88,15 @@ pub(in crate::render::html) fn charts(a: &Record, b: &Record) -> (Axis, Vec<Char
 /// None where neither run has it.
 fn chart(series: &Series, runs: [&Record; 2], length_ms: u64) -> Option<Chart> {
     let lines = runs.map(|run| (series.read)(run, length_ms));
-    let values = || lines.iter().flatten().map(|(_, value)| *value);
-    let (least, most) =
-        values().fold((f64::MAX, 0.0), |(least, most): (f64, f64), value| (least.min(value), most.max(value)));
-    values().next()?;
+    let (least, most) = reach(lines.iter().flatten().map(|(_, value)| *value))?;
     let scale = series.unit.map_or_else(|| Scale::log(least, most), |unit| Scale::linear(most, unit));
     let words = &series.words;
     let curves = lines.iter().zip(runs).zip([("A", "c1"), ("B", "c2")]).map(|((points, run), (name, class))| {
         Curve::over_time(name, class, points, (length_ms, gap_ms(run, length_ms)), scale, words)
     });
-    Some(Chart {
-        id: series.id.into(),
-        title: series.title.into(),
-        caption: if series.unit.is_some() { "" } else { "logarithmic" }.into(),
-        y_ticks: y_ticks(scale, words),
-        x_ticks: Vec::new(),
-        curves: curves.collect(),
-        fills: Vec::new(),
-        limits: Vec::new(),
-        marks: Vec::new(),
-        summary: format!("between {} and {}", words(least), words(most)),
-    })
+    let names = (series.id, series.title, if series.unit.is_some() { "" } else { "logarithmic" });
+    let summary = format!("between {} and {}", words(least), words(most));
+    Some(Chart::new(names, (scale, words), curves.collect(), summary))
 }
 
 fn latency(record: &Record, tag: &str, read: fn(&Quantiles) -> Option<u64>) -> Vec<(u64, f64)> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{gap_ms, thinned};
 use crate::record::{MachineRow, Process, Record, Sample, Sockets};
-use crate::render::html::chart::{Chart, Curve, Tick, position, y_ticks};
+use crate::render::html::chart::{Chart, Curve, Tick, position};
 use crate::render::html::scale::{Scale, whole};
 use crate::words::{bytes, count, three_digits};
 
@@ -158,7 +158,7 @@ pub(super) fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> 
 pub(super) fn lines_chart(
     record: &Record,
     length_ms: u64,
-    (id, title, caption): Names,
+    names: Names,
     (unit, words): (f64, &dyn Fn(f64) -> String),
     limit: Option<(f64, String)>,
     lines: &[Line],
@@ -175,16 +175,6 @@ pub(super) fn lines_chart(
     let curves =
         drawn.map(|(name, class, points)| Curve::over_time(*name, class, points, shape, scale, words)).collect();
     let limits = limit.map(|(value, label)| Tick { at: position(100.0 - scale.percent(value)), label });
-    Some(Chart {
-        id,
-        title,
-        caption: caption.into(),
-        y_ticks: y_ticks(scale, words),
-        x_ticks: Vec::new(),
-        curves,
-        fills: Vec::new(),
-        limits: limits.into_iter().collect(),
-        marks: Vec::new(),
-        summary,
-    })
+    let limits = limits.into_iter().collect();
+    Some(Chart { limits, ..Chart::new(names, (scale, words), curves, summary) })
 }

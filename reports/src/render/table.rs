@@ -1,0 +1,34 @@
+//! Tables of text: in columns for a terminal, and as Markdown.
+
+use std::fmt::Write;
+
+/// Columns are no wider than this: a longer text makes its line longer, not its column.
+const WIDEST: usize = 39;
+
+/// The rows under their head, each with a line end; the columns that have these numbers stand right.
+pub(crate) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], right: &[usize]) -> String {
+    let head = head.map(str::to_owned);
+    let lines = || std::iter::once(&head).chain(rows);
+    let width = |column: usize| lines().map(|row| row[column].chars().count()).filter(|width| *width <= WIDEST).max();
+    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(WIDEST));
+    let mut text = String::new();
+    for row in lines() {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match right.contains(&column) {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:width$}"),
+        });
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    text
+}
+
+/// The rows under their head as Markdown. Their cells have been escaped.
+pub(crate) fn markdown<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let head = head.map(|cell| if cell.is_empty() { " ".to_owned() } else { format!(" {cell} ") });
+    let mut text = format!("|{}|\n|{}\n", head.join("|"), "---|".repeat(N));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text
+}
