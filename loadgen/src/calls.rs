@@ -17,21 +17,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::audit::{self, Audit};
 use crate::churn::{self, Api};
-use crate::pace::{Counts as Paced, Pacer};
+use crate::open_loop::{Counts as Paced, Engine};
 use interval::Recorder;
-use worker::{Command, Worker};
+use worker::{Settle, Worker};
 
 pub use config::{Config, Mix};
 pub use interval::{Counts, Interval};
 pub use plan::Plan;
-
-/// Calls that the pacing thread may hand over before the worker takes one.
-const QUEUE: usize = 1024;
-const COMMANDS: usize = 4;
 
 /// Where the subject is, and who calls it.
 #[derive(Debug, Clone)]
@@ -99,11 +94,7 @@ pub enum Error {
 /// Calls under way. Dropping it ends them; the Deployments stay.
 #[derive(Debug)]
 pub struct Load {
-    pacer: Option<Pacer>,
-    worker: Option<std::thread::JoinHandle<()>>,
-    commands: mpsc::Sender<Command>,
-    /// Dropped to end the worker at once, whatever it is waiting for.
-    alive: Option<oneshot::Sender<()>>,
+    engine: Engine<Worker>,
     shared: Arc<Shared>,
 }
 
@@ -137,22 +128,9 @@ impl Load {
         let Filled { plan, api, audit } = filled;
         let shared = Arc::new(Shared::default());
         let worker = Worker::new(&plan, target, &api, audit, Arc::clone(&shared))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (out, due) = mpsc::channel(QUEUE);
-        let (commands, queue) = mpsc::channel(COMMANDS);
-        let (alive, dropped) = oneshot::channel::<()>();
-        let thread = std::thread::Builder::new().name("calls-worker".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = worker.run(due, queue) => {}
-                    _ = dropped => {}
-                }
-            });
-        })?;
-        let mut load = Self { pacer: None, worker: Some(thread), commands, alive: Some(alive), shared };
-        let paced = Arc::clone(&load.shared.paced);
-        load.pacer = Some(Pacer::start("calls-pacer", begin, plan.operations(), out, paced)?);
-        Ok(load)
+        let mut engine = Engine::start("calls", worker, Arc::clone(&shared.paced))?;
+        engine.go(plan.operations(), begin)?;
+        Ok(Self { engine, shared })
     }
 
     /// What was counted and measured since the last call. Cheap: recorders are swapped.
@@ -163,33 +141,14 @@ impl Load {
 
     /// Plans no further call, lets calls end for so long, and closes all connections. What was answered is judged on.
     pub async fn stop(&mut self, drain: Duration) {
-        self.pacer = None;
-        self.ask(|reply| Command::Stop(Instant::now() + drain, reply)).await;
+        // None means that the worker is gone, here and below: its panic has been printed.
+        let _ = self.engine.stop(drain).await;
     }
 
     /// Judges all that was answered, when the calls have stopped. Takes seconds where answers told what is not known yet. Take the last
     /// interval afterwards.
     pub async fn settle(&self) {
-        self.ask(Command::Settle).await;
-    }
-
-    async fn ask(&self, command: impl FnOnce(oneshot::Sender<()>) -> Command) {
-        let (reply, done) = oneshot::channel();
-        if self.commands.send(command(reply)).await.is_ok() {
-            // An error means that the worker is gone: its panic has been printed.
-            let _ = done.await;
-        }
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.pacer = None;
-        self.alive = None;
-        if let Some(worker) = self.worker.take() {
-            // A panic there has been printed by the panic hook.
-            let _ = worker.join();
-        }
+        let _ = self.engine.ask(Settle).await;
     }
 }
 

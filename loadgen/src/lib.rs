@@ -4,14 +4,13 @@
 //! the histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down; latency counts from
 //! the planned time. It knows nothing of scenarios, run records or verdicts, and never judges its numbers: it counts.
 //!
-//! Three generators share the machinery:
+//! All workloads share one engine (`open_loop`: when, how late, and how it ends):
 //!
 //! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
 //!   right answer to each;
 //! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces;
-//! - [`script`] writes exactly what a scenario says, when it says so.
-//!
-//! [`calls`] reads and sets the counts of Deployments through a subject that offers that, and knows what is right from the control plane.
+//! - [`script`] writes exactly what a scenario says, when it says so;
+//! - [`calls`] reads and sets the counts of Deployments through a subject that offers that, and knows what is right from the control plane.
 //!
 //! Beside them, [`audit`] watches what a real control plane commits, where nobody can look inside.
 
@@ -24,7 +23,7 @@ pub mod calls;
 pub mod churn;
 mod examples;
 mod histogram;
-mod pace;
+mod open_loop;
 pub mod script;
 mod seed;
 mod size;

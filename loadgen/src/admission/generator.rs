@@ -12,7 +12,6 @@ mod overdue;
 mod pool;
 mod scheduling;
 mod shared;
-mod source;
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,15 +25,13 @@ use super::config::{Client, Config, DEFAULT_CONNECTIONS};
 use super::corpus::Corpus;
 use super::load::{Shared, Stop};
 use super::{Error, plan};
-use crate::pace::Due;
+use crate::open_loop::{Due, Planned};
 use crate::socket::{Alarm, Peer, Scratch, http2};
 use crate::wire::Endpoint;
 use calls::{Call, Deadlines};
 use head::Head;
 use overdue::{Overdue, Turn};
 use pool::Pool;
-
-pub(super) use source::Source;
 
 /// `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
@@ -114,7 +111,7 @@ impl Setup {
 /// The state of the thread.
 pub(super) struct Generator {
     setup: Setup,
-    source: Source,
+    source: Planned<plan::Request>,
     shared: Arc<Shared>,
     stop: Arc<Stop>,
     poll: Poll,
@@ -131,7 +128,12 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    pub(super) fn new(setup: Setup, source: Source, shared: Arc<Shared>, stop: Arc<Stop>) -> io::Result<(Self, Waker)> {
+    pub(super) fn new(
+        setup: Setup,
+        source: Planned<plan::Request>,
+        shared: Arc<Shared>,
+        stop: Arc<Stop>,
+    ) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
         let alarm = Alarm::new(poll.registry(), ALARM)?;

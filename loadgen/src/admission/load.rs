@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use super::Error;
 use super::config::{Client, Config};
 use super::corpus::Corpus;
-use super::generator::{Generator, Setup, Source};
+use super::generator::{Generator, Setup};
 use super::interval::{Interval, Recorder};
-use super::plan::Plan;
-use crate::pace::Counts;
+use super::plan::{Plan, Request};
+use crate::open_loop::{Counts, Planned};
 use crate::wire::{Endpoint, Tls};
 
 /// Connections of one thread in a closed loop. More would only wait for each other.
@@ -91,7 +91,7 @@ impl Load {
             let in_flight_max = (config.max_in_flight as usize + threads - 1 - number) / threads;
             let share = plan.requests().skip(number).step_by(threads);
             let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), in_flight_max)?;
-            load.spawn(number, setup, Source::planned(share, begin))?;
+            load.spawn(number, setup, Planned::at_times(share, begin))?;
         }
         Ok(load)
     }
@@ -122,12 +122,12 @@ impl Load {
             let share = plan.requests().skip(number).step_by(threads);
             let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?;
             let setup = setup.keeping(connections).awake(awake);
-            load.spawn(number, setup, Source::closed_loop(share, connections))?;
+            load.spawn(number, setup, Planned::closed_loop(share, connections))?;
         }
         Ok(load)
     }
 
-    fn spawn(&mut self, number: usize, setup: Setup, source: Source) -> Result<(), Error> {
+    fn spawn(&mut self, number: usize, setup: Setup, source: Planned<Request>) -> Result<(), Error> {
         let shared = Arc::new(Shared::default());
         let stop = Arc::new(Stop::default());
         let (generator, waker) = Generator::new(setup, source, Arc::clone(&shared), Arc::clone(&stop))?;

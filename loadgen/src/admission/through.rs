@@ -20,16 +20,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
 
 use super::{Error, Interval};
 use crate::churn::Api;
 use crate::churn::api::Client;
 use crate::churn::writes::Record;
-use crate::pace::{Counts, Pacer};
+use crate::open_loop::{Counts, Engine};
 use operate::Operator;
 use recorder::Recorder;
-use worker::{Command, Worker};
+use worker::Worker;
 
 pub use plan::Plan;
 pub use stock::written;
@@ -37,18 +36,10 @@ pub use stored::{Found, Stored};
 
 pub(super) use plan::check;
 
-/// Requests that the pacing thread may hand over before the worker takes one.
-const QUEUE: usize = 1024;
-const COMMANDS: usize = 4;
-
 /// Load through an API server, under way. Dropping it ends it and leaves its objects; [`Load::stop`] removes them.
 #[derive(Debug)]
 pub struct Load {
-    pacer: Option<Pacer>,
-    worker: Option<std::thread::JoinHandle<()>>,
-    commands: mpsc::Sender<Command>,
-    /// Dropped to end the worker at once, whatever it is waiting for.
-    alive: Option<oneshot::Sender<()>>,
+    engine: Engine<Worker>,
     shared: Arc<Shared>,
 }
 
@@ -82,22 +73,9 @@ impl Load {
         let shared = Arc::new(Shared::default());
         let operator = Operator { client: Arc::new(client(api)?), stock: Arc::clone(plan.stock()) };
         let worker = Worker::new(operator, Arc::clone(&shared), plan.in_flight_max());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (out, due) = mpsc::channel(QUEUE);
-        let (commands, queue) = mpsc::channel(COMMANDS);
-        let (alive, dropped) = oneshot::channel::<()>();
-        let thread = std::thread::Builder::new().name("admission-worker".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = worker.run(due, queue) => {}
-                    _ = dropped => {}
-                }
-            });
-        })?;
-        let mut load = Self { pacer: None, worker: Some(thread), commands, alive: Some(alive), shared };
-        let counts = Arc::clone(&load.shared.counts);
-        load.pacer = Some(Pacer::start("admission-pacer", begin, plan.clone().operations(), out, counts)?);
-        Ok(load)
+        let mut engine = Engine::start("admission", worker, Arc::clone(&shared.counts))?;
+        engine.go(plan.clone().operations(), begin)?;
+        Ok(Self { engine, shared })
     }
 
     /// What was counted and measured since the last call. Cheap: recorders are swapped.
@@ -115,23 +93,8 @@ impl Load {
     /// Plans no further request, lets calls end for so long, then deletes what is left of its objects. Take the last interval
     /// afterwards.
     pub async fn stop(&mut self, drain: Duration) {
-        self.pacer = None;
-        let (reply, done) = oneshot::channel();
-        if self.commands.send(Command::Stop(Instant::now() + drain, reply)).await.is_ok() {
-            // An error means that the worker is gone: its panic has been printed.
-            let _ = done.await;
-        }
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.pacer = None;
-        self.alive = None;
-        if let Some(worker) = self.worker.take() {
-            // A panic there has been printed by the panic hook.
-            let _ = worker.join();
-        }
+        // None means that the worker is gone: its panic has been printed.
+        let _ = self.engine.stop(drain).await;
     }
 }
 

@@ -1,6 +1,4 @@
 //! The worker: makes the calls, follows what is committed, and hands answers to the oracle.
-//!
-//! It runs on a thread and runtime of its own; calls are tasks that report back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +8,7 @@ use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::{Method, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::oracle::{Oracle, Told, What};
@@ -19,7 +17,7 @@ use super::{Error, Identity, Shared, Target};
 use crate::audit::{Audit, Entry, Source};
 use crate::churn::Api;
 use crate::churn::api::Client;
-use crate::pace::Due;
+use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::{Answer, Body, Class, Endpoint, Failure, Http1, Progress, Tls};
 use facts::Change;
 
@@ -36,21 +34,14 @@ const JUDGE: Duration = Duration::from_millis(200);
 /// Deployments in a page of a list.
 const PAGE: u32 = 1000;
 
-/// What the handle asks of the worker.
+/// Judge all that was answered.
 #[derive(Debug)]
-pub(super) enum Command {
-    /// Finish what is under way, until then, and hang up.
-    Stop(Instant, oneshot::Sender<()>),
-    /// Judge all that was answered.
-    Settle(oneshot::Sender<()>),
-}
+pub(super) struct Settle(pub(super) oneshot::Sender<()>);
 
 /// How a call ended.
 struct Finished {
     operation: Operation,
-    sent: Instant,
-    response: Duration,
-    answered: Instant,
+    moments: Moments,
     result: Result<Answer, Failure>,
 }
 
@@ -81,6 +72,56 @@ struct Listed {
     replica_count: i64,
 }
 
+impl Workload for Worker {
+    type Operation = Operation;
+    type Order = Settle;
+    const EVERY: Duration = JUDGE;
+
+    fn accept(&mut self, due: Due<Operation>) {
+        let caller = self.caller.clone().filter(|_| self.tasks.len() < IN_FLIGHT_MAX);
+        let Some(caller) = caller else {
+            self.shared.recorder.lock().counts().overflow += 1;
+            return;
+        };
+        self.shared.recorder.lock().sent(due.lateness());
+        self.tasks.spawn(async move {
+            let (moments, result) = Moments::of(due.planned, caller.call(due.item)).await;
+            Finished { operation: due.item, moments, result }
+        });
+    }
+
+    async fn ended(&mut self) -> bool {
+        let Some(finished) = self.tasks.join_next().await else { return false };
+        self.handle(finished);
+        true
+    }
+
+    /// What the last answers have seen has to be seen here too.
+    async fn obey(&mut self, Settle(reply): Settle) {
+        let stopped = Instant::now();
+        while self.oracle.is_waiting() && stopped.elapsed() < self.oracle.patience() {
+            tokio::time::sleep(JUDGE).await;
+            self.judge(false);
+        }
+        self.judge(true);
+        // A caller that went away no longer wants to know.
+        let _ = reply.send(());
+    }
+
+    fn tick(&mut self) {
+        self.judge(false);
+    }
+
+    async fn abandon(&mut self) {
+        self.shared.recorder.lock().counts().abandoned += self.tasks.len() as u64;
+        self.tasks.shutdown().await;
+    }
+
+    async fn stopped(&mut self) {
+        self.caller = None;
+    }
+}
+
 impl Worker {
     pub(super) fn new(
         plan: &Plan,
@@ -102,75 +143,6 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Runs until every handle is gone.
-    pub(super) async fn run(mut self, mut due: mpsc::Receiver<Due<Operation>>, mut commands: mpsc::Receiver<Command>) {
-        let mut judging = tokio::time::interval(JUDGE);
-        judging.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                Some(due) = due.recv() => self.accept(&due),
-                command = commands.recv() => match command {
-                    Some(Command::Stop(until, reply)) => {
-                        self.stop(until, &mut due).await;
-                        // A caller that went away no longer wants to know.
-                        let _ = reply.send(());
-                    }
-                    Some(Command::Settle(reply)) => {
-                        self.settle().await;
-                        let _ = reply.send(());
-                    }
-                    None => return,
-                },
-                Some(finished) = self.tasks.join_next() => self.handle(finished),
-                _ = judging.tick() => self.judge(false),
-            }
-        }
-    }
-
-    async fn stop(&mut self, until: Instant, due: &mut mpsc::Receiver<Due<Operation>>) {
-        while let Ok(due) = due.try_recv() {
-            self.accept(&due);
-        }
-        let settled = async {
-            while let Some(finished) = self.tasks.join_next().await {
-                self.handle(finished);
-            }
-        };
-        if tokio::time::timeout_at(until.into(), settled).await.is_err() {
-            self.shared.recorder.lock().counts().abandoned += self.tasks.len() as u64;
-            self.tasks.shutdown().await;
-        }
-        self.caller = None;
-    }
-
-    /// What the last answers have seen has to be seen here too.
-    async fn settle(&mut self) {
-        let stopped = Instant::now();
-        while self.oracle.is_waiting() && stopped.elapsed() < self.oracle.patience() {
-            tokio::time::sleep(JUDGE).await;
-            self.judge(false);
-        }
-        self.judge(true);
-    }
-
-    fn accept(&mut self, due: &Due<Operation>) {
-        let caller = self.caller.clone().filter(|_| self.tasks.len() < IN_FLIGHT_MAX);
-        let Some(caller) = caller else {
-            self.shared.recorder.lock().counts().overflow += 1;
-            return;
-        };
-        let (planned, operation) = (due.planned, due.item);
-        self.shared.recorder.lock().sent(planned.elapsed());
-        self.tasks.spawn(async move {
-            let sent = Instant::now();
-            let result = caller.call(operation).await;
-            let answered = Instant::now();
-            let response = answered.saturating_duration_since(planned);
-            Finished { operation, sent, response, answered, result }
-        });
-    }
-
     fn handle(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
         match finished {
             Ok(finished) => self.finish(finished),
@@ -179,7 +151,8 @@ impl Worker {
     }
 
     fn finish(&mut self, finished: Finished) {
-        let Finished { operation, sent, response, answered, result } = finished;
+        let Finished { operation, moments, result } = finished;
+        let (response, Moments { begun: sent, ended: answered, .. }) = (moments.response(), moments);
         let told = |deployment, what| Told { deployment, what, sent, answered };
         let mut recorder = self.shared.recorder.lock();
         match operation.verb {

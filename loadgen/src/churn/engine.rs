@@ -1,26 +1,22 @@
-//! [`Churn`]: a plan under way. Owns the pacing thread and the worker thread; the worker owns everything else.
+//! [`Churn`]: a plan under way. The worker owns everything that is known of its objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
 
 use super::Error;
 use super::answers::Heard;
 use super::api::{Api, Client};
 use super::interval::{Interval, Recorder};
 use super::operate::Operator;
-use super::operations::{Operation, Operations};
+use super::operations::Operations;
 use super::plan::Plan;
 use super::worker::{Command, Worker};
 use super::writes::{Record, Writes};
-use crate::pace::{Counts, Due, Pacer};
+use crate::open_loop::{Counts, Engine, Orders};
 
-/// Operations that the pacing thread may hand over before the worker takes one.
-const QUEUE: usize = 1024;
-const COMMANDS: usize = 16;
 /// What a fill that failed may spend on removing what it made.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
@@ -40,13 +36,9 @@ pub struct CanaryWrite {
 /// Churn under way. Dropping it stops it and leaves the objects; [`Churn::empty`] removes them.
 #[derive(Debug)]
 pub struct Churn {
-    pacer: Option<Pacer>,
-    /// What the pacer will be given.
-    waits: Option<(Operations, mpsc::Sender<Due<Operation>>)>,
-    worker: Option<std::thread::JoinHandle<()>>,
-    commands: mpsc::Sender<Command>,
-    /// Dropped to end the worker at once, whatever it is waiting for.
-    alive: Option<oneshot::Sender<()>>,
+    engine: Engine<Worker>,
+    /// What has yet to be planned.
+    operations: Option<Operations>,
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
@@ -78,25 +70,12 @@ impl Churn {
         let client = Arc::new(Client::new(api)?);
         let writes = plan.records_writes().then(Mutex::default);
         let shared = Arc::new(Shared { writes, ..Shared::default() });
-        let (operations, resource) = (plan.operations(), plan.resource_name());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (out, due) = mpsc::channel(QUEUE);
-        let (commands, queue) = mpsc::channel(COMMANDS);
+        let (operations, resource) = (Some(plan.operations()), plan.resource_name());
         let operator = Operator { client, plan, shared: Arc::clone(&shared) };
         let worker = Worker::new(operator, Arc::clone(&shared));
-        let (alive, dropped) = oneshot::channel::<()>();
-        let thread = std::thread::Builder::new().name("churn-worker".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = worker.run(due, queue) => {}
-                    _ = dropped => {}
-                }
-            });
-        })?;
-        let (worker, alive, waits) = (Some(thread), Some(alive), Some((operations, out)));
-        let begin = Instant::now();
-        let mut churn = Self { pacer: None, waits, worker, commands, alive, shared, begin, resource };
-        if let Err(error) = churn.ask(Command::Fill).await? {
+        let engine = Engine::start("churn", worker, Arc::clone(&shared.counts))?;
+        let mut churn = Self { engine, operations, shared, begin: Instant::now(), resource };
+        if let Err(error) = churn.engine.ask(Command::Fill).await.ok_or(Error::Ended)? {
             // Leave nothing behind, as far as the API lets us.
             let _ = tokio::time::timeout(FAILED_FILL_CLEANUP, churn.empty()).await;
             return Err(error);
@@ -106,11 +85,9 @@ impl Churn {
 
     /// Starts the planned operations at `begin`, or now if that is later. Once.
     pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
-        let Some((operations, out)) = self.waits.take() else { return Ok(()) };
+        let Some(operations) = self.operations.take() else { return Ok(()) };
         self.begin = begin.max(Instant::now());
-        let counts = Arc::clone(&self.shared.counts);
-        self.pacer = Some(Pacer::start("churn-pacer", self.begin, operations, out, counts)?);
-        Ok(())
+        Ok(self.engine.go(operations, self.begin)?)
     }
 
     /// What is churned: `packages.longhaul.dev`, or `configmaps` in the core group.
@@ -148,58 +125,32 @@ impl Churn {
 
     /// Writes canaries for whoever does not own the churn. Once it is gone, writing fails with [`Error::Ended`].
     pub fn canaries(&self) -> Canaries {
-        Canaries { commands: self.commands.clone() }
+        Canaries { orders: self.engine.orders() }
     }
 
     /// Starts no further operation, and waits so long for those under way. The objects stay. Take the last interval
     /// afterwards.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
-        (self.pacer, self.waits) = (None, None);
-        let until = Instant::now() + drain;
-        self.ask(|reply| Command::Settle(until, reply)).await
+        self.engine.stop(drain).await.ok_or(Error::Ended)
     }
 
     /// Stops if that was not done, deletes everything that churn made, waits up to 30 s for finalizers, and deletes the
     /// namespaces. Returns how many objects of the population were deleted.
     pub async fn empty(&mut self) -> Result<u64, Error> {
-        self.pacer = None;
-        self.ask(Command::Empty).await?
-    }
-
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Error> {
-        ask(&self.commands, command).await
+        self.engine.halt();
+        self.engine.ask(Command::Empty).await.ok_or(Error::Ended)?
     }
 }
 
 /// Writes canaries: see [`Churn::canary`].
 #[derive(Debug, Clone)]
 pub struct Canaries {
-    commands: mpsc::Sender<Command>,
+    orders: Orders<Command>,
 }
 
 impl Canaries {
     /// Writes one and says which version that gave.
     pub async fn write(&self) -> Result<CanaryWrite, Error> {
-        ask(&self.commands, Command::Canary).await?
-    }
-}
-
-async fn ask<T>(
-    commands: &mpsc::Sender<Command>,
-    command: impl FnOnce(oneshot::Sender<T>) -> Command,
-) -> Result<T, Error> {
-    let (reply, answer) = oneshot::channel();
-    commands.send(command(reply)).await.map_err(|_| Error::Ended)?;
-    answer.await.map_err(|_| Error::Ended)
-}
-
-impl Drop for Churn {
-    fn drop(&mut self) {
-        self.pacer = None;
-        self.alive = None;
-        if let Some(worker) = self.worker.take() {
-            // A panic there has been printed by the panic hook.
-            let _ = worker.join();
-        }
+        self.orders.ask(Command::Canary).await.ok_or(Error::Ended)?
     }
 }

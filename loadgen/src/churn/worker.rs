@@ -1,6 +1,5 @@
 //! The worker: owns the state of every live object and starts operations in the order that each object needs.
 //!
-//! It runs on a thread and runtime of its own. All state belongs to this one task; operations are tasks that report back.
 //! An object has one operation under way at a time; a later one waits behind it. What fails is counted and healed: an
 //! object whose creation failed is created by its next update, one whose deletion failed is deleted later.
 
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::Error;
@@ -18,7 +17,7 @@ use super::interval::Effect;
 use super::namespaces::{self, Namespaces};
 use super::operate::{Done, Operator};
 use super::operations::{Kind, Operation};
-use crate::pace::Due;
+use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::Failure;
 
 mod bulk;
@@ -37,8 +36,6 @@ const MEND_AT_ONCE: usize = 16;
 pub(super) enum Command {
     Fill(oneshot::Sender<Result<(), Error>>),
     Canary(oneshot::Sender<Result<CanaryWrite, Error>>),
-    /// Finish what is under way, until then.
-    Settle(Instant, oneshot::Sender<()>),
     Empty(oneshot::Sender<Result<u64, Error>>),
 }
 
@@ -53,7 +50,7 @@ struct Slot {
 struct Finished {
     operation: Operation,
     /// `None` for what the plan did not ask for.
-    timing: Option<(Duration, Duration)>,
+    timing: Option<Moments>,
     result: Result<Done, Failure>,
 }
 
@@ -80,6 +77,51 @@ pub(super) struct Worker {
     canaries: u64,
 }
 
+impl Workload for Worker {
+    type Operation = Operation;
+    type Order = Command;
+    const EVERY: Duration = MEND_EVERY;
+
+    fn accept(&mut self, due: Due<Operation>) {
+        self.begin(Some(due.planned), due.item);
+    }
+
+    /// At the deadline of a stop the rest goes on in the background; it is counted when it ends.
+    async fn ended(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            Some(event) = self.tasks.join_next() => self.handle(event),
+            Some(rest) = self.endings.join_next() => self.rested(rest),
+            else => return false,
+        }
+        true
+    }
+
+    async fn obey(&mut self, command: Command) {
+        // A caller that went away no longer wants the answer.
+        match command {
+            Command::Fill(reply) => {
+                let _ = reply.send(self.fill().await);
+            }
+            Command::Canary(reply) => self.canary(reply),
+            Command::Empty(reply) => {
+                while self.ended().await {}
+                let _ = reply.send(self.empty().await);
+            }
+        }
+    }
+
+    /// Tries failed deletes again. They are not counted: the operation of the plan was, as failed.
+    fn tick(&mut self) {
+        for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
+            let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);
+            if !busy && self.tasks.len() < IN_FLIGHT_MAX {
+                self.begin(None, Operation { kind: Kind::Delete, object, revision: 0 });
+            }
+        }
+    }
+}
+
 impl Worker {
     pub(super) fn new(operator: Operator, shared: Arc<Shared>) -> Self {
         Self {
@@ -96,59 +138,8 @@ impl Worker {
         }
     }
 
-    /// Runs until every handle is gone.
-    pub(super) async fn run(mut self, mut due: mpsc::Receiver<Due<Operation>>, mut commands: mpsc::Receiver<Command>) {
-        let mut mend = tokio::time::interval(MEND_EVERY);
-        mend.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                Some(due) = due.recv() => self.accept(Some(due.planned), due.item),
-                command = commands.recv() => match command {
-                    Some(command) => self.obey(command, &mut due).await,
-                    None => return,
-                },
-                Some(event) = self.tasks.join_next() => self.handle(event),
-                Some(ended) = self.endings.join_next() => self.ended(ended),
-                _ = mend.tick() => self.mend(),
-            }
-        }
-    }
-
-    async fn obey(&mut self, command: Command, due: &mut mpsc::Receiver<Due<Operation>>) {
-        // A caller that went away no longer wants the answer.
-        match command {
-            Command::Fill(reply) => {
-                let _ = reply.send(self.fill().await);
-            }
-            Command::Canary(reply) => self.canary(reply),
-            Command::Settle(until, reply) => {
-                while let Ok(due) = due.try_recv() {
-                    self.accept(Some(due.planned), due.item);
-                }
-                // At the deadline the rest goes on in the background; it is counted when it ends.
-                let _ = tokio::time::timeout_at(until.into(), self.settle()).await;
-                let _ = reply.send(());
-            }
-            Command::Empty(reply) => {
-                self.settle().await;
-                let _ = reply.send(self.empty().await);
-            }
-        }
-    }
-
-    async fn settle(&mut self) {
-        loop {
-            tokio::select! {
-                Some(event) = self.tasks.join_next() => self.handle(event),
-                Some(ended) = self.endings.join_next() => self.ended(ended),
-                else => return,
-            }
-        }
-    }
-
     /// Starts the operation, or puts it behind the one that its object is busy with.
-    fn accept(&mut self, planned: Option<Instant>, operation: Operation) {
+    fn begin(&mut self, planned: Option<Instant>, operation: Operation) {
         if operation.kind == Kind::Collect {
             return self.collect(planned, operation);
         }
@@ -175,9 +166,9 @@ impl Worker {
         let operator = self.operator.clone();
         let ready = self.namespaces.need(operator.plan.namespace_of(operation.object));
         self.tasks.spawn(async move {
-            let begun = Instant::now();
-            let result = operator.run(operation, &ready).await;
-            let timing = planned.map(|planned| (begun.saturating_duration_since(planned), begun.elapsed()));
+            let work = operator.run(operation, &ready);
+            let (moments, result) = Moments::of(planned.unwrap_or_else(Instant::now), work).await;
+            let timing = planned.map(|_| moments);
             Event::Operation(Finished { operation, timing, result })
         });
     }
@@ -200,9 +191,9 @@ impl Worker {
             self.shared.objects_total.fetch_add(objects, Ordering::Relaxed);
         }
         let effect = result.as_ref().ok().map(|done| done.effect);
-        if let Some((lateness, service)) = timing {
+        if let Some(timing) = timing {
             let mut recorder = self.shared.recorder.lock();
-            recorder.timed(lateness, service);
+            recorder.timed(timing.lateness(), timing.service());
             match result {
                 Ok(Done { effect: Effect::Deleted, objects }) => recorder.done_many(Effect::Deleted, objects.max(1)),
                 Ok(Done { effect, .. }) => recorder.done(effect),
@@ -249,16 +240,6 @@ impl Worker {
             let name = operator.plan.namespace_name(namespace);
             Event::Namespace(namespace, namespaces::delete(&operator.client, &name).await)
         });
-    }
-
-    /// Tries failed deletes again. They are not counted: the operation of the plan was, as failed.
-    fn mend(&mut self) {
-        for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
-            let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);
-            if !busy && self.tasks.len() < IN_FLIGHT_MAX {
-                self.accept(None, Operation { kind: Kind::Delete, object, revision: 0 });
-            }
-        }
     }
 
     fn canary(&mut self, reply: oneshot::Sender<Result<CanaryWrite, Error>>) {

@@ -1,23 +1,24 @@
-//! [`Script`]: a script under way. Owns the task that makes the writes, one after the other.
+//! [`Script`]: a script under way. Its writer makes the writes one after the other.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::Error;
 use super::config::{Collection, Verb};
 use super::objects::{Content, Look};
-use super::plan::{Due, Plan};
+use super::plan::{self, Operation, Plan};
 use crate::churn::api::{self, Client, Reply, query};
 use crate::churn::namespaces;
 use crate::churn::resource::Resource;
 use crate::churn::writes::{self, Record};
 use crate::churn::{Api, Write, Writes};
+use crate::open_loop::{Due, Engine, Workload};
 use crate::wire::Failure;
 use facts::Change;
 
@@ -49,18 +50,11 @@ pub struct Counts {
 /// A script under way. Dropping it stops it; the objects stay.
 #[derive(Debug)]
 pub struct Script {
-    /// Closed to stop the task.
-    commands: Option<mpsc::Sender<Command>>,
-    task: Option<JoinHandle<()>>,
+    engine: Engine<Worker>,
+    plan: Plan,
     shared: Arc<Shared>,
     /// Faults of which a step waits for the first hit, and that have not been told yet.
     awaited: BTreeSet<String>,
-}
-
-#[derive(Debug)]
-enum Command {
-    Begin(Instant),
-    Hit { id: String, at: Instant },
 }
 
 #[derive(Debug, Default)]
@@ -76,33 +70,31 @@ impl Script {
         let client = Arc::new(Client::new(api)?);
         let record = plan.records_writes().then(Mutex::default);
         let shared = Arc::new(Shared { record, ..Shared::default() });
-        let writer = Writer { client, plan, shared: Arc::clone(&shared), number: 0 };
-        writer.fill().await.map_err(|failure| Error::Fill { problem: failure.text })?;
-        let steps = &writer.plan.config().steps;
-        let awaited: BTreeSet<String> =
-            steps.iter().filter_map(|step| step.when.as_ref().map(|when| when.hit.clone())).collect();
-        // One place for the beginning and one for each fault, each told once: the queue never fills up.
-        let (commands, queue) = mpsc::channel(awaited.len() + 1);
-        let task = tokio::spawn(writer.run(queue));
-        Ok(Self { commands: Some(commands), task: Some(task), shared, awaited })
+        let awaited = plan.config().steps.iter().filter_map(|step| Some(step.when.as_ref()?.hit.clone())).collect();
+        let writer =
+            Arc::new(Writer { client, plan: plan.clone(), shared: Arc::clone(&shared), number: AtomicU64::new(0) });
+        let worker = Worker { writer, waiting: VecDeque::new(), under_way: JoinSet::new(), is_over: false };
+        let engine = Engine::start("script", worker, Arc::default()).map_err(no_thread)?;
+        let filled = engine.ask(Fill).await.unwrap_or_else(|| Err(Failure::invalid("its worker has ended".to_owned())));
+        filled.map_err(|failure| Error::Fill { problem: failure.text })?;
+        Ok(Self { engine, plan, shared, awaited })
     }
 
     /// The times of the steps count from here. Once.
-    pub fn begin(&self, zero: Instant) {
-        self.tell(Command::Begin(zero));
+    pub fn begin(&mut self, zero: Instant) {
+        self.go(self.plan.timed(), zero);
     }
 
     /// A fault was hit: steps that wait for its first hit are due so long after `at`. Later hits are ignored.
     pub fn hit(&mut self, id: &str, at: Instant) {
-        if let Some(id) = self.awaited.take(id) {
-            self.tell(Command::Hit { id, at });
+        if self.awaited.remove(id) {
+            self.go(self.plan.after_hit(id), at);
         }
     }
 
-    fn tell(&self, command: Command) {
-        // The task ends before its handle only when a step was refused, which is told by `refused`.
-        if let Some(commands) = &self.commands {
-            let _ = commands.try_send(command);
+    fn go(&mut self, writes: plan::Writes, at: Instant) {
+        if let Err(error) = self.engine.go(writes, at) {
+            *self.shared.refused.lock() = Some(no_thread(error));
         }
     }
 
@@ -123,34 +115,88 @@ impl Script {
 
     /// Begins no further write, and waits so long for the one under way.
     pub async fn stop(&mut self, drain: Duration) {
-        self.commands = None;
-        if let Some(mut task) = self.task.take()
-            && tokio::time::timeout(drain, &mut task).await.is_err()
+        // None means that the worker is gone: its panic has been printed.
+        let _ = self.engine.stop(drain).await;
+    }
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::Api { problem: format!("start the script's threads: {error}") }
+}
+
+/// Makes the objects that exist before the steps.
+struct Fill(oneshot::Sender<Result<(), Failure>>);
+
+/// Begins each step when the one before it is done.
+struct Worker {
+    writer: Arc<Writer>,
+    /// At most as many as the plan has.
+    waiting: VecDeque<Operation>,
+    /// One step at most.
+    under_way: JoinSet<Result<(), Error>>,
+    /// It was stopped, or a step was refused.
+    is_over: bool,
+}
+
+impl Worker {
+    fn next(&mut self) {
+        if self.under_way.is_empty()
+            && let Some(operation) = self.waiting.pop_front()
         {
-            task.abort();
+            let writer = Arc::clone(&self.writer);
+            self.under_way.spawn(async move { writer.make(operation).await });
         }
     }
 }
 
-impl Drop for Script {
-    fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
+impl Workload for Worker {
+    type Operation = Operation;
+    type Order = Fill;
+    const KEEPS_ALL: bool = true;
+
+    fn accept(&mut self, due: Due<Operation>) {
+        if !self.is_over {
+            self.waiting.push_back(due.item);
+            self.next();
         }
+    }
+
+    async fn ended(&mut self) -> bool {
+        let Some(made) = self.under_way.join_next().await else { return false };
+        match made {
+            Ok(Ok(())) => self.next(),
+            Ok(Err(refused)) => {
+                *self.writer.shared.refused.lock() = Some(refused);
+                self.close();
+            }
+            Err(error) => tracing::error!(%error, "a step of the script panicked"),
+        }
+        true
+    }
+
+    async fn obey(&mut self, Fill(reply): Fill) {
+        // A caller that went away no longer wants to know.
+        let _ = reply.send(self.writer.fill().await);
+    }
+
+    fn close(&mut self) {
+        self.is_over = true;
+        self.waiting.clear();
+    }
+
+    async fn abandon(&mut self) {
+        self.under_way.shutdown().await;
     }
 }
 
-/// Makes the writes. Owned by the task.
+/// Makes the writes.
 struct Writer {
     client: Arc<Client>,
     plan: Plan,
     shared: Arc<Shared>,
     /// Every write has its own number, which its content begins with.
-    number: u64,
+    number: AtomicU64,
 }
-
-/// What is due: the time, the order among equals, and the write.
-type Queue = BinaryHeap<Reverse<(Instant, usize, u32, Duration)>>;
 
 impl Writer {
     async fn fill(&self) -> Result<(), Failure> {
@@ -187,41 +233,8 @@ impl Writer {
         Ok(())
     }
 
-    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        let mut queue = Queue::new();
-        loop {
-            let next = queue.peek().map(|Reverse((at, ..))| tokio::time::Instant::from_std(*at));
-            tokio::select! {
-                biased;
-                command = commands.recv() => match command {
-                    Some(command) => self.enqueue(&command, &mut queue),
-                    None => return,
-                },
-                () = sleep_until(next) => {
-                    let Some(Reverse((at, step, round, after))) = queue.pop() else { continue };
-                    let due = Due { after, step, round };
-                    if let Err(error) = self.make(due).await {
-                        *self.shared.refused.lock() = Some(error);
-                        return;
-                    }
-                    if let Some(next) = self.plan.next(due) {
-                        queue.push(Reverse((at + self.plan.spread(due), step, next.round, next.after)));
-                    }
-                }
-            }
-        }
-    }
-
-    fn enqueue(&self, command: &Command, queue: &mut Queue) {
-        let (zero, due): (Instant, Vec<Due>) = match command {
-            Command::Begin(zero) => (*zero, self.plan.timed().collect()),
-            Command::Hit { id, at } => (*at, self.plan.after_hit(id).collect()),
-        };
-        queue.extend(due.into_iter().map(|due| Reverse((zero + due.after, due.step, due.round, due.after))));
-    }
-
     /// One repetition of one step.
-    async fn make(&mut self, due: Due) -> Result<(), Error> {
+    async fn make(&self, due: Operation) -> Result<(), Error> {
         let step = self.plan.config().steps[due.step].clone();
         let Some((verb, names)) = step.verb() else { return Ok(()) };
         let (resource, template, judged) = match &step.resource {
@@ -239,11 +252,10 @@ impl Writer {
         for name in self.plan.names(due) {
             let calls: &[Verb] = if verb == Verb::Recreate { &[Verb::Delete, Verb::Recreate] } else { &[verb] };
             for call in calls {
-                self.number += 1;
                 let text = step.text.as_deref().unwrap_or_default();
                 let bytes = step.size.map_or(0, |size| size.0);
                 // The numbers of the first objects come before.
-                let number = self.number + u64::from(u32::MAX);
+                let number = self.number.fetch_add(1, Ordering::Relaxed) + 1 + u64::from(u32::MAX);
                 let content = Content { labels: &step.labels, seed: self.plan.seed(), number, text, bytes };
                 let look = Look { resource: &resource, template: template.as_ref() };
                 let target = Target { look, name: &name, judged };
@@ -347,12 +359,4 @@ impl Shared {
 
 fn accepted(reply: &Reply, method: &str, path: &str) -> Result<(), Failure> {
     if reply.status.is_success() { Ok(()) } else { Err(reply.failure(&format!("{method} {path}"))) }
-}
-
-/// Never, without a time.
-async fn sleep_until(at: Option<tokio::time::Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }

@@ -1,5 +1,7 @@
 //! The plan of a script: which write is due when. Pure.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use super::Error;
@@ -17,15 +19,38 @@ pub struct Plan {
     records: bool,
 }
 
-/// One write.
+/// One repetition of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Due {
-    /// So long after the trigger of its step.
-    pub after: Duration,
+pub(super) struct Operation {
     /// The step, from 0.
     pub step: usize,
     /// The repetition, from 0.
     pub round: u32,
+}
+
+/// What is due so long after a trigger: by time, then in the order of the file.
+#[derive(Debug)]
+pub(super) struct Writes {
+    steps: BTreeMap<usize, Repeated>,
+    due: BinaryHeap<Reverse<(Duration, usize, u32)>>,
+}
+
+#[derive(Debug)]
+struct Repeated {
+    every: Duration,
+    times: u32,
+}
+
+impl Iterator for Writes {
+    type Item = (Duration, Operation);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Reverse((after, step, round)) = self.due.pop()?;
+        if let Some(it) = self.steps.get(&step).filter(|it| round + 1 < it.times) {
+            self.due.push(Reverse((after + it.every, step, round + 1)));
+        }
+        Some((after, Operation { step, round }))
+    }
 }
 
 impl Plan {
@@ -104,37 +129,29 @@ impl Plan {
         self.config.objects.len()
     }
 
-    /// The first write of every step with a time of its own.
-    pub(super) fn timed(&self) -> impl Iterator<Item = Due> + '_ {
-        self.config
-            .steps
-            .iter()
-            .enumerate()
-            .filter_map(|(index, step)| step.at.map(|at| Due { after: at.0, step: index, round: 0 }))
+    /// The writes of every step with a time of its own, in their order.
+    pub(super) fn timed(&self) -> Writes {
+        self.writes(|step| step.at.map(|at| at.0))
     }
 
-    /// The first write of every step that waits for this fault's first hit.
-    pub(super) fn after_hit<'a>(&'a self, id: &'a str) -> impl Iterator<Item = Due> + 'a {
-        self.config.steps.iter().enumerate().filter_map(move |(index, step)| {
-            let when = step.when.as_ref().filter(|when| when.hit == id)?;
-            Some(Due { after: when.plus.0, step: index, round: 0 })
-        })
+    /// The writes of every step that waits for this fault's first hit, in their order.
+    pub(super) fn after_hit(&self, id: &str) -> Writes {
+        self.writes(|step| step.when.as_ref().filter(|when| when.hit == id).map(|when| when.plus.0))
     }
 
-    /// The repetition after this one.
-    pub(super) fn next(&self, due: Due) -> Option<Due> {
-        let step = &self.config.steps[due.step];
-        let round = due.round + 1;
-        (round < step.times()).then(|| Due { after: due.after + self.spread(due), round, ..due })
-    }
-
-    /// The time from one repetition of its step to the next.
-    pub(super) fn spread(&self, due: Due) -> Duration {
-        spread(&self.config.steps[due.step])
+    fn writes(&self, first: impl Fn(&Step) -> Option<Duration>) -> Writes {
+        let mut writes = Writes { steps: BTreeMap::new(), due: BinaryHeap::new() };
+        for (number, step) in self.config.steps.iter().enumerate() {
+            if let Some(after) = first(step) {
+                writes.due.push(Reverse((after, number, 0)));
+                writes.steps.insert(number, Repeated { every: spread(step), times: step.times() });
+            }
+        }
+        writes
     }
 
     /// The names that a repetition of a step writes.
-    pub(super) fn names(&self, due: Due) -> Vec<String> {
+    pub(super) fn names(&self, due: Operation) -> Vec<String> {
         let step = &self.config.steps[due.step];
         let Some((verb, names)) = step.verb() else { return Vec::new() };
         if verb == Verb::Create && step.times() > 1 {
@@ -158,11 +175,9 @@ mod tests {
         Plan::build(&serde_json::from_str(&text).unwrap(), 1).unwrap()
     }
 
-    /// Everything that a step writes: after how many milliseconds, and which names.
-    fn writes(plan: &Plan, first: Due) -> Vec<(u128, Vec<String>)> {
-        std::iter::successors(Some(first), |due| plan.next(*due))
-            .map(|due| (due.after.as_millis(), plan.names(due)))
-            .collect()
+    /// What is written: after how many milliseconds, and which names.
+    fn writes(plan: &Plan, writes: Writes) -> Vec<(u128, Vec<String>)> {
+        writes.map(|(after, operation)| (after.as_millis(), plan.names(operation))).collect()
     }
 
     fn name(name: &str) -> Vec<String> {
@@ -175,11 +190,9 @@ mod tests {
             r#"{"at": "2s", "update": "a", "times": 3, "every": "100ms"}, {"at": "1s", "create": "n", "times": 2},
                {"when": {"hit": "x", "plus": "5ms"}, "recreate": "a"}"#,
         );
-        let timed: Vec<Due> = plan.timed().collect();
-        assert_eq!(writes(&plan, timed[0]), [(2000, name("a")), (2100, name("a")), (2200, name("a"))]);
-        assert_eq!(writes(&plan, timed[1]), [(1000, name("n-1")), (1000, name("n-2"))]);
-        assert_eq!(timed.len(), 2);
-        assert_eq!(writes(&plan, plan.after_hit("x").next().unwrap()), [(5, name("a"))]);
+        let timed = [(1000, name("n-1")), (1000, name("n-2")), (2000, name("a")), (2100, name("a")), (2200, name("a"))];
+        assert_eq!(writes(&plan, plan.timed()), timed);
+        assert_eq!(writes(&plan, plan.after_hit("x")), [(5, name("a"))]);
         assert_eq!(plan.after_hit("y").count(), 0);
         assert_eq!((plan.planned(), plan.length()), (7, Duration::from_millis(2200)));
         assert_eq!(plan.first_objects().collect::<Vec<_>>(), ["a", "p00000", "p00001"]);

@@ -29,7 +29,7 @@ mod linux {
     };
 
     use super::{Duration, Instant, io, near};
-    use crate::pace::Clock;
+    use crate::open_loop::Clock;
 
     /// A timer descriptor among the sockets.
     pub(crate) struct Alarm {

@@ -75,7 +75,7 @@ async fn a_refused_write_ends_the_script_and_names_its_step() {
     let kube = Kube::start().await;
     let plan =
         plan(r#"{"at": "0s", "delete": "a"}, {"at": "1ms", "update": ["b", "a"]}, {"at": "2ms", "update": "b"}"#);
-    let script = Script::start(plan, &kube.api()).await.unwrap();
+    let mut script = Script::start(plan, &kube.api()).await.unwrap();
     let filled = kube.state.lock().log.len();
     script.begin(Instant::now());
     until("the refusal is known", || script.refused().is_some()).await;

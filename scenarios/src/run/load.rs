@@ -154,7 +154,7 @@ impl Load {
         self.script = before.script;
         self.script_told = before.script_told;
         self.registration = before.registration;
-        if let Some(script) = &self.script {
+        if let Some(script) = &mut self.script {
             script.begin(begin);
         }
     }

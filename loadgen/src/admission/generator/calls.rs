@@ -8,7 +8,7 @@ use slab::Slab;
 use super::{Generator, plan};
 use crate::admission::interval::{Phases, Times};
 use crate::admission::oracle;
-use crate::pace::Due;
+use crate::open_loop::Due;
 use crate::socket::Opening;
 use crate::wire::{Awaited, Failure, timed_out};
 

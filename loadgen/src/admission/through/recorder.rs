@@ -6,6 +6,7 @@ use crate::admission::oracle::Judgement;
 use crate::admission::{Counts, Interval};
 use crate::examples::Examples;
 use crate::histogram;
+use crate::open_loop::Moments;
 use crate::wire::{Class, Failure};
 
 #[derive(Debug, Default)]
@@ -14,30 +15,21 @@ pub(super) struct Recorder {
     examples: Examples,
 }
 
-/// How long a request took.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    /// From its planned moment to its end.
-    pub response: Duration,
-    /// From its real beginning to its end.
-    pub service: Duration,
-}
-
 impl Recorder {
     pub(super) fn sent(&mut self, lateness: Duration) {
         self.interval.counts.sent += 1;
         histogram::record(&mut self.interval.lateness, lateness);
     }
 
-    pub(super) fn answered(&mut self, times: Times, judgement: Judgement) {
+    pub(super) fn answered(&mut self, moments: Moments, judgement: Judgement) {
         let interval = &mut self.interval;
-        histogram::record(&mut interval.service, times.service);
+        histogram::record(&mut interval.service, moments.service());
         if judgement.allowed {
             interval.counts.allowed += 1;
-            histogram::record(&mut interval.response_allowed, times.response);
+            histogram::record(&mut interval.response_allowed, moments.response());
         } else {
             interval.counts.denied += 1;
-            histogram::record(&mut interval.response_denied, times.response);
+            histogram::record(&mut interval.response_denied, moments.response());
         }
         if let Some(wrong) = judgement.wrong {
             interval.counts.wrong_verdicts += 1;
@@ -47,10 +39,10 @@ impl Recorder {
         }
     }
 
-    pub(super) fn failed(&mut self, times: Times, failure: Failure) {
+    pub(super) fn failed(&mut self, moments: Moments, failure: Failure) {
         let interval = &mut self.interval;
-        histogram::record(&mut interval.service, times.service);
-        histogram::record(&mut interval.response_error, times.response);
+        histogram::record(&mut interval.service, moments.service());
+        histogram::record(&mut interval.response_error, moments.response());
         *match failure.class {
             Class::HttpError => &mut interval.counts.http_error,
             Class::Timeout => &mut interval.counts.timeout,

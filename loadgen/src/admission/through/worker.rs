@@ -1,23 +1,22 @@
 //! The worker: owns what is known of every live object, and starts operations in the order that each object needs.
 //!
-//! It runs on a thread and runtime of its own; requests are tasks that report back. An object has one request under way at a time; a
+//! An object has one request under way at a time; a
 //! later one waits behind it, and its response time counts from its planned moment all the same.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::Shared;
 use super::operate::Operator;
 use super::oracle::{self, Outcome, State};
 use super::plan::{Operation, Step};
-use super::recorder::Times;
 use crate::churn::api::Reply;
 use crate::churn::writes;
-use crate::pace::Due;
+use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::Failure;
 use facts::Change;
 
@@ -26,13 +25,6 @@ const WAITING_MAX: usize = 16;
 /// Concurrency and time of the clean-up.
 const CLEAN_AT_ONCE: usize = 32;
 const CLEAN_LIMIT: Duration = Duration::from_secs(20);
-
-/// What the handle asks of the worker.
-#[derive(Debug)]
-pub(super) enum Command {
-    /// Finish what is under way, until then; then delete what is left.
-    Stop(Instant, oneshot::Sender<()>),
-}
 
 #[derive(Debug, Default)]
 struct Slot {
@@ -45,7 +37,7 @@ struct Slot {
 
 struct Finished {
     operation: Operation,
-    times: Times,
+    moments: Moments,
     result: Result<Reply, Failure>,
 }
 
@@ -57,50 +49,13 @@ pub(super) struct Worker {
     in_flight_max: usize,
 }
 
-impl Worker {
-    pub(super) fn new(operator: Operator, shared: Arc<Shared>, in_flight_max: usize) -> Self {
-        Self { operator, shared, slots: BTreeMap::new(), tasks: JoinSet::new(), in_flight_max }
-    }
-
-    /// Runs until every handle is gone.
-    pub(super) async fn run(mut self, mut due: mpsc::Receiver<Due<Operation>>, mut commands: mpsc::Receiver<Command>) {
-        loop {
-            tokio::select! {
-                biased;
-                Some(due) = due.recv() => self.accept(&due),
-                command = commands.recv() => match command {
-                    Some(Command::Stop(until, reply)) => {
-                        self.stop(until, &mut due).await;
-                        // A caller that went away no longer wants to know.
-                        let _ = reply.send(());
-                    }
-                    None => return,
-                },
-                Some(finished) = self.tasks.join_next() => self.handle(finished),
-            }
-        }
-    }
-
-    async fn stop(&mut self, until: Instant, due: &mut mpsc::Receiver<Due<Operation>>) {
-        while let Ok(due) = due.try_recv() {
-            self.accept(&due);
-        }
-        let settled = async {
-            while let Some(finished) = self.tasks.join_next().await {
-                self.handle(finished);
-            }
-        };
-        if tokio::time::timeout_at(until.into(), settled).await.is_err() {
-            self.shared.recorder.lock().abandoned(self.tasks.len() as u64);
-            self.tasks.shutdown().await;
-        }
-        let _ = tokio::time::timeout(CLEAN_LIMIT, self.clean()).await;
-    }
+impl Workload for Worker {
+    type Operation = Operation;
+    type Order = Infallible;
 
     /// Starts the request, or puts it behind the one that its object is busy with.
-    fn accept(&mut self, due: &Due<Operation>) {
-        let (planned, operation) = (due.planned, due.item);
-        let lateness = planned.elapsed();
+    fn accept(&mut self, due: Due<Operation>) {
+        let (lateness, Due { planned, item: operation }) = (due.lateness(), due);
         let slot = self.slots.entry(operation.object).or_default();
         slot.made = operation.made;
         if slot.busy && slot.waiting.len() < WAITING_MAX {
@@ -115,18 +70,37 @@ impl Worker {
         self.shared.recorder.lock().sent(lateness);
     }
 
+    async fn ended(&mut self) -> bool {
+        let Some(finished) = self.tasks.join_next().await else { return false };
+        self.handle(finished);
+        true
+    }
+
+    async fn obey(&mut self, order: Infallible) {
+        match order {}
+    }
+
+    async fn abandon(&mut self) {
+        self.shared.recorder.lock().abandoned(self.tasks.len() as u64);
+        self.tasks.shutdown().await;
+    }
+
+    async fn stopped(&mut self) {
+        let _ = tokio::time::timeout(CLEAN_LIMIT, self.clean()).await;
+    }
+}
+
+impl Worker {
+    pub(super) fn new(operator: Operator, shared: Arc<Shared>, in_flight_max: usize) -> Self {
+        Self { operator, shared, slots: BTreeMap::new(), tasks: JoinSet::new(), in_flight_max }
+    }
+
     fn spawn(&mut self, planned: Instant, operation: Operation) {
         let operator = self.operator.clone();
         self.tasks.spawn(async move {
             let request = operator.request(operation);
-            let begun = Instant::now();
-            let result = operator.send(&request).await;
-            let end = Instant::now();
-            let times = Times {
-                response: end.saturating_duration_since(planned),
-                service: end.saturating_duration_since(begun),
-            };
-            Finished { operation, times, result }
+            let (moments, result) = Moments::of(planned, operator.send(&request)).await;
+            Finished { operation, moments, result }
         });
     }
 
@@ -137,7 +111,7 @@ impl Worker {
         }
     }
 
-    fn finish(&mut self, Finished { operation, times, result }: Finished) {
+    fn finish(&mut self, Finished { operation, moments, result }: Finished) {
         let slot = self.slots.entry(operation.object).or_default();
         let judged = result.and_then(|reply| {
             note(&self.operator, &self.shared, operation, &reply);
@@ -152,14 +126,14 @@ impl Worker {
                     } else if state.is_some() {
                         slot.state = state;
                     }
-                    recorder.answered(times, judgement);
+                    recorder.answered(moments, judgement);
                 }
                 Err(failure) => {
                     // What is not answered may be stored or not; the clean-up finds out.
                     if operation.step == Step::Create && failure.class == crate::wire::Class::HttpError {
                         slot.state = Some(State::Absent);
                     }
-                    recorder.failed(times, failure);
+                    recorder.failed(moments, failure);
                 }
             }
         }

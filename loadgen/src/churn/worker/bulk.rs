@@ -8,6 +8,7 @@ use super::super::namespaces;
 use super::super::objects::LABEL;
 use super::super::operations::{Kind, Operation};
 use super::{Event, Worker};
+use crate::open_loop::Workload as _;
 use crate::wire::Failure;
 
 /// Concurrency and attempts of the fill and of the clean-up.
@@ -69,7 +70,7 @@ impl Worker {
                 .await
                 .map_err(|failure| Error::Left { problem: failure.text })?;
         }
-        self.settle().await;
+        while self.ended().await {}
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 
@@ -96,7 +97,7 @@ impl Worker {
             while self.tasks.len() < BULK_AT_ONCE
                 && let Some(object) = objects.next()
             {
-                self.accept(None, Operation { kind, object, revision: 0 });
+                self.begin(None, Operation { kind, object, revision: 0 });
             }
             match self.tasks.join_next().await {
                 None => return failures,

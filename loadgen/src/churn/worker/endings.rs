@@ -83,7 +83,7 @@ impl Worker {
     }
 
     /// Nothing is left to do, or that failed: then the object is deleted once more.
-    pub(super) fn ended(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
+    pub(super) fn rested(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
         match ended {
             Ok((object, Ok(()))) => self.forget(object),
             Ok((object, Err(failure))) => {

@@ -3,9 +3,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::{Setup, Source};
+use super::super::Setup;
 use super::*;
 use crate::admission::{Config, bench};
+use crate::open_loop::Planned;
 use crate::wire::Endpoint;
 
 /// Deadlines of calls that are over are passed over, also when another call has their place, and do not pile up.
@@ -43,7 +44,7 @@ fn generator(endpoint: &Endpoint) -> Generator {
     let config: Config = serde_json::from_value(json!({"rate": "1/s"})).unwrap();
     let plan = bench::plan_of_one(&config, 1, Duration::from_hours(1), 4096).unwrap();
     let setup = Setup::new(&config, endpoint, Arc::clone(plan.corpus()), 1).unwrap();
-    let source = Source::planned(plan.requests(), Instant::now());
+    let source = Planned::at_times(plan.requests(), Instant::now());
     Generator::new(setup, source, Arc::default(), Arc::default()).unwrap().0
 }
 

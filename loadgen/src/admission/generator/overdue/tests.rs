@@ -10,9 +10,10 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use serde_json::json;
 
-use super::super::{Generator, Setup, Source, slot_of};
+use super::super::{Generator, Setup, slot_of};
 use super::*;
 use crate::admission::{Config, Counts, bench};
+use crate::open_loop::Planned;
 use crate::wire::Endpoint;
 
 const TURN: Turn = Turn { overdue: true, more: true, connections: 0 };
@@ -81,7 +82,8 @@ fn sent(endpoint: &Endpoint) -> (Generator, Events) {
     let config: Config = serde_json::from_value(json!({"rate": "1/s"})).unwrap();
     let plan = bench::plan_of_one(&config, 1, Duration::from_secs(1), 4096).unwrap();
     let setup = Setup::new(&config, endpoint, Arc::clone(plan.corpus()), 1).unwrap();
-    let source = Source::planned(plan.requests().take(1).map(|(_, request)| (Duration::ZERO, request)), Instant::now());
+    let source =
+        Planned::at_times(plan.requests().take(1).map(|(_, request)| (Duration::ZERO, request)), Instant::now());
     let mut generator = Generator::new(setup, source, Arc::default(), Arc::default()).unwrap().0;
     let mut events = Events::with_capacity(EVENTS);
     while generator.calls.iter().all(|(_, call)| call.place.is_none()) {
