@@ -20,6 +20,7 @@ mod plan;
 mod pods;
 mod review;
 mod settle;
+mod shared;
 pub mod through;
 mod truth;
 

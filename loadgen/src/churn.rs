@@ -25,6 +25,7 @@ mod plan;
 pub(crate) mod resource;
 mod samples;
 mod sections;
+mod shared;
 pub(crate) mod template;
 mod worker;
 pub(crate) mod writes;
@@ -32,7 +33,7 @@ pub(crate) mod writes;
 pub use answers::{Answers, Covers};
 pub use api::Api;
 pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix, Scope};
-pub use engine::{Canaries, CanaryWrite, Churn};
+pub use engine::{Canaries, Churn};
 pub use generate::{Error as NoTemplate, fill, generate};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
@@ -41,6 +42,7 @@ pub use plan::Specimen;
 pub use resource::{SPELLINGS, collection_path, is_known, names};
 pub use samples::{Expect, Sample};
 pub use sections::Sections;
+pub use shared::CanaryWrite;
 pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed or cleaned up.

@@ -209,7 +209,12 @@ impl Drop for Pacer {
     }
 }
 
-fn pace<T: 'static>(mut plan: Planned<T>, (out, kept): (&mpsc::Sender<Due<T>>, bool), counts: &Counts, stop: &AtomicBool) {
+fn pace<T: 'static>(
+    mut plan: Planned<T>,
+    (out, kept): (&mpsc::Sender<Due<T>>, bool),
+    counts: &Counts,
+    stop: &AtomicBool,
+) {
     // The kernel may add 50 us to each sleep to save power; ask for the least. A refusal costs lateness, which shows.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

@@ -192,7 +192,7 @@ pub fn never_hit(record: &Record) -> Vec<&crate::record::PlannedFault> {
 /// The verdict of all findings together. Conditions of validity alone earn nothing.
 fn add_up(findings: &[Finding]) -> Verdict {
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);
-    let judged = findings.iter().any(|finding| finding.judge != validity::JUDGE);
+    let judged = findings.iter().any(|finding| finding.judge != doubt::JUDGE);
     if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
 }
 
@@ -201,7 +201,7 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
         (Verdict::Pass, _) => {
-            let budgets = || findings.iter().filter(|finding| finding.judge != validity::JUDGE);
+            let budgets = || findings.iter().filter(|finding| finding.judge != doubt::JUDGE);
             let unasked = budgets().filter(|finding| finding.limit.ends_with(BY_DEFAULT)).count() as u64;
             let all = crate::words::counted(budgets().count() as u64, "budget");
             if unasked == 0 {
@@ -361,7 +361,7 @@ impl Findings {
     /// Whether anything about the subject was decided.
     fn any_decided(&self) -> bool {
         let decided = |finding: &Finding| matches!(finding.verdict, Verdict::Pass | Verdict::Fail);
-        self.judged.iter().any(|(_, finding)| finding.judge != validity::JUDGE && decided(finding))
+        self.judged.iter().any(|(_, finding)| finding.judge != doubt::JUDGE && decided(finding))
     }
 
     fn note(&mut self, note: impl Into<String>) {

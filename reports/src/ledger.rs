@@ -52,18 +52,20 @@ use held::HeldObservations;
 use memory::{Forgotten, Memory};
 use objects::{Objects, Settled};
 
+mod anomaly;
 mod gaps;
 mod held;
 mod memory;
 mod object;
 mod objects;
-pub mod outcome;
-mod restart;
+pub mod restart;
 #[cfg(test)]
 mod tests;
 
+pub use anomaly::Anomaly;
 pub use objects::told::Told;
-pub use outcome::{Anomaly, Outcome};
+
+pub use crate::record::Outcome;
 
 /// The deadline when a scenario names none, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;

@@ -13,11 +13,13 @@ mod crashes;
 mod end_state;
 mod events;
 mod evidence;
+mod files;
 mod last;
 mod latency;
 mod manifest;
 mod objects;
 mod open;
+mod outcome;
 mod packed;
 mod reader;
 mod requests;
@@ -38,6 +40,7 @@ pub use end_state::{
 };
 pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
+pub(crate) use files::write_whole;
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{
     Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
@@ -47,6 +50,7 @@ pub use objects::{
     Refusals, Rewritten, Siblings, TOO_MANY_MAX, TooMany,
 };
 pub use open::file_of;
+pub use outcome::Outcome;
 pub use reader::{Record, RecordFile};
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
@@ -57,7 +61,6 @@ pub use rows::{
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
 pub use times::TIME_MS_MAX;
-pub(crate) use writer::write_whole;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer, tell_story};
 
 /// The files of a record.

@@ -23,7 +23,7 @@ use slab::Slab;
 
 use super::config::{Client, Config, DEFAULT_CONNECTIONS};
 use super::corpus::Corpus;
-use super::load::{Shared, Stop};
+use super::shared::{Shared, Stop};
 use super::{Error, plan};
 use crate::open_loop::{Due, Planned};
 use crate::socket::{Alarm, Peer, Scratch, http2};

@@ -1,19 +1,19 @@
 //! [`Load`]: a plan under way. Owns the generator threads; takes and adds up what each of them recorded.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::Error;
 use super::config::{Client, Config};
 use super::corpus::Corpus;
 use super::generator::{Generator, Setup};
-use super::interval::{Interval, Recorder};
+use super::interval::Interval;
 use super::plan::{Plan, Request};
-use crate::open_loop::{Counts, Planned};
+use super::shared::{Shared, Stop};
+use crate::open_loop::Planned;
 use crate::wire::{Endpoint, Tls};
 
 /// Connections of one thread in a closed loop. More would only wait for each other.
@@ -62,20 +62,6 @@ struct Thread {
     waker: mio::Waker,
     done: Option<oneshot::Receiver<()>>,
     handle: Option<std::thread::JoinHandle<()>>,
-}
-
-/// What a generator thread looks at when it wakes.
-#[derive(Debug, Default)]
-pub(super) struct Stop {
-    stopping: AtomicBool,
-    until: Mutex<Option<Instant>>,
-}
-
-impl Stop {
-    /// `None`: go on. Else plan no further request and be over by then.
-    pub(super) fn until(&self) -> Option<Instant> {
-        if self.stopping.load(Ordering::Acquire) { *self.until.lock() } else { None }
-    }
 }
 
 impl Load {
@@ -172,8 +158,7 @@ impl Load {
 
     fn signal(&self, until: Instant) {
         for thread in &self.threads {
-            *thread.stop.until.lock() = Some(until);
-            thread.stop.stopping.store(true, Ordering::Release);
+            thread.stop.by(until);
             // A waker that fails costs one look-up at most: the thread wakes by itself every second.
             let _ = thread.waker.wake();
         }
@@ -192,31 +177,6 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.signal(Instant::now());
         self.join();
-    }
-}
-
-/// What a thread writes and [`Load::take`] reads.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub counts: Arc<Counts>,
-    pub recorder: Mutex<Recorder>,
-}
-
-/// A recorder that was taken, with the counts of the same moment.
-struct Taken(Recorder, (u64, u64));
-
-impl Shared {
-    fn take(&self) -> Taken {
-        // Made before the lock is taken: filling 750 KiB with zeros is longer than a call may wait.
-        let fresh = Recorder::default();
-        let full = std::mem::replace(&mut *self.recorder.lock(), fresh);
-        Taken(full, self.counts.take())
-    }
-}
-
-impl Taken {
-    fn finish_with(self, corpus: &Corpus, closed_loop: bool) -> Interval {
-        self.0.finish(self.1, corpus, closed_loop)
     }
 }
 

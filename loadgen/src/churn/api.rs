@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::Error;
 use super::lifecycle::Propagation;
-use super::worker::IN_FLIGHT_MAX;
 use crate::wire::{Body, Class, Endpoint, Failure, Http1, Progress};
 
+/// Operations under way at once. More means that the API is slower than the plan; what is over it fails and is counted.
+pub(super) const IN_FLIGHT_MAX: usize = 128;
 /// kube-apiserver gives a write half a minute too (`--request-timeout` is a minute, admission takes half of it).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// As many idle connections as client-go keeps to a host. What a slow moment needed more of is closed when it is over: kept, both ends of a

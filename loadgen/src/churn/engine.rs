@@ -1,37 +1,24 @@
 //! [`Churn`]: a plan under way. The worker owns everything that is known of its objects.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::Error;
-use super::answers::Heard;
 use super::api::{Api, Client};
 use super::interval::{Interval, Recorder};
 use super::operate::Operator;
 use super::operations::Operations;
 use super::plan::Plan;
+use super::shared::{CanaryWrite, Shared};
 use super::worker::{Command, Worker};
-use super::writes::{Record, Writes};
-use crate::open_loop::{Counts, Engine, Orders};
+use super::writes::Writes;
+use crate::open_loop::{Engine, Orders};
 
 /// What a fill that failed may spend on removing what it made.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
-
-/// A write that everybody who watches must see soon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CanaryWrite {
-    /// The canary's namespace.
-    pub namespace: String,
-    /// The canary's name.
-    pub name: String,
-    /// The canary's uid.
-    pub uid: String,
-    /// The version that was written.
-    pub resource_version: String,
-}
 
 /// Churn under way. Dropping it stops it and leaves the objects; [`Churn::empty`] removes them.
 #[derive(Debug)]
@@ -42,17 +29,6 @@ pub struct Churn {
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
-}
-
-/// Shared between the threads.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub counts: Arc<Counts>,
-    pub recorder: Mutex<Recorder>,
-    pub heard: Mutex<Heard>,
-    pub objects_total: AtomicU64,
-    /// Only when the plan records writes.
-    pub writes: Option<Mutex<Record>>,
 }
 
 impl Churn {

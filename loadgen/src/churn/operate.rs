@@ -7,12 +7,12 @@ use http::StatusCode;
 
 use super::answers::{Said, said};
 use super::api::{Client, Metadata, Reply};
-use super::engine::Shared;
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
 use super::operations::{Kind, Operation};
 use super::plan::Plan;
 use super::samples::Expect;
+use super::shared::Shared;
 use super::writes::{self, Write};
 use crate::wire::Failure;
 use facts::Change;

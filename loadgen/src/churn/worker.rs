@@ -12,19 +12,18 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::Error;
-use super::engine::{CanaryWrite, Shared};
+use super::api::IN_FLIGHT_MAX;
 use super::interval::Effect;
 use super::namespaces::{self, Namespaces};
 use super::operate::{Done, Operator};
 use super::operations::{Kind, Operation};
+use super::shared::{CanaryWrite, Shared};
 use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::Failure;
 
 mod bulk;
 mod endings;
 
-/// Operations under way at once. More means that the API is slower than the plan; what is over it fails and is counted.
-pub(super) const IN_FLIGHT_MAX: usize = 128;
 /// Operations that may wait for an earlier one on the same object.
 const WAITING_MAX: usize = 16;
 /// Failed deletes are tried again this often, so many at a time.

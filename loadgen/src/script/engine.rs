@@ -74,7 +74,7 @@ impl Script {
         let writer =
             Arc::new(Writer { client, plan: plan.clone(), shared: Arc::clone(&shared), number: AtomicU64::new(0) });
         let worker = Worker { writer, waiting: VecDeque::new(), under_way: JoinSet::new(), is_over: false };
-        let engine = Engine::start("script", worker, Arc::default()).map_err(no_thread)?;
+        let engine = Engine::start("script", worker, Arc::default()).map_err(|error| no_thread(&error))?;
         let filled = engine.ask(Fill).await.unwrap_or_else(|| Err(Failure::invalid("its worker has ended".to_owned())));
         filled.map_err(|failure| Error::Fill { problem: failure.text })?;
         Ok(Self { engine, plan, shared, awaited })
@@ -94,7 +94,7 @@ impl Script {
 
     fn go(&mut self, writes: plan::Writes, at: Instant) {
         if let Err(error) = self.engine.go(writes, at) {
-            *self.shared.refused.lock() = Some(no_thread(error));
+            *self.shared.refused.lock() = Some(no_thread(&error));
         }
     }
 
@@ -120,7 +120,7 @@ impl Script {
     }
 }
 
-fn no_thread(error: std::io::Error) -> Error {
+fn no_thread(error: &std::io::Error) -> Error {
     Error::Api { problem: format!("start the script's threads: {error}") }
 }
 

@@ -5,7 +5,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::record::Header;
 use crate::words;
 
 /// What is compared. The order is that of the page.
@@ -241,10 +240,10 @@ impl Metric {
 }
 
 impl Rule {
-    /// Whether a gate of this record cannot pass while this is undecided; of the others only what is worse counts. Where reviews are sent,
+    /// Whether a gate with this load cannot pass while this is undecided; of the others only what is worse counts. Where reviews are sent,
     /// those lead; where a controller only watches, what an event costs and how soon it is seen.
-    pub fn leads_in(&self, header: &Header) -> bool {
-        self.leads && self.load == header.load()
+    pub fn leads_in(&self, load: Load) -> bool {
+        self.leads && self.load == load
     }
 
     /// B against A on the axis of the comparison: the logarithm of the ratio, or the difference. None where the two have no ratio.

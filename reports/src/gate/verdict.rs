@@ -306,7 +306,7 @@ fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: 
         false_alarm: certificate.map(|certificate| certificate.false_alarm),
         smallest: certificate.map(|certificate| change(certificate.smallest)),
         halves: certificate.and_then(|certificate| certificate.halves),
-        leads: rule.leads_in(&record.header),
+        leads: rule.leads_in(record.header.load()),
         points: all.between.into_iter().map(change).collect(),
     })
 }
@@ -372,7 +372,7 @@ fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
         false_alarm: None,
         smallest: Some(change(rule, limit)),
         halves: None,
-        leads: rule.leads_in(&record.header),
+        leads: rule.leads_in(record.header.load()),
         points: Vec::new(),
     })
 }

@@ -1,12 +1,12 @@
 //! `webhooks.asked`: whether every registered webhook was asked anything. Nothing is known of one that was not, whatever else passed.
 
+use super::doubt;
 use super::rule::Name;
-use super::validity;
 use super::{Findings, Verdict};
 use crate::record::{Record, WebhookPlan};
 use crate::words::count;
 
-const ASKED: Name = Name { judge: validity::JUDGE, section: "webhooks", key: "asked", word: None };
+const ASKED: Name = Name { judge: doubt::JUDGE, section: "webhooks", key: "asked", word: None };
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let rows = || record.intervals.iter().flat_map(|row| &row.webhooks);

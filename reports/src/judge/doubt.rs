@@ -4,7 +4,15 @@
 //! facts it spoilt, and from no other. A run is invalid only where nothing that was judged can be trusted.
 
 use super::rule::Name;
-use super::{BY_DEFAULT, Finding, Findings, Verdict, validity};
+use super::{BY_DEFAULT, Finding, Findings, Verdict};
+
+/// The judge that conditions of validity name.
+pub(super) const JUDGE: &str = "validity";
+
+/// A condition of validity.
+pub(super) const fn condition(key: &'static str) -> Name {
+    Name { judge: JUDGE, section: JUDGE, key, word: None }
+}
 
 /// What is not to be believed any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +112,7 @@ impl Findings {
     fn doubt(&mut self, unmet: &Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) -> usize {
         let (mut number, mut unasked) = (0, Vec::new());
         self.judged.retain_mut(|(name, finding)| {
-            if finding.judge == validity::JUDGE || !doubts.of(finding.verdict) || !rests(*name, finding) {
+            if finding.judge == JUDGE || !doubts.of(finding.verdict) || !rests(*name, finding) {
                 return true;
             }
             number += 1;

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
+use super::doubt::condition;
 use super::rule::Name;
-use super::{Findings, Verdict, validity};
+use super::{Findings, Verdict};
 use crate::growth::{self, Outcome, Question, length};
 use crate::record::{FaultRow, Record};
 use crate::statistics::blocks::Series;
 use crate::words::bytes;
 
-const HARNESS: Name = validity::condition("harness");
+const HARNESS: Name = condition("harness");
 /// What the harness may grow in an hour: as much as a day of it would take from a small machine without being noticed. It takes about an
 /// hour to decide.
 const BYTES_PER_HOUR: f64 = 4.0 * 1_048_576.0;

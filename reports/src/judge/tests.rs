@@ -779,7 +779,7 @@ fn limits_that_the_scenario_does_not_name_say_so() {
     assert_eq!((limit("events.missed"), limit("events.late")), ("0".to_owned(), "9".to_owned()));
     assert_eq!(limit("events.ghost"), "0, by default");
     assert!(limit("events.hotLoop").ends_with(", by default"), "{}", limit("events.hotLoop"));
-    let named = |finding: &&Finding| finding.judge != validity::JUDGE && !finding.limit.ends_with(", by default");
+    let named = |finding: &&Finding| finding.judge != doubt::JUDGE && !finding.limit.ends_with(", by default");
     assert_eq!(judgement.findings.iter().filter(named).count(), 2);
     let unnamed = judgement.findings.iter().filter(|finding| finding.limit.ends_with(", by default")).count();
     assert_eq!(

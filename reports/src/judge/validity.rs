@@ -4,7 +4,7 @@
 //! did right or wrong: a subject that crashes fails, and what a harness could not measure is undecided. Faults are in `validity/faults.rs`,
 //! a harness that stood still in `validity/stalls.rs`.
 
-use super::doubt::{self, Doubts, Unmet};
+use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;
 use super::{Findings, Verdict, Word, harness, requests};
 use crate::record::{CrashRow, EndReason, FaultEvent, Phase, Record, quantile_us, tag};
@@ -17,8 +17,6 @@ mod stalls;
 pub(super) use faults::FAULT;
 pub(super) use faults::never_hit;
 
-/// The judge that conditions of validity name.
-pub(super) const JUDGE: &str = "validity";
 /// Share of the planned requests that must have been sent.
 const SENT_LEAST: f64 = 0.99;
 /// The 99th percentile of the generator's own lateness, in microseconds, above which latency is the generator's.
@@ -51,10 +49,6 @@ const EXITED: Name = Name { judge: "subject", section: "subject", key: "exited",
 /// What is judged of the subject without a budget.
 #[cfg(test)]
 pub(super) const WITHOUT_BUDGET: [Name; 2] = [FAULT, EXITED];
-
-pub(super) const fn condition(key: &'static str) -> Name {
-    Name { judge: JUDGE, section: JUDGE, key, word: None }
-}
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let exited = judge_end(record, findings);

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use super::open::Folder;
-use super::writer::io_error;
+use super::files::io_error;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
 

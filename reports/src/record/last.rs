@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::writer::{chain, io_error};
+use super::files::{chain, io_error};
 use super::{End, EndReason, Error};
 
 /// Room for an end with the last words of a subject: twelve lines of 300 characters of up to four bytes.

@@ -13,9 +13,9 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
 
+use super::files::io_error;
 use super::packed;
 use super::sink::Sink;
-use super::writer::io_error;
 use super::{Error, Phase, Quantiles, TIME_MS_MAX};
 
 /// The tags of `latency.hlog`. All values are microseconds.

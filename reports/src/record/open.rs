@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use super::Error;
-use super::writer::io_error;
+use super::files::io_error;
 
 /// What is read of one record: half as much again as the 200 MB that all files of a run of 100 hours have together.
 pub(super) const RECORD_BYTES_MAX: u64 = 300 << 20;

@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use super::latency::{Frame, Latency};
 use super::open::{Folder, RECORD_BYTES_MAX};
 use super::times::{self, TIME_MS_MAX, Times};
-use super::writer::{ALL_SAMPLES_MS, io_error};
+use super::files::io_error;
+use super::writer::ALL_SAMPLES_MS;
 use super::{
     AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Objects,
     PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::writer::io_error;
+use super::files::io_error;
 
 /// What is handed to the operating system at a time.
 const CHUNK_BYTES: usize = 8 << 10;

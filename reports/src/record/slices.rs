@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 
+use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
-use super::writer::{io_error, write_bytes};
 use super::{Error, file};
 
 /// Histograms are written as they come for so long.

@@ -9,7 +9,6 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
 use super::*;
 use crate::example::Example;
-use crate::ledger::Outcome;
 
 fn written(example: &Example) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();

@@ -5,21 +5,21 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use super::files::{chain, io_error, write_bytes, write_whole};
 use super::last::Last;
 use super::requests::Cap;
 use super::sink::Sink;
 use super::slices::Slices;
 use super::{
     AnomalyRow, CommitEvent, CrashRow, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest,
-    MetricsRow, Objects, Phase, RequestLine, RequestRow, Sample, file,
+    MetricsRow, Objects, Outcome, Phase, RequestLine, RequestRow, Sample, file,
 };
-use crate::ledger::Outcome;
 
 /// Rows of one outcome in `anomalies.jsonl`. With ten outcomes that have rows this is 10,000 rows in all; a cap for each
 /// outcome keeps a flood of duplicates from hiding the one missed event. The counts in the intervals have no cap.
@@ -453,42 +453,7 @@ fn rss(sample: &Sample) -> u64 {
     sample.subject.map_or(0, |process| process.rss_bytes)
 }
 
-/// An error with its causes.
-pub(super) fn chain(error: &Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-/// Turns an I/O error into [`Error::Io`].
-pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::Io { action, path, source }
-}
-
 /// Puts a story of the run beside its record, for the reports.
 pub fn tell_story(dir: &Path, lines: &[String]) -> Result<(), Error> {
     write_bytes(&dir.join(file::STORY), (lines.join("\n") + "\n").as_bytes())
-}
-
-/// Writes a file so that a reader sees the old one or the new one, never a half.
-pub(crate) fn write_whole(
-    path: &Path,
-    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) -> Result<(), Error> {
-    let mut bytes = Vec::new();
-    fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
-    write_bytes(path, &bytes)
-}
-
-/// The same for bytes that are there.
-pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let part = path.with_extension("part");
-    // What is left of an earlier try, or lies there to be written through, is not opened.
-    match fs::remove_file(&part) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("write", &part)(error)),
-        _ => {}
-    }
-    let mut out = OpenOptions::new().write(true).create_new(true).open(&part).map_err(io_error("create", &part))?;
-    out.write_all(bytes).map_err(io_error("write", &part))?;
-    fs::rename(&part, path).map_err(io_error("write", path))
 }

@@ -13,9 +13,8 @@ pub(crate) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], rig
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(WIDEST));
     let mut text = String::new();
     for row in lines() {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match right.contains(&column) {
-            true => format!("{cell:>width$}"),
-            false => format!("{cell:width$}"),
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if right.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
         });
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());

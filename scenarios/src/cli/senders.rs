@@ -11,7 +11,7 @@ use crate::load::workers::{self, WORKERS_MAX, Workers};
 #[derive(clap::Args)]
 pub(super) struct Senders {
     /// Send with so many processes on this machine, each with its share of the plan.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=WORKERS_MAX as i64))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
     /// Send with a worker that this command starts and whose stdin and stdout it passes on, such as `ssh HOST longhaul worker`. May be given
     /// more than once, and together with --workers.
@@ -23,7 +23,7 @@ impl Senders {
     /// Refuses what can be known to be wrong before anything is sent.
     pub(super) fn check(&self) -> Result<()> {
         let count = self.workers.unwrap_or_default() as usize + self.worker.len();
-        ensure!(count <= WORKERS_MAX, "{count} workers are asked for: at most {WORKERS_MAX} send one plan");
+        ensure!(count <= WORKERS_MAX as usize, "{count} workers are asked for: at most {WORKERS_MAX} send one plan");
         Ok(())
     }
 

@@ -17,4 +17,4 @@ pub(crate) use coordinate::measure;
 pub(crate) use gather::Workers;
 
 /// More processes on one machine only make each other late.
-pub(crate) const WORKERS_MAX: usize = 64;
+pub(crate) const WORKERS_MAX: u32 = 64;

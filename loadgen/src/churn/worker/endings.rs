@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::super::interval::Effect;
 use super::super::operate::Rest;
 use super::super::operations::Operation;
-use super::{IN_FLIGHT_MAX, Worker};
+use super::Worker;
+use crate::churn::api::IN_FLIGHT_MAX;
 use crate::wire::Failure;
 
 /// Objects whose end may be waited for at once: half a minute of 300 deletions a second. What is over it is not held any longer.

@@ -7,6 +7,7 @@ use crate::judge::rule::{Budget, Name, Rule};
 use crate::judge::{Findings, Word};
 use crate::record::Record;
 
+pub(super) mod amount;
 mod axis;
 pub(super) mod decide;
 mod fit;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::growth::decide::{Amount, Limit, decide, size_of_count};
+use super::growth::amount::Amount;
+use super::growth::decide::{Limit, decide, size_of_count};
 use super::growth::{Axis, judge_growth};
 use crate::judge::rule::{Name, Rule, Section, section};
 use crate::judge::{Findings, Verdict, Word};

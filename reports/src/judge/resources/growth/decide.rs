@@ -3,6 +3,7 @@
 //! Owns the words of the answer; [`crate::growth`] decides. Where the subject was started anew, or samples are missing for long, each part is
 //! judged for itself (`parts.rs`): one that grew too fast has failed, whatever came after it.
 
+use super::amount::Amount;
 use super::axis::Axis;
 use super::parts::{self, Part};
 use super::settled::Settled;
@@ -34,18 +35,6 @@ impl Limit {
     }
 }
 
-/// Something that may grow, in the steady phase.
-pub(in crate::judge::resources) struct Amount {
-    /// As the subject of a sentence.
-    pub what: String,
-    pub t_s: Vec<f64>,
-    pub value: Vec<f64>,
-    /// The least scatter that is believed, in its own unit.
-    pub sigma_least: f64,
-    /// A size in its unit; it may be negative, less than one, or without a bound.
-    pub size: fn(f64) -> String,
-}
-
 /// What became of it.
 #[derive(Debug)]
 pub(in crate::judge::resources) struct Decided {
@@ -63,36 +52,6 @@ pub(in crate::judge::resources) struct Decided {
     pub least: f64,
     /// Its samples say nothing, however long the run.
     pub is_unusable: bool,
-}
-
-impl Amount {
-    /// The values of the steady phase, by their times in milliseconds.
-    pub(in crate::judge::resources) fn of(
-        record: &Record,
-        what: impl Into<String>,
-        (sigma_least, size): (f64, fn(f64) -> String),
-        values: impl Iterator<Item = (u64, f64)>,
-    ) -> Self {
-        let steady = values.filter(|(t_ms, _)| record.phase_at(*t_ms) == Phase::Steady);
-        let (t_s, value) = steady.map(|(t_ms, value)| (t_ms as f64 / 1000.0, value)).unzip();
-        Self { what: what.into(), t_s, value, sigma_least, size }
-    }
-
-    /// A part of it, by the numbers of its samples.
-    pub(super) fn at(&self, range: std::ops::Range<usize>) -> Self {
-        let of = |list: &[f64]| list.get(range.clone()).map(<[f64]>::to_vec).unwrap_or_default();
-        Self { what: self.what.clone(), t_s: of(&self.t_s), value: of(&self.value), ..*self }
-    }
-
-    /// A part of it, by time.
-    pub(super) fn between(&self, from_s: f64, to_s: f64) -> Self {
-        self.at(self.t_s.partition_point(|t_s| *t_s < from_s)..self.t_s.partition_point(|t_s| *t_s <= to_s))
-    }
-
-    /// From the first value to the last, in seconds.
-    pub(super) fn span_s(&self) -> f64 {
-        self.t_s.last().zip(self.t_s.first()).map_or(0.0, |(last, first)| last - first)
-    }
 }
 
 /// The answer, what else was steady from when on, and where on the axis each value is.

@@ -3,7 +3,7 @@
 //! Owns where a series is cut: where the subject was started anew, and at holes. What a subject does right after it was started is its
 //! warm-up, and belongs to no part.
 
-use super::decide::Amount;
+use super::amount::Amount;
 use crate::growth;
 use crate::judge::resources::{anew, lives};
 use crate::record::Record;

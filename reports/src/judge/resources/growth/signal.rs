@@ -4,7 +4,8 @@
 //! shows in it before the resident set moves, and what an allocator only keeps does not. But memory leaks outside of the heap as well, so a
 //! flat heap excuses a resident set that grows only as far as an allocator can be the reason.
 
-use super::decide::{Amount, Decided, Limit, decide, size_of_bytes};
+use super::amount::Amount;
+use super::decide::{Decided, Limit, decide, size_of_bytes};
 use crate::growth::length;
 use crate::judge::Verdict;
 use crate::judge::resources::{subject, unsampled};

@@ -1,0 +1,45 @@
+//! Something that may grow: its values over time, and how a size of it is told.
+
+use crate::record::{Phase, Record};
+
+/// Something that may grow, in the steady phase.
+pub(in crate::judge::resources) struct Amount {
+    /// As the subject of a sentence.
+    pub what: String,
+    pub t_s: Vec<f64>,
+    pub value: Vec<f64>,
+    /// The least scatter that is believed, in its own unit.
+    pub sigma_least: f64,
+    /// A size in its unit; it may be negative, less than one, or without a bound.
+    pub size: fn(f64) -> String,
+}
+
+impl Amount {
+    /// The values of the steady phase, by their times in milliseconds.
+    pub(in crate::judge::resources) fn of(
+        record: &Record,
+        what: impl Into<String>,
+        (sigma_least, size): (f64, fn(f64) -> String),
+        values: impl Iterator<Item = (u64, f64)>,
+    ) -> Self {
+        let steady = values.filter(|(t_ms, _)| record.phase_at(*t_ms) == Phase::Steady);
+        let (t_s, value) = steady.map(|(t_ms, value)| (t_ms as f64 / 1000.0, value)).unzip();
+        Self { what: what.into(), t_s, value, sigma_least, size }
+    }
+
+    /// A part of it, by the numbers of its samples.
+    pub(super) fn at(&self, range: std::ops::Range<usize>) -> Self {
+        let of = |list: &[f64]| list.get(range.clone()).map(<[f64]>::to_vec).unwrap_or_default();
+        Self { what: self.what.clone(), t_s: of(&self.t_s), value: of(&self.value), ..*self }
+    }
+
+    /// A part of it, by time.
+    pub(super) fn between(&self, from_s: f64, to_s: f64) -> Self {
+        self.at(self.t_s.partition_point(|t_s| *t_s < from_s)..self.t_s.partition_point(|t_s| *t_s <= to_s))
+    }
+
+    /// From the first value to the last, in seconds.
+    pub(super) fn span_s(&self) -> f64 {
+        self.t_s.last().zip(self.t_s.first()).map_or(0.0, |(last, first)| last - first)
+    }
+}

@@ -1,0 +1,42 @@
+//! Writing whole files, and what is told when that fails.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::Error;
+
+/// An error with its causes.
+pub(super) fn chain(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// Turns an I/O error into [`Error::Io`].
+pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { action, path, source }
+}
+
+/// Writes a file so that a reader sees the old one or the new one, never a half.
+pub(crate) fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
+    write_bytes(path, &bytes)
+}
+
+/// The same for bytes that are there.
+pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let part = path.with_extension("part");
+    // What is left of an earlier try, or lies there to be written through, is not opened.
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("write", &part)(error)),
+        _ => {}
+    }
+    let mut out = OpenOptions::new().write(true).create_new(true).open(&part).map_err(io_error("create", &part))?;
+    out.write_all(bytes).map_err(io_error("write", &part))?;
+    fs::rename(&part, path).map_err(io_error("write", path))
+}

@@ -1,0 +1,115 @@
+//! One row of `samples.jsonl`: what processes and the machine used.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Cgroup, Sockets};
+
+/// One row of `samples.jsonl`: resources at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Sample {
+    /// When it was taken.
+    pub t_ms: u64,
+    /// The subject's process tree; none if it was not running or is not on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Process>,
+    /// The harness itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<Process>,
+    /// The machine.
+    pub machine: MachineRow,
+    /// The subject's TCP sockets by state; read every few seconds, because the kernel lists those of all processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<Sockets>,
+    /// The subject's memory cgroup, where it has one of its own; read with the sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<Cgroup>,
+    /// What taking the sample cost, in microseconds.
+    pub read_cost_us: u64,
+    /// What reading the proportional set cost of it, in microseconds: the kernel walks all pages and holds the subject's map meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollup_cost_us: Option<u64>,
+    /// Kept for its large resident set alone, where only one sample of an interval is kept: it counts for ceilings, and would bend
+    /// what is computed from samples that were taken in turn.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub peak: bool,
+}
+
+/// Resources of a process tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Process {
+    /// Processes in the tree.
+    pub processes: u64,
+    /// Resident set, in bytes.
+    pub rss_bytes: u64,
+    /// Proportional set, in bytes; read at most once a minute because it is expensive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pss_bytes: Option<u64>,
+    /// Anonymous part of the resident set, in bytes.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub anon_bytes: u64,
+    /// Processor time since the start, in milliseconds.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub cpu_ms: u64,
+    /// Threads.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub threads: u64,
+    /// Open file descriptors by class.
+    pub fds: Fds,
+    /// How often the program was started in this run.
+    pub starts: u32,
+}
+
+/// Open file descriptors by class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Fds {
+    /// Sockets.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub socket: u64,
+    /// Files and directories.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub file: u64,
+    /// Pipes.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub pipe: u64,
+    /// Everything else: epoll, eventfd, timerfd, …
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub other: u64,
+}
+
+/// Pressure on the machine. A field is none where the kernel does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineRow {
+    /// Share of the last 10 s in which some task waited for a processor, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub psi_cpu_some_pct: Option<f64>,
+    /// Share of the last 10 s in which some task waited for memory, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub psi_memory_some_pct: Option<f64>,
+    /// Share of the last 10 s in which some task waited for a disk, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub psi_io_some_pct: Option<f64>,
+    /// Processor time taken by other guests of the host since boot, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal_ms: Option<u64>,
+    /// The load average of one minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_1m: Option<f64>,
+    /// How long the machine has been suspended since the run began to sample, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended_ms: Option<u64>,
+    /// How far the wall clock has been set since then, in milliseconds; negative where it was set back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_set_ms: Option<i64>,
+}
+
+impl Fds {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.socket + self.file + self.pipe + self.other
+    }
+}
