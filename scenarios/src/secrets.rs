@@ -52,8 +52,9 @@ pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
 
 /// A scenario as it is recorded: without the secrets that its subject is given.
 pub(crate) fn scenario(mut scenario: Value) -> Value {
-    let kinds = scenario.get_mut("subject").and_then(Value::as_object_mut).into_iter().flatten();
-    for (_, kind) in kinds {
+    let Some(subject) = scenario.get_mut("subject").and_then(Value::as_object_mut) else { return scenario };
+    subject.retain(|_, value| !value.is_null());
+    for (_, kind) in subject {
         let Some(settings) = kind.as_object_mut() else { continue };
         given(settings);
         let processes = settings.get_mut("processes").and_then(Value::as_array_mut).into_iter().flatten();
@@ -64,6 +65,7 @@ pub(crate) fn scenario(mut scenario: Value) -> Value {
 
 /// Masks what a process is given.
 fn given(settings: &mut serde_json::Map<String, Value>) {
+    settings.retain(|_, value| !value.is_null());
     for (key, value) in settings {
         match (key.as_str(), value) {
             ("run", Value::Array(run)) => {

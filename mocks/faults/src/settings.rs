@@ -37,53 +37,39 @@ pub struct Fault {
     /// Which misbehaviour.
     pub name: Name,
     /// A label, unique among the faults: another fault's `when` or a script's step may wait for this fault's first hit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// When it begins, counted from the start of the warm-up. Without `at` and `when` it begins before the subject starts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Span>,
     /// Instead of `at`: begins after the first hit of another fault.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// How long it lasts. Default: a fault that cuts, compacts or restores is one moment when it has `at` or `when`, and
     /// neither `nth`, `every` nor `afterEvents`: it acts on what is open then and on nothing that opens later; every other one lasts until
     /// the load ends.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     pub lasts: Option<Span>,
     /// Only requests and watches of this resource: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// Which requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<On>,
     /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only clients whose `User-Agent` contains this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     /// `registry-…` only: only requests about this repository, or about those that begin so when it ends in `*`. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
     /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<u32>,
     /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2, 4, 6]`; watches that
     /// are open when it begins are not concerned then. For faults on new connections and on the network the n-th
     /// connection. Default: all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<Nth>,
     /// Instead of `nth`: only each second, third, … matching request since the fault began, as `2nd`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Every>,
     /// Acts on a watch once it has sent so many events, the initial ones included, bookmarks not. Default: 0, at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_events: Option<u64>,
     /// The most effects it may have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The chance of each single effect, 0 to 1, decided by the seed. Default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// The keys of its row.
     #[serde(skip, default = "Settings::none")]

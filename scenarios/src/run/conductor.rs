@@ -177,7 +177,7 @@ impl<'a> Conductor<'a> {
     pub(super) async fn conduct(&mut self, subject: SubjectPlan<'a>, mut load: LoadPlan) -> EndReason {
         self.clock = subject.clock.clone();
         self.truth = load.admission.as_ref().and_then(|(plan, _)| plan.truth());
-        let stop_timeout = self.scenario.subject.upkeep().stop_timeout.0;
+        let stop_timeout = self.scenario.subject.upkeep().stop_timeout();
         let reason = match self.enter(subject, Load::scripted(load.script.take())) {
             Ok(ready) => match Box::pin(self.phases(&ready, load)).await {
                 Ok(drained) => {

@@ -306,7 +306,7 @@ impl<'a> Stand<'a> {
 
     /// Stops it, and takes its world down.
     pub(crate) async fn down(mut self) {
-        self.subject.stop(self.scenario.subject.upkeep().stop_timeout.0).await;
+        self.subject.stop(self.scenario.subject.upkeep().stop_timeout()).await;
         self.world.stop().await;
     }
 }

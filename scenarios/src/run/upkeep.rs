@@ -83,7 +83,7 @@ impl<'a> Upkeep<'a> {
             changed: 0,
             truth,
             start_timeout: scenario.subject.start_timeout.0,
-            stop_timeout: upkeep.stop_timeout.0,
+            stop_timeout: upkeep.stop_timeout(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -165,7 +166,7 @@ impl Start {
 }
 
 /// What is done to processes that the harness starts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Upkeep {
     pub(crate) restart: Option<Restart>,
     pub(crate) back_off: Option<BackOff>,
@@ -173,27 +174,18 @@ pub(crate) struct Upkeep {
     pub(crate) certificates: Option<Certificates>,
     pub(crate) trusted_keys: Option<TrustedKeys>,
     pub(crate) clock_rate: Option<u32>,
-    pub(crate) stop_timeout: Span,
-}
-
-impl Default for Upkeep {
-    fn default() -> Self {
-        Self {
-            restart: None,
-            back_off: None,
-            restarts: None,
-            certificates: None,
-            trusted_keys: None,
-            clock_rate: None,
-            stop_timeout: DEFAULT_STOP_TIMEOUT,
-        }
-    }
+    pub(crate) stop_timeout: Option<Span>,
 }
 
 impl Upkeep {
     /// How long nobody runs after a crash, where what a server lets live for a while lives so many times shorter.
     pub(crate) fn delays(&self, compression: u32) -> Delays {
         self.back_off.unwrap_or_default().delays(compression)
+    }
+
+    /// How long it may take to exit after SIGTERM.
+    pub(crate) fn stop_timeout(&self) -> Duration {
+        self.stop_timeout.unwrap_or(DEFAULT_STOP_TIMEOUT).0
     }
 
     fn check(&self) -> Result<(), Wrong> {
@@ -329,14 +321,11 @@ subject! {
         /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`,
         /// `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR`, the folder of both as `tls.crt` and `tls.key`, as variables and as `${LONGHAUL_TLS_DIR}`
         /// in its words and variables.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         webhook: Option<Webhook>,
         /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, or the project's own
         /// configurations, `{webhooks: config/webhook/manifests.yaml}`. Default: nothing.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         install: Option<Install>,
         /// What it may do at the control plane. Left out, the service has the rights of its manifests and every other subject all.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         rbac: Option<Rbac>,
         /// What it is told to watch, and what is judged, as `plural.group/version` (`configmaps/v1` in the core group). Default: what
         /// the script and the churn write. It gets them as `LONGHAUL_WATCH`, the first one first.
@@ -347,12 +336,10 @@ subject! {
         witness: Witness,
         /// Where it tells what it believes in: the address of a page of JSON lines, one for each object, with `namespace`, `name`, `uid` and
         /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) where it tells of several. The service has such a page anyhow.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         world: Option<String>,
         /// Its own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. The heap that its runtime or allocator has in use
         /// is recognised in it, and judges growth before the resident set does. `${LONGHAUL_METRICS_PORT}` in it, in the words and the variables
         /// of a command is a free port, which the command also finds in the variable of that name. The service has such a page anyhow.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         metrics: Option<Metrics>,
         /// The objects that it makes for each of those that are churned; a list where they are of several kinds. What a witness proves by
         /// children it proves by the first of them.
@@ -463,7 +450,4 @@ fn no_witness() -> Witness {
 }
 fn default_start_timeout() -> Span {
     DEFAULT_START_TIMEOUT
-}
-fn default_stop_timeout() -> Span {
-    DEFAULT_STOP_TIMEOUT
 }

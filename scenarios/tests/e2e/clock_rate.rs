@@ -39,7 +39,8 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     }
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
     shim.write_all(SHIM.as_bytes()).unwrap();
-    let command = format!("[python3, {}, {SUBJECTS}/watcher.py]\n  env: {{TIRES: '{tires}'}}", shim.path().display());
+    let command =
+        format!("{{run: [python3, {}, {SUBJECTS}/watcher.py], env: {{TIRES: '{tires}'}}}}", shim.path().display());
     let text = WATCHER.replace("[SUBJECT]", &command);
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();

@@ -38,7 +38,7 @@ fn run(queue: &str, url: &str, more: &[&str]) -> Option<Soak> {
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
     shim.write_all(SHIM.as_bytes()).unwrap();
     let command = format!(
-        "[python3, {}, {SUBJECTS}/watcher.py, '--metrics=${{LONGHAUL_METRICS_PORT}}']\n  env: {{QUEUE: '{queue}'}}\n  metrics: {url}",
+        "\n    run: [python3, {}, {SUBJECTS}/watcher.py, '--metrics=${{LONGHAUL_METRICS_PORT}}']\n    env: {{QUEUE: '{queue}'}}\n  metrics: {url}",
         shim.path().display()
     );
     let text = WATCHER.replace("[SUBJECT]", &command);

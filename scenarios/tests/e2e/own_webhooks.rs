@@ -85,7 +85,7 @@ fn they_pass_on_a_real_control_plane_too() {
 #[test]
 #[ignore = "slow"]
 fn a_wrong_allow_fails() {
-    let Some(soak) = run(&[("own.yaml", "  cwd: . =>   cwd: .\n  env: {BUG: allows}")], &[]) else { return };
+    let Some(soak) = run(&[("own.yaml", "    cwd: . =>     cwd: .\n    env: {BUG: allows}")], &[]) else { return };
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
     assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
 }
@@ -93,7 +93,7 @@ fn a_wrong_allow_fails() {
 #[test]
 #[ignore = "slow"]
 fn a_wrong_denial_fails() {
-    let Some(soak) = run(&[("own.yaml", "  cwd: . =>   cwd: .\n  env: {BUG: denies}")], &[]) else { return };
+    let Some(soak) = run(&[("own.yaml", "    cwd: . =>     cwd: .\n    env: {BUG: denies}")], &[]) else { return };
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
 }
 

@@ -171,7 +171,7 @@ fn two_versions_of_a_script_have_two_digests() {
         let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
         manifest["subject"]["digest"].as_str().unwrap().to_owned()
     };
-    let first = play(&path, "webhook.yaml", ("  cwd: .\n", "  cwd: .\n  files: [hook.py]\n"), &["--for", "3s"]);
+    let first = play(&path, "webhook.yaml", ("    cwd: .\n", "    cwd: .\n    files: [hook.py]\n"), &["--for", "3s"]);
     let again = play(&path, "webhook.yaml", SAME, &["--for", "3s"]);
     let script = path.join("hook.py");
     std::fs::write(&script, std::fs::read_to_string(&script).unwrap() + "# the next version\n").unwrap();
@@ -203,19 +203,19 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let url = format!("  ready: {{url: \"http://127.0.0.1:{port}/readyz\"}}\n");
+    let url = format!("    ready: {{url: \"http://127.0.0.1:{port}/readyz\"}}\n");
     for (ready, status, missing) in [
         (url.as_str(), 204, None),
         (url.as_str(), 503, Some("/readyz answers `HTTP/1.0 503")),
-        ("  ready: {log: the hook is ready}\n", 204, None),
-        ("  ready: {log: the hook sings}\n", 204, Some("it has written no line with `the hook sings` in it")),
+        ("    ready: {log: the hook is ready}\n", 204, None),
+        ("    ready: {log: the hook sings}\n", 204, Some("it has written no line with `the hook sings` in it")),
     ] {
         let (_folder, path) = folder();
         let file = path.join("webhook.yaml");
         let text = std::fs::read_to_string(&file).unwrap();
         let text = text.replace("HOOK: \"\"", &format!("HOOK: \"\", PAGE: \"{port}\", READY: \"{status}\""));
         std::fs::write(&file, text.replace("startTimeout: 10s", "startTimeout: 5s")).unwrap();
-        let soak = play(&path, "webhook.yaml", ("  cwd: .\n", &format!("  cwd: .\n{ready}")), &[]);
+        let soak = play(&path, "webhook.yaml", ("    cwd: .\n", &format!("    cwd: .\n{ready}")), &[]);
         assert_eq!(soak.code(), Some(if missing.is_some() { 3 } else { 0 }), "{ready}: {}", soak.story());
         assert!(missing.is_none_or(|text| soak.stdout().contains(text)), "{ready}: {}", soak.story());
     }

@@ -133,7 +133,7 @@ fn without_a_restart_a_crash_ends_the_run_as_before() {
     if !has_python() {
         return;
     }
-    let gone = ("  restart: always\n  backOff: {initial: 400ms, max: 1s}\n", "");
+    let gone = ("    restart: always\n    backOff: {initial: 400ms, max: 1s}\n", "");
     let soak = crashing("CRASHES: \"1\"", &[gone]);
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["subject.exited".to_owned()]), "{}", soak.story());
     let success = [("restart: always", "restart: onFailure")];
@@ -301,8 +301,8 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
     let file = path.join("attached-webhook.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
     let told = |hook: &(Ended, u16), pid: bool| {
-        let pid = if pid { format!("  pid: {}\n", hook.0.0.id()) } else { String::new() };
-        std::fs::write(&file, text.replace("  pid: 1\n", &pid).replace("9443", &hook.1.to_string())).unwrap();
+        let pid = if pid { format!("    pid: {}\n", hook.0.0.id()) } else { String::new() };
+        std::fs::write(&file, text.replace("    pid: 1\n", &pid).replace("9443", &hook.1.to_string())).unwrap();
         play(&path, "attached-webhook.yaml", SAME, &[])
     };
     let mut clean = hook(&path, "");

@@ -147,6 +147,7 @@ impl Serialize for Fault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shared = Fault::serialize(self, serde_json::value::Serializer).map_err(serde::ser::Error::custom)?;
         let Value::Object(mut keys) = shared else { return shared.serialize(serializer) };
+        keys.retain(|_, value| !value.is_null());
         keys.extend(self.settings.written());
         keys.serialize(serializer)
     }

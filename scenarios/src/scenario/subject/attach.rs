@@ -17,23 +17,17 @@ use crate::witness::Witness;
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Attach {
     /// Its process, which is measured with all below it. Without one nothing is known of memory, descriptors and threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Where it serves admission reviews, such as `https://127.0.0.1:9443/validate`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The certificates of who signed that of its webhook, a PEM file relative to the scenario file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
     /// The kubeconfig that it reads, relative to the scenario file. It is written when the run begins, for your eyes alone, and removed when it
     /// ends. Default: a file in a temporary folder, which is told.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<PathBuf>,
     /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// By what it is known to be ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<Readiness>,
 }
 

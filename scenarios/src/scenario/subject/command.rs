@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
-use super::{Kind, Role, Scene, Start, Subject, Upkeep, Wrong, default_stop_timeout, wrong};
+use super::{Kind, Role, Scene, Start, Subject, Upkeep, Wrong, wrong};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts};
 use crate::subject::{self, Launch};
 
@@ -17,7 +17,7 @@ use crate::subject::{self, Launch};
 const PROCESSES_MAX: usize = 16;
 
 /// The keys of `command`, of which a list of words is `run` alone.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default, remote = "Self")]
 #[schemars(transform = or_words)]
 pub struct Command {
@@ -31,13 +31,11 @@ pub struct Command {
     /// `webhook`: it answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no witness. `both`: it watches as
     /// well, and its answers are judged as those of a `webhook`. Default: whatever the other keys say, and reviews are answered as the
     /// service's policy wants it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Its working directory, relative to the scenario file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
     /// The files and folders that make up its build, relative to the scenario file, such as the script that an interpreter runs. The SHA-256 of
     /// all of them together, as of what `sha256sum` prints of them, is the subject's digest in the record, so that two versions differ.
@@ -46,27 +44,21 @@ pub struct Command {
     pub files: Vec<PathBuf>,
     /// By what it is known to be ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has asked the control plane for what
     /// is judged, and its webhook's port is open; one of `role: webhook` answers TLS there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<Readiness>,
     /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
     /// it may is `budgets.crashes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restart: Option<Restart>,
     /// How long nobody runs after a crash.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub back_off: Option<BackOff>,
     /// It is restarted while load runs, as a rolling update does it. For a subject that serves admission reviews.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Restarts>,
     /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates: Option<Certificates>,
     /// How many times faster its own clock runs, by libfaketime: where it is linked dynamically and not written in Go. What the harness
     /// measures stays in real time; the server's side is compressed alike.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_rate: Option<u32>,
-    /// How long it may take to exit after SIGTERM.
-    pub stop_timeout: Span,
+    /// How long it may take to exit after SIGTERM. Default 30s.
+    pub stop_timeout: Option<Span>,
 }
 
 /// One of several processes of a subject.
@@ -83,26 +75,6 @@ pub struct Process {
     /// Its working directory, relative to the scenario file. Default: that of the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-}
-
-impl Default for Command {
-    fn default() -> Self {
-        Self {
-            run: Vec::new(),
-            processes: Vec::new(),
-            role: None,
-            env: BTreeMap::new(),
-            cwd: None,
-            files: Vec::new(),
-            ready: None,
-            restart: None,
-            back_off: None,
-            restarts: None,
-            certificates: None,
-            clock_rate: None,
-            stop_timeout: default_stop_timeout(),
-        }
-    }
 }
 
 impl Kind for Command {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use units::Span;
 
-use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, default_stop_timeout, wrong};
+use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
 use crate::scenario::{BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys};
 use crate::subject::Launch;
 
@@ -20,54 +20,29 @@ use crate::subject::Launch;
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The keys of `service`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Service {
     /// A service configuration beside the scenario file. Addresses, certificates and registries in it are replaced by those of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<PathBuf>,
     /// Settings written here instead of in a file; the service itself checks them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
     /// With `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted_keys: Option<TrustedKeys>,
     /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
     /// it may is `budgets.crashes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restart: Option<Restart>,
     /// How long nobody runs after a crash.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub back_off: Option<BackOff>,
     /// It is restarted while load runs, as a rolling update does it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Restarts>,
     /// Its serving certificates are replaced while load runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates: Option<Certificates>,
     /// How many times faster its own clock runs, by libfaketime. What the harness measures stays in real time; the server's side is compressed
     /// alike.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_rate: Option<u32>,
-    /// How long it may take to exit after SIGTERM.
-    #[serde(default = "default_stop_timeout")]
-    pub stop_timeout: Span,
-}
-
-impl Default for Service {
-    fn default() -> Self {
-        Self {
-            config: None,
-            settings: None,
-            trusted_keys: None,
-            restart: None,
-            back_off: None,
-            restarts: None,
-            certificates: None,
-            clock_rate: None,
-            stop_timeout: default_stop_timeout(),
-        }
-    }
+    /// How long it may take to exit after SIGTERM. Default 30s.
+    pub stop_timeout: Option<Span>,
 }
 
 impl Kind for Service {
