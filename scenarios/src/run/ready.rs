@@ -65,8 +65,6 @@ impl Port {
 /// When a subject counts as ready.
 #[derive(Debug, Clone)]
 pub(super) enum Ready {
-    /// There is nobody to wait for.
-    Now,
     /// `GET` of this address answers 200.
     Http(SocketAddr, &'static str),
     /// It has asked the control plane for what is judged and, where it has a webhook, accepts connections there.
@@ -94,7 +92,7 @@ impl Ready {
     pub(super) fn health(&self) -> Option<SocketAddr> {
         match self {
             Self::Http(address, _) => Some(*address),
-            Self::Now | Self::FirstRequest { .. } | Self::Tls(..) | Self::Page(..) | Self::Line(_) => None,
+            Self::FirstRequest { .. } | Self::Tls(..) | Self::Page(..) | Self::Line(_) => None,
         }
     }
 }
@@ -113,7 +111,6 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
     let mut asks_since = None;
     loop {
         let missing = match &ready {
-            Ready::Now => None,
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
             Ready::Tls(port, config) => tls_ready(port, config).await.err(),
             Ready::Page(host, path) => page_ready(host, path).await.err(),

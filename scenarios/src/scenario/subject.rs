@@ -24,14 +24,12 @@ use crate::witness::{Nothing, Witness};
 mod attach;
 mod command;
 mod flat;
-mod none;
 mod service;
 
 pub use attach::Attach;
 pub(crate) use attach::host_and_port;
 pub use command::{Command, Process};
 pub(super) use flat::rewritten;
-pub use none::Nobody;
 pub use service::Service;
 pub(crate) use service::Wiring;
 
@@ -318,8 +316,6 @@ subject! {
         command: Command,
         /// What runs already: it is observed, and neither started nor stopped.
         attach: Attach,
-        /// Nobody: only the mocks and the load.
-        none: Nobody,
     }
     shared {
         /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`,

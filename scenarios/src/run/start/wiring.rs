@@ -126,7 +126,6 @@ impl Again<'_> {
         }
         let ready = match &start {
             Start::Programs(_, Some(health)) => Ready::Http(*health, "/readyz"),
-            Start::Programs(launches, None) if launches.is_empty() => Ready::Now,
             Start::Programs(_, None) | Start::Runs(..) => ready,
         };
         Ok((start, ready, webhook))
