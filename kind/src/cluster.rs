@@ -118,7 +118,7 @@ impl Up {
 /// Brings a control plane up and leaves it running when this process ends. When it fails, or is dropped half-way, both
 /// processes are killed. When this process itself is killed half-way, [`status()`] finds what is left.
 pub async fn up(up: Up) -> Result<IsUp, Error> {
-    let registration = match Registration::begin(&up.state_directory, &up.name, Purpose::Standing, None) {
+    let registration = match Registration::begin(&up.state_directory, &up.name, Purpose::Lasting, None) {
         Ok(registration) => registration,
         Err(state::Error::Exists { name }) => return Err(refusal(&up.state_directory, name)?),
         Err(error) => return Err(error.into()),

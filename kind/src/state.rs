@@ -60,7 +60,8 @@ pub struct Entry {
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
     /// Somebody at a terminal: it stays until it is taken down.
-    Standing,
+    #[serde(rename = "standing")]
+    Lasting,
     /// A run: it goes with the process that started it.
     Run,
 }
@@ -222,7 +223,7 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
 /// The files and folders in an entry's directory that its control plane made, the mark last. The logs of a run stay.
 pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
-        Purpose::Standing => &["pki", "etcd", "logs", "kubeconfig", MARK],
+        Purpose::Lasting => &["pki", "etcd", "logs", "kubeconfig", MARK],
         Purpose::Run => &["pki", "etcd", MARK],
     }
 }

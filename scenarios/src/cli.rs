@@ -48,14 +48,14 @@ const RENAMED: [(&str, &str); 9] = [
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 110)]
 struct Cli {
-    /// Whether what is told has colours; `auto`: on a terminal, unless `NO_COLOR` is set.
+    /// Whether output has colours; `auto`: on a terminal, unless `NO_COLOR` is set.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
     command: Command,
 }
 
-/// When what is told has colours.
+/// When output has colours.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Color {
     Auto,

@@ -92,7 +92,7 @@ pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     if let Some(reviews) = &work.reviews {
         crate::load::descriptors::provide(reviews)?;
     }
-    choice.say(&plan.told(wanted));
+    choice.say(&plan.describe(wanted));
     let (first, second) = (choice.options(1)?, choice.options(2)?);
     let mut stands = stands(&first, &mut signals).await?;
     let begun = begin(choice, (work, plan), &stands, &mut signals).await;
@@ -158,7 +158,7 @@ async fn begin<'a>(
     let work = work.at(rate, slower)?;
     let [a, b] = stands;
     let build =
-        |contestant: &Contestant, stand: &Stand<'_>| Build { command: contestant.told(), digest: stand.digest.clone() };
+        |contestant: &Contestant, stand: &Stand<'_>| Build { command: contestant.name(), digest: stand.digest.clone() };
     let header = Header {
         schema: SCHEMA.to_owned(),
         started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -185,7 +185,7 @@ async fn begin<'a>(
         book.write(&Line::Note(note))?;
     }
     if plan.blocks < choice.blocks.0 {
-        book.write(&Line::Note(plan.told(choice.blocks.0)))?;
+        book.write(&Line::Note(plan.describe(choice.blocks.0)))?;
     }
     if work.churn.is_some() && choice.source.scenario.sees() == reports::record::Sees::NOTHING {
         let note = "lag of events, and whether they were missed: not measured: needs a `witness` in `subject`";
@@ -320,7 +320,7 @@ impl Gate<'_> {
                 return Ok(false);
             }
             let played = played?;
-            self.choice.say(&slice::told(&played, index as usize + 1, all));
+            self.choice.say(&slice::line(&played, index as usize + 1, all));
             book.write(&Line::Slice(Box::new(played)))?;
         }
         Ok(true)
@@ -394,7 +394,7 @@ impl Contestant {
     }
 
     /// As the record names it.
-    fn told(&self) -> String {
+    fn name(&self) -> String {
         let plant = self.plant.as_ref().map(|plant| format!(" (planted: {plant})")).unwrap_or_default();
         format!("{}{plant}", self.command)
     }

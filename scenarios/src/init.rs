@@ -24,7 +24,7 @@ mod witness;
 mod yaml;
 
 pub(crate) use kustomize::{Kustomized, build, kubectl};
-pub(crate) use language::{Framework, Language, Told};
+pub(crate) use language::{Framework, Habits, Language};
 pub(crate) use manifests::{Crd, Hook};
 pub(crate) use project::Project;
 pub(crate) use text::scenario;

@@ -129,9 +129,9 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
     let (pid, owner) = (entry.owner.pid, entry.owner.is_alive());
     match (entry.purpose, &entry.ready, owner) {
         (Purpose::Run, _, true) => Health::InUse { pid },
-        (Purpose::Standing, None, true) => Health::Starting { pid },
-        (Purpose::Run, _, false) | (Purpose::Standing, None, false) => Health::Leftover { pid, alive: alive.len() },
-        (Purpose::Standing, Some(_), _) => {
+        (Purpose::Lasting, None, true) => Health::Starting { pid },
+        (Purpose::Run, _, false) | (Purpose::Lasting, None, false) => Health::Leftover { pid, alive: alive.len() },
+        (Purpose::Lasting, Some(_), _) => {
             let programs: Vec<String> = ["etcd", "kube-apiserver"]
                 .into_iter()
                 .filter(|program| alive.iter().all(|each| each.program != *program))

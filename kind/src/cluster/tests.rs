@@ -79,7 +79,7 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
     let stranger = Sleeper::start(&[]);
     let reused =
         Process { program: "etcd".into(), identity: Identity { start_ticks: 1, ..stranger.process("etcd").identity } };
-    let entry = leave(root.path(), "local", Purpose::Standing, None, |entry| {
+    let entry = leave(root.path(), "local", Purpose::Lasting, None, |entry| {
         entry.owner = nobody();
         entry.processes = vec![noted.process("kube-apiserver"), reused];
     });
@@ -116,7 +116,7 @@ async fn folders_are_removed_only_with_the_mark_and_only_what_is_ours() {
         return;
     }
     let (root, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    leave(root.path(), "local", Purpose::Standing, None, |entry| entry.owner = nobody());
+    leave(root.path(), "local", Purpose::Lasting, None, |entry| entry.owner = nobody());
     fs::write(root.path().join("local/notes.txt"), "mine").unwrap();
     // The folder was given to another control plane since.
     leave(root.path(), "run-a", Purpose::Run, Some(work.path()), |entry| entry.owner = nobody());
@@ -141,7 +141,7 @@ async fn what_is_in_use_is_left_alone() {
     let (root, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let pid = std::process::id();
     leave(root.path(), "run-a", Purpose::Run, Some(work.path()), |_| ());
-    leave(root.path(), "other", Purpose::Standing, None, |_| ());
+    leave(root.path(), "other", Purpose::Lasting, None, |_| ());
     let expected = [("other".to_owned(), Health::Starting { pid }), ("run-a".to_owned(), Health::InUse { pid })];
     assert_eq!(health(root.path()), expected);
     assert_eq!(down(root.path(), None).await.unwrap(), Down::default());
@@ -172,7 +172,7 @@ async fn a_control_plane_of_which_a_part_ended_is_broken_and_can_be_taken_down()
     }
     let root = tempfile::tempdir().unwrap();
     let etcd = Sleeper::start(&[]);
-    leave(root.path(), "local", Purpose::Standing, None, |entry| {
+    leave(root.path(), "local", Purpose::Lasting, None, |entry| {
         entry.owner = nobody();
         entry.processes = vec![etcd.process("etcd")];
         let (version, url) = ("v1.34.1".to_owned(), "https://127.0.0.1:1".to_owned());

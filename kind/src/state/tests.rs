@@ -19,7 +19,7 @@ fn an_entry_is_found_again_as_it_was_written() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().join("deep/state");
     assert!(entries(&root).unwrap().is_empty());
-    let mut registration = Registration::begin(&root, "local", Purpose::Standing, None).unwrap();
+    let mut registration = Registration::begin(&root, "local", Purpose::Lasting, None).unwrap();
     registration.started("etcd", std::process::id()).unwrap();
     let ready = Ready { version: "v1.34.1".into(), url: "https://127.0.0.1:1".into(), kubeconfig: None };
     registration.ready(ready).unwrap();
@@ -27,7 +27,7 @@ fn an_entry_is_found_again_as_it_was_written() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(root.join("local")).unwrap().permissions().mode() & 0o777, 0o700);
 
-    let taken = Registration::begin(&root, "local", Purpose::Standing, None).unwrap_err();
+    let taken = Registration::begin(&root, "local", Purpose::Lasting, None).unwrap_err();
     assert!(matches!(taken, Error::Exists { .. }), "{taken}");
     let entry = registration.keep();
     assert!(is_ours(&entry));
@@ -69,7 +69,7 @@ fn files_that_are_no_entries_are_named_and_folders_of_others_ignored() {
 fn names_are_folder_names() {
     let root = tempfile::tempdir().unwrap();
     for name in ["", "..", "a/b", "-a", "A", "1", &"a".repeat(41)] {
-        let error = Registration::begin(root.path(), name, Purpose::Standing, None).unwrap_err();
+        let error = Registration::begin(root.path(), name, Purpose::Lasting, None).unwrap_err();
         assert!(matches!(error, Error::Name { .. }), "{error}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 /// Writes the scenario and says what it was made from.
 pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::Result<u8> {
     let found = read(folder).with_context(|| folder.display().to_string())?;
-    told(&found);
+    print(&found);
     let text = scenario(&found);
     let made = found.made.iter().map(|(name, text)| (PathBuf::from(name), text));
     for (name, text) in made.chain([(output.clone(), &text)]) {
@@ -61,7 +61,7 @@ fn read(folder: &Path) -> std::io::Result<Found> {
 }
 
 /// Names come from the files of the folder: each is on its own line, whatever is in it.
-fn told(found: &Found) {
+fn print(found: &Found) {
     let say = |line: String| out!("{}", shown::line(&line));
     if let Some(project) = &found.project {
         say(format!("found     {}, laid out by {} (PROJECT)", project.layout, project.tool()));

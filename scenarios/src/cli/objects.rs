@@ -109,9 +109,9 @@ mod tests {
         let good = good.display().to_string();
         let plain = objects(&[format!("{good}=denied")], &[]).unwrap();
         assert_eq!((&*plain[0].resource, plain[0].expect), ("caches.cache.example.com/v1", Expect::Denied));
-        let told = objects(&[good], std::slice::from_ref(&crd)).unwrap();
-        assert_eq!((&*told[0].resource, told[0].scope), ("cachez.cache.example.com/v1", Some(Scope::Cluster)));
-        assert_eq!(told[0].object["spec"], serde_json::json!({"size": 3, "mode": "fast"}));
+        let read = objects(&[good], std::slice::from_ref(&crd)).unwrap();
+        assert_eq!((&*read[0].resource, read[0].scope), ("cachez.cache.example.com/v1", Some(Scope::Cluster)));
+        assert_eq!(read[0].object["spec"], serde_json::json!({"size": 3, "mode": "fast"}));
         assert_eq!(objects(&[], &[crd]).unwrap()[0].resource, "cachez.cache.example.com/v1");
         let bare = file("bare.yaml", "spec: {}\n").display().to_string();
         assert!(objects(&[bare], &[]).unwrap_err().to_string().contains("has no `apiVersion` and `kind`"));

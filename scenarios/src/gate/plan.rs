@@ -53,18 +53,18 @@ impl Plan {
         let room = share.saturating_sub(once).as_secs_f64() / block.as_secs_f64();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
         let fits = room as u32;
-        let told = |length: Duration| reports::words::millis(crate::clock::millis(length));
+        let time = |length: Duration| reports::words::millis(crate::clock::millis(length));
         ensure!(
             fits >= BLOCKS_LEAST,
             "two sessions of {BLOCKS_LEAST} blocks take {}, more than {}: make `phases` of the scenario shorter, or allow more with --at-most",
-            told((once + block * BLOCKS_LEAST) * SESSIONS),
-            told(limit)
+            time((once + block * BLOCKS_LEAST) * SESSIONS),
+            time(limit)
         );
         ensure!(
             !named || wanted <= fits,
             "--blocks {wanted}: two sessions would take {}, more than {}: at most {fits} fit, or allow more with --at-most",
-            told((once + block * wanted) * SESSIONS),
-            told(limit)
+            time((once + block * wanted) * SESSIONS),
+            time(limit)
         );
         let blocks = wanted.min(fits);
         Ok(Self { blocks, session: once + block * blocks, share })
@@ -76,8 +76,8 @@ impl Plan {
     }
 
     /// How long it takes, in a sentence.
-    pub(super) fn told(&self, wanted: u32) -> String {
-        let told = |length: Duration| reports::words::millis(crate::clock::millis(length));
+    pub(super) fn describe(&self, wanted: u32) -> String {
+        let time = |length: Duration| reports::words::millis(crate::clock::millis(length));
         let fewer = if self.blocks < wanted {
             format!("{} blocks instead of {wanted}, so that it ends in time; ", self.blocks)
         } else {
@@ -85,8 +85,8 @@ impl Plan {
         };
         format!(
             "{fewer}about {}, and as long again if something looks worse; never more than {}",
-            told(self.session),
-            told(self.share * SESSIONS)
+            time(self.session),
+            time(self.share * SESSIONS)
         )
     }
 }
@@ -139,7 +139,11 @@ mod tests {
         assert!(plan.blocks == 9 && plan.session * 2 <= 40 * MINUTE, "{plan:?}");
         let plan = Plan::fit(&long, BESIDES, 40, false, 40 * MINUTE).unwrap();
         assert!(plan.blocks < 40 && plan.session * 2 <= 40 * MINUTE, "{plan:?}");
-        assert!(plan.told(40).starts_with(&format!("{} blocks instead of 40", plan.blocks)), "{}", plan.told(40));
+        assert!(
+            plan.describe(40).starts_with(&format!("{} blocks instead of 40", plan.blocks)),
+            "{}",
+            plan.describe(40)
+        );
         let error = Plan::fit(&long, BESIDES, 40, true, 40 * MINUTE).unwrap_err().to_string();
         assert!(error.starts_with("--blocks 40: two sessions would take ") && error.contains("--at-most"), "{error}");
         let error = Plan::fit(&long, BESIDES, 9, false, 5 * MINUTE).unwrap_err().to_string();

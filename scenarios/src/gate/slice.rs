@@ -173,7 +173,7 @@ fn lateness(all: &Interval) -> u64 {
 }
 
 /// A slice on one line.
-pub(super) fn told(slice: &Slice, number: usize, of: usize) -> String {
+pub(super) fn line(slice: &Slice, number: usize, of: usize) -> String {
     let shown =
         |metric: Metric| slice.values.get(&metric).map_or_else(|| "-".to_owned(), |value| metric.rule().value(*value));
     let reviews = format!(

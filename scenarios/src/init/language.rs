@@ -15,7 +15,7 @@ pub(crate) struct Language {
     /// The library through which it speaks to the API server.
     pub(crate) framework: Option<Framework>,
     /// What its sources tell.
-    pub(crate) told: Told,
+    pub(crate) habits: Habits,
     /// What must be run once before.
     pub(crate) build: Option<String>,
     /// How it is started; empty where nothing tells.
@@ -24,7 +24,7 @@ pub(crate) struct Language {
 
 /// What the sources of a program tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Habits {
     /// The finalizer by which it, or its library for it, holds objects.
     pub(crate) finalizer: Option<String>,
     /// Whether it repeats the generation in the status; nothing where nobody could look.
@@ -76,7 +76,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     let language = |name, framework, build: Option<&str>, command: &[&str]| {
         let command = command.iter().map(|&word| word.to_owned()).collect();
         let build = build.map(str::to_owned);
-        Some(Language { name, file: file.to_owned(), framework, told: Told::default(), build, command })
+        Some(Language { name, file: file.to_owned(), framework, habits: Habits::default(), build, command })
     };
     let when = |is: bool, framework| is.then_some(framework);
     match name {
@@ -122,8 +122,8 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
             let path = file.display().to_string();
             let found = language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", &path]);
             let holds = KOPF_HOLDS.iter().any(|handler| text.contains(handler));
-            let told = Told { finalizer: holds.then(|| KOPF_FINALIZER.to_owned()), ..Told::default() };
-            found.map(|found| Language { told, ..found })
+            let habits = Habits { finalizer: holds.then(|| KOPF_FINALIZER.to_owned()), ..Habits::default() };
+            found.map(|found| Language { habits, ..found })
         }
         _ => None,
     }
@@ -141,11 +141,11 @@ impl Language {
             "Go" => self.complete_go(found),
             "Rust" => {
                 let (finalizer, observes) = (found.rust.finalizer(), Some(found.rust.observes));
-                self.told = Told { finalizer, observes, ..Told::default() };
+                self.habits = Habits { finalizer, observes, ..Habits::default() };
             }
             "Java" => {
                 let finalizer = found.crd().and_then(|crd| found.java.finalizer(&crd.kind, &crd.name()));
-                self.told = Told { finalizer, observes: Some(found.java.observes), ..Told::default() };
+                self.habits = Habits { finalizer, observes: Some(found.java.observes), ..Habits::default() };
                 if let Some(class) =
                     found.java.main().filter(|_| self.command.is_empty() && self.file.ends_with("pom.xml"))
                 {
@@ -191,7 +191,7 @@ impl Language {
             (None, None) => base,
         };
         if self.framework == Some(Framework::ControllerRuntime) {
-            self.told = Told {
+            self.habits = Habits {
                 finalizer: found.go.finalizer(),
                 observes: Some(found.go.observes),
                 condition: found.go.condition(),
@@ -243,13 +243,13 @@ pub(super) fn image_command(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn told(name: &str, text: &str) -> Language {
+    fn language(name: &str, text: &str) -> Language {
         read(Path::new(name), name, text).unwrap()
     }
 
     #[test]
     fn package_files_tell_framework_and_start() {
-        let mut go = told("go.mod", "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n");
+        let mut go = language("go.mod", "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n");
         assert_eq!(go.framework, Some(Framework::ControllerRuntime));
         let mut found = Found::default();
         found.go.take(Path::new("internal/deep/main.go"), "package main\n");
@@ -262,21 +262,23 @@ mod tests {
         assert_eq!(go.build.as_deref(), Some("go build -o bin/manager cmd/main.go"));
         assert_eq!(go.command, ["./bin/manager"]);
 
-        let rust = told("Cargo.toml", "[package]\nname = \"op\"\n[dependencies]\nkube = \"3\"\n");
+        let rust = language("Cargo.toml", "[package]\nname = \"op\"\n[dependencies]\nkube = \"3\"\n");
         assert_eq!((rust.framework, rust.command), (Some(Framework::KubeRs), vec!["./target/release/op".to_owned()]));
         assert!(read(Path::new("Cargo.toml"), "Cargo.toml", "[workspace]\n").is_none());
         let two = "[package]\nname = \"op\"\ndefault-run = \"controller\"\n[[bin]]\nname = \"crdgen\"\n[[bin]]\nname = \"controller\"\n";
         assert_eq!(toml_program(two), Some("controller"));
         assert_eq!(toml_program(&two.replace("default-run", "edition")), Some("crdgen"));
 
-        let node =
-            told("package.json", r#"{"scripts": {"start": "node dist/main.js"}, "devDependencies": {"pepr": "1"}}"#);
+        let node = language(
+            "package.json",
+            r#"{"scripts": {"start": "node dist/main.js"}, "devDependencies": {"pepr": "1"}}"#,
+        );
         assert_eq!((node.framework, node.command.join(" ")), (Some(Framework::Pepr), "node dist/main.js".to_owned()));
 
-        let kopf = told("operator.py", "import kopf\n@kopf.on.create('greetings')\n");
-        assert_eq!((kopf.command[3].as_str(), kopf.told.finalizer), ("operator.py", None));
-        let holds = told("operator.py", "import kopf\n@kopf.on.delete('greetings')\n");
-        assert_eq!(holds.told.finalizer.as_deref(), Some("kopf.zalando.org/KopfFinalizerMarker"));
+        let kopf = language("operator.py", "import kopf\n@kopf.on.create('greetings')\n");
+        assert_eq!((kopf.command[3].as_str(), kopf.habits.finalizer), ("operator.py", None));
+        let holds = language("operator.py", "import kopf\n@kopf.on.delete('greetings')\n");
+        assert_eq!(holds.habits.finalizer.as_deref(), Some("kopf.zalando.org/KopfFinalizerMarker"));
         assert!(read(Path::new("setup.py"), "setup.py", "import os").is_none());
     }
 

@@ -253,7 +253,7 @@ fn documents(text: &str) -> Vec<String> {
 
 /// The first line of a message, and not more of it than a terminal shows.
 pub(super) fn first_line(text: &str) -> String {
-    super::yaml::told(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
+    super::yaml::printable(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
 }
 
 #[cfg(test)]

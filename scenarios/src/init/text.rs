@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::go::Flags;
 use super::witness::{Proposal, propose};
-use super::yaml::{block, quoted, told};
+use super::yaml::{block, printable, quoted};
 use super::{BASES, Crd, Found, Framework, Language, sample, witness};
 
 /// Custom resources that are named beside the first one.
@@ -56,7 +56,7 @@ fn is_webhook_only(found: &Found) -> bool {
 macro_rules! line {
     ($text:expr, $($argument:tt)*) => {
         // Names come from somebody's files: whatever is in one, this stays a line. Writing to a string cannot fail.
-        let _ = writeln!($text, "{}", told(&format!($($argument)*)));
+        let _ = writeln!($text, "{}", printable(&format!($($argument)*)));
     };
 }
 
@@ -167,11 +167,11 @@ fn is_asked_of_pods(found: &Found) -> bool {
 
 /// The flags of the program that is started, where they were looked for.
 fn flags(found: &Found) -> Option<&Flags> {
-    found.program().and_then(|program| program.told.flags.as_ref())
+    found.program().and_then(|program| program.habits.flags.as_ref())
 }
 
 fn start(text: &mut String, found: &Found, language: &Language) {
-    let Language { name, file, framework, build, command, told } = language;
+    let Language { name, file, framework, build, command, habits } = language;
     let with = framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
     line!(text, "    # {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
     if let Some(build) = build {
@@ -184,7 +184,7 @@ fn start(text: &mut String, found: &Found, language: &Language) {
         line!(text, "    run: [./path/to/your/program]");
         return;
     }
-    let arguments = told.flags.as_ref().map(|flags| arguments(flags, found)).unwrap_or_default();
+    let arguments = habits.flags.as_ref().map(|flags| arguments(flags, found)).unwrap_or_default();
     if arguments.is_empty() {
         let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         line!(text, "    run: [{}]", words.join(", "));
@@ -312,7 +312,7 @@ fn metrics(text: &mut String, flags: Option<&Flags>) {
 
 fn children(text: &mut String, found: &Found) {
     let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return };
-    let unknown = program.told.owned.iter().filter(|kind| kind.resource(&found.crds).is_none());
+    let unknown = program.habits.owned.iter().filter(|kind| kind.resource(&found.crds).is_none());
     for kind in unknown.take(OTHERS) {
         line!(text, "  # It owns {} too, of which nothing here tells the resource.", kind.name);
     }
@@ -348,7 +348,7 @@ fn children(text: &mut String, found: &Found) {
 fn owned(found: &Found) -> Vec<String> {
     let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return Vec::new() };
     let own = found.crd().map(Crd::resource);
-    let known = program.told.owned.iter().filter_map(|kind| kind.resource(&found.crds));
+    let known = program.habits.owned.iter().filter_map(|kind| kind.resource(&found.crds));
     known.filter(|one| Some(one) != own.as_ref()).take(CHILDREN).collect()
 }
 

@@ -9,7 +9,7 @@ use units::Span;
 
 use super::go::Flags;
 use super::yaml::quoted;
-use super::{Found, Framework, Told};
+use super::{Found, Framework, Habits};
 use crate::witness::{About, Preset, Witness};
 
 /// How long an outage may take to be made up for; the usual wait of a client is a minute at most, and of these the most are seconds.
@@ -33,29 +33,31 @@ pub(super) struct Proposal {
 pub(super) fn propose(found: &Found) -> Proposal {
     let program = found.program().filter(|program| program.framework.is_some());
     let framework = program.and_then(|program| program.framework);
-    let nothing = Told::default();
-    let told = program.map_or(&nothing, |program| &program.told);
+    let nothing = Habits::default();
+    let habits = program.map_or(&nothing, |program| &program.habits);
     if framework == Some(Framework::Pepr) {
         return preset(found, Preset::Pepr, &["Pepr logs each event of its watches."], Some(("LOG_LEVEL", "debug")));
     }
-    by_generation(found, told).or_else(|| by_finalizer(framework, told)).unwrap_or_else(|| by_lines(found, framework))
+    by_generation(found, habits)
+        .or_else(|| by_finalizer(framework, habits))
+        .unwrap_or_else(|| by_lines(found, framework))
 }
 
 /// The generation that it repeats in the status, where the definition has room for it and no source says that nobody writes it.
-fn by_generation(found: &Found, told: &Told) -> Option<Proposal> {
+fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     let crd = found.crd()?;
-    if crd.observes && told.observes != Some(false) {
+    if crd.observes && habits.observes != Some(false) {
         let comment = "Its custom resources have `status.observedGeneration`: what it writes there is the proof.";
         return Some(proposal(&json!({"kind": "status"}), &[comment], None));
     }
-    let condition = told.condition.as_ref().filter(|_| crd.has_conditions)?;
+    let condition = habits.condition.as_ref().filter(|_| crd.has_conditions)?;
     let comment = "It writes this condition with the generation that it handled: that is the proof.";
     Some(proposal(&json!({"kind": "status", "condition": condition}), &[comment], None))
 }
 
 /// The finalizer by which it holds objects.
-fn by_finalizer(framework: Option<Framework>, told: &Told) -> Option<Proposal> {
-    let name = told.finalizer.as_ref()?;
+fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposal> {
+    let name = habits.finalizer.as_ref()?;
     let comments: &[&str] = match framework {
         Some(Framework::Kopf) => &[
             "kopf holds each object by this finalizer, because of a handler of deletions, a timer or a daemon.",
@@ -88,7 +90,7 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
             Some(("RUST_LOG", "info")),
         ),
         Some(Framework::ControllerRuntime) => {
-            let has_zap = found.program().and_then(|program| program.told.flags.as_ref()).is_some_and(Flags::has_zap);
+            let has_zap = found.program().and_then(|program| program.habits.flags.as_ref()).is_some_and(Flags::has_zap);
             let logged: &[&str] = if has_zap {
                 &[
                     "controller-runtime logs each reconciliation at the level that `--zap-log-level=5` above asks for.",
@@ -119,8 +121,8 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
 
 /// Whether it is by lines of its log that controller-runtime proves what it saw.
 pub(super) fn needs_lines(found: &Found) -> bool {
-    let told = found.program().map(|program| program.told.clone()).unwrap_or_default();
-    by_generation(found, &told).is_none() && told.finalizer.is_none()
+    let habits = found.program().map(|program| program.habits.clone()).unwrap_or_default();
+    by_generation(found, &habits).is_none() && habits.finalizer.is_none()
 }
 
 /// The known lines of a library.
@@ -181,7 +183,7 @@ mod tests {
             name: "Any",
             file: "any".into(),
             framework,
-            told: Told { finalizer: finalizer.map(str::to_owned), ..Told::default() },
+            habits: Habits { finalizer: finalizer.map(str::to_owned), ..Habits::default() },
             build: None,
             command: vec!["./any".to_owned()],
         };
@@ -201,13 +203,13 @@ mod tests {
     #[test]
     fn what_the_sources_tell_comes_before_the_lines_of_a_library() {
         let mut found = found(Some(Framework::ControllerRuntime), Some("widgets.example.com/hold"), true);
-        found.languages[0].told.observes = Some(false);
+        found.languages[0].habits.observes = Some(false);
         let by_finalizer = propose(&found);
         assert_eq!(by_finalizer.keys, "{kind: finalizer, name: widgets.example.com/hold}");
-        found.languages[0].told.condition = Some("Ready".to_owned());
+        found.languages[0].habits.condition = Some("Ready".to_owned());
         found.crds[0].has_conditions = true;
         assert_eq!(propose(&found).keys, "{kind: status, condition: Ready}");
-        found.languages[0].told.observes = Some(true);
+        found.languages[0].habits.observes = Some(true);
         assert_eq!(propose(&found).keys, "{kind: status}");
     }
 

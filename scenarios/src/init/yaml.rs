@@ -48,7 +48,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// A text that is put into a comment or a sentence: one line, and nothing that a terminal would obey.
-pub(super) fn told(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     crate::shown::line(text).into_owned()
 }
 
@@ -115,6 +115,6 @@ mod tests {
 
     #[test]
     fn a_text_of_a_sentence_is_one_line() {
-        assert_eq!(told("a\nfaults: x\u{1b}[2J\u{202e}"), "a\\nfaults: x\\u001b[2J\\u202e");
+        assert_eq!(printable("a\nfaults: x\u{1b}[2J\u{202e}"), "a\\nfaults: x\\u001b[2J\\u202e");
     }
 }

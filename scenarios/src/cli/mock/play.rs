@@ -11,13 +11,13 @@ use crate::run::describe;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Hits of one fault that are printed; some faults hit every event.
-const TOLD_MAX: usize = 20;
+const PRINTED_MAX: usize = 20;
 
 /// Who plays each of the faults.
-pub(super) struct Players<'a>(pub(super) Vec<Seat<'a>>);
+pub(super) struct Players<'a>(pub(super) Vec<Role<'a>>);
 
-/// One who plays, and what.
-pub(super) type Seat<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
+/// A mock, and which faults are its own.
+pub(super) type Role<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
 
 impl<'a> Players<'a> {
     fn of(&self, fault: &mock_faults::Fault) -> Option<&'a dyn Player> {
@@ -55,11 +55,11 @@ pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], m
     for index in schedule.armed_before() {
         begin(index, Duration::ZERO);
     }
-    let mut told = vec![0; faults.len()];
+    let mut printed = vec![0; faults.len()];
     loop {
         let now = start.elapsed();
         for hit in players.take_hits() {
-            tell(&hit, faults, &mut told, now);
+            tell(&hit, faults, &mut printed, now);
         }
         for index in (0..faults.len()).filter(|index| players.hits(*index, &faults[*index]) > 0) {
             schedule.hit(index, now);
@@ -79,12 +79,12 @@ pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], m
 }
 
 /// Prints a hit, the first ones of each fault.
-fn tell(hit: &mock_faults::Hit, faults: &[mock_faults::Fault], told: &mut [usize], now: Duration) {
+fn tell(hit: &mock_faults::Hit, faults: &[mock_faults::Fault], printed: &mut [usize], now: Duration) {
     let index = usize::try_from(hit.fault.0).unwrap_or(usize::MAX);
-    let Some((fault, told)) = faults.get(index).zip(told.get_mut(index)) else { return };
-    *told += 1;
-    if *told <= TOLD_MAX {
-        let more = if *told == TOLD_MAX { " (further hits are counted only)" } else { "" };
+    let Some((fault, printed)) = faults.get(index).zip(printed.get_mut(index)) else { return };
+    *printed += 1;
+    if *printed <= PRINTED_MAX {
+        let more = if *printed == PRINTED_MAX { " (further hits are counted only)" } else { "" };
         out!("{:>6.1}s hit: {}: {}{more}", now.as_secs_f64(), fault.name.as_str(), hit.detail);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{flags, is_asked_of_pods, is_of_controller_runtime, is_restored, owned};
 use crate::init::Found;
 use crate::init::witness::Proposal;
-use crate::init::yaml::told;
+use crate::init::yaml::printable;
 
 /// Requests a second that a careful controller does not come near with ten changes a second: each costs it a handful of requests, and a relist
 /// of fifty objects costs each of them one more.
