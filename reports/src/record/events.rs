@@ -9,8 +9,8 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::open::Folder;
 use super::files::io_error;
+use super::open::Folder;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
 

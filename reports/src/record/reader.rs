@@ -10,10 +10,10 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::files::io_error;
 use super::latency::{Frame, Latency};
 use super::open::{Folder, RECORD_BYTES_MAX};
 use super::times::{self, TIME_MS_MAX, Times};
-use super::files::io_error;
 use super::writer::ALL_SAMPLES_MS;
 use super::{
     AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Objects,
