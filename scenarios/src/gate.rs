@@ -18,7 +18,7 @@ use self::book::Book;
 use self::plan::{Besides, Plan};
 use self::work::Work;
 use crate::run::{Options, Stand};
-use crate::scenario::{Source, SubjectKind};
+use crate::scenario::Source;
 use crate::signals::Signals;
 
 mod book;
@@ -351,13 +351,16 @@ impl Choice {
             let mut source = self.source.clone();
             let subject = &mut source.scenario.subject;
             let mut service = None;
-            match &mut subject.kind {
-                SubjectKind::Service(_) => service = Some(PathBuf::from(&contestant.command)),
-                SubjectKind::Command(command) => command.run = contestant.words()?,
-                _ => anyhow::bail!(
-                    "{}: a gate starts both builds itself: write `command` instead of `attach`",
-                    self.source.origin
-                ),
+            if subject.kind().is_service() {
+                service = Some(PathBuf::from(&contestant.command));
+            } else if let Some(command) = subject.command_mut() {
+                command.run = contestant.words()?;
+            } else {
+                anyhow::bail!(
+                    "{}: a gate starts both builds itself: write `command` instead of `{}`",
+                    self.source.origin,
+                    subject.kind().name()
+                );
             }
             let folder = format!("{}-{session}", side.letter().to_lowercase());
             Ok(Options {

@@ -122,14 +122,14 @@ pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Source, SubjectKind};
+    use crate::scenario::{Command, Source, SubjectKind};
 
     /// A fingerprint is only told ahead where no address of the run can change it.
     #[test]
     fn what_names_the_registry_is_known_when_that_listens() {
         let mut scenario = Source::read("smoke").unwrap().scenario;
         assert!(matches!(fingerprint(&scenario).unwrap(), Some(Fingerprint::Known(_))));
-        scenario.subject.kind = SubjectKind::Command(Default::default());
+        scenario.subject.kind = SubjectKind::Command(Command::default());
         assert_eq!(fingerprint(&scenario).unwrap(), Some(Fingerprint::OfTheRun));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("traffic.jsonl");

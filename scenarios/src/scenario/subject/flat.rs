@@ -24,7 +24,7 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
             (key, Value::Object(map)) if key == *kind => settings.extend(map.clone()),
             ("command", value) => drop(settings.insert("run".to_owned(), value.clone())),
             ("commands", Value::Array(all)) => {
-                drop(settings.insert("processes".to_owned(), all.iter().map(process).collect()))
+                settings.insert("processes".to_owned(), all.iter().map(process).collect());
             }
             (key, value) if belongs(key) => drop(settings.insert(key.to_owned(), value.clone())),
             (key, value) => drop(shared.insert(key.to_owned(), value.clone())),
