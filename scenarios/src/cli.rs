@@ -247,10 +247,11 @@ struct Broken(&'static str);
 
 /// Says an error with its causes. Its exit code: what was asked for is wrong, unless a program is missing or the tool failed.
 fn failed(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<crate::scenario::Error>() {
+    if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
         // It begins with its file.
-        Some(error) => crate::out::err!("{error}"),
-        None => crate::out::err!("longhaul: {error:#}"),
+        crate::out::err!("{error}");
+    } else {
+        crate::out::err!("longhaul: {error:#}");
     }
     match () {
         () if misses_program(error) => exit::UNAVAILABLE,

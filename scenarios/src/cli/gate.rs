@@ -113,13 +113,12 @@ pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };
         return init(folder, &project);
     }
-    let (folder, judgement) = match &arguments.again {
-        Some(folder) => (folder.clone(), gate::again(folder)?),
-        None => {
-            let choice = choice(arguments)?;
-            let judgement = super::block_on(gate::play(&choice))?;
-            (choice.out, judgement)
-        }
+    let (folder, judgement) = if let Some(folder) = &arguments.again {
+        (folder.clone(), gate::again(folder)?)
+    } else {
+        let choice = choice(arguments)?;
+        let judgement = super::block_on(gate::play(&choice))?;
+        (choice.out, judgement)
     };
     tell(arguments.json, &folder, &judgement)?;
     Ok(judgement.exit_code)

@@ -43,7 +43,7 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
     let file = path.display();
     match Source::read(&path.display().to_string()) {
         Ok(_) => {
-            out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}")
+            out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}");
         }
         // What the folder holds is stranger than what this file can say: the message tells which line.
         Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),

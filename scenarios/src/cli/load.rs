@@ -51,16 +51,13 @@ pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     if curve.capacity {
         return capacity::search(arguments).await;
     }
-    let (job, plan) = match &curve.replay {
-        Some(file) => {
-            let file = std::path::absolute(file).with_context(|| format!("failed to resolve {}", file.display()))?;
-            traffic::replay(to, traffic, file)?
-        }
-        None => {
-            let job = traffic::job(to, traffic, curve)?;
-            let plan = job.plan()?;
-            (job, plan)
-        }
+    let (job, plan) = if let Some(file) = &curve.replay {
+        let file = std::path::absolute(file).with_context(|| format!("failed to resolve {}", file.display()))?;
+        traffic::replay(to, traffic, file)?
+    } else {
+        let job = traffic::job(to, traffic, curve)?;
+        let plan = job.plan()?;
+        (job, plan)
     };
     send(arguments, &job, plan).await
 }
