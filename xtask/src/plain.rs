@@ -13,7 +13,7 @@ use crate::cargo;
 use crate::skipped::Missing;
 
 /// Each test tells that it ended: what is silent for longer hangs. The slowest takes three minutes, a build in between as well.
-const SILENCE: Duration = Duration::from_secs(600);
+const SILENCE: Duration = Duration::from_mins(10);
 
 /// Runs it, shows what it prints, and ends it with everything that it started when nothing was printed for too long.
 pub(crate) fn run(tests: &mut Command) -> Result<()> {

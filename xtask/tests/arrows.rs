@@ -317,7 +317,7 @@ fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Opt
     };
     let begin = rest.len();
     while let [next, after @ ..] = rest
-        && all.contains_key(&[&at[..], &[next.clone()]].concat())
+        && all.contains_key(&[&at[..], std::slice::from_ref(next)].concat())
     {
         at.push(next.clone());
         rest = after;

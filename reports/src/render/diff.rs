@@ -89,7 +89,8 @@ pub(super) fn difference(difference: &Difference) -> [String; 4] {
 fn table(out: &mut String, title: &str, rows: impl Iterator<Item = [String; 4]>) {
     let rows: Vec<_> = rows.map(|[name, a, b, ratio]| [format!("   {name}"), a, b, ratio]).collect();
     if !rows.is_empty() {
-        *out += &format!("\n{}", columns([title, "A", "B", ""], &rows, &[]));
+        out.push('\n');
+        out.push_str(&columns([title, "A", "B", ""], &rows, &[]));
     }
 }
 

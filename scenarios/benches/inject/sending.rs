@@ -109,18 +109,18 @@ impl<'s> Stage<'s> {
         Ok(std::fs::write(self.image().join("index.json"), index.to_string())?)
     }
 
-    fn command(&self, verb: &str) -> Result<Command> {
+    fn command(&self, verb: &str) -> Command {
         let mut command = Command::new(beside("longhaul-service"));
         command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        Ok(command)
+        command
     }
 
     /// `inject apply`, then `inject clean`.
     pub(crate) async fn inject(&self) -> Result<Sent> {
         let mut client = self.server.endpoint.connect().await?;
         let image = format!("oci:{}=bench/image:1", self.image().display());
-        let mut command = self.command("apply")?;
+        let mut command = self.command("apply");
         command.args(["--node-image", "bench:1", "--image", &image, "--chunk-bytes", &CHUNK_BYTES.to_string()]);
         command.arg("--seed").arg(seed()?);
         self.server.requests();
@@ -137,7 +137,7 @@ impl<'s> Stage<'s> {
         ensure!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         let requests = self.server.requests();
         let begun = Instant::now();
-        let cleaned = self.command("clean")?.output().await?;
+        let cleaned = self.command("clean").output().await?;
         ensure!(cleaned.status.success(), "{}", String::from_utf8_lossy(&cleaned.stderr));
         let clean = begun.elapsed();
         // A real server does not tell; the injector itself counts those with chunks.

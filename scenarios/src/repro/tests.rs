@@ -6,7 +6,7 @@ use crate::scenario::library;
 fn played(id: &str, command: &[&str], own_clocks: bool) -> Scenario {
     let source = library::bugs().unwrap().into_iter().find(|source| source.scenario.name == id).unwrap();
     let command = command.iter().map(|&word| word.to_owned()).collect();
-    aimed(source, &Play { command, own_clocks, ..Play::default() }).scenario
+    aimed(source, &Play { own_clocks, command, ..Play::default() }).scenario
 }
 
 #[test]

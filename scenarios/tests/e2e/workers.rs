@@ -197,7 +197,7 @@ fn other_versions_and_nonsense_are_refused() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let said = |lines: &[&str]| {
-        let script: String = lines.iter().map(|line| format!("echo '{line}'; read order; ")).collect();
+        let script = lines.iter().map(|line| format!("echo '{line}'; read order; ")).collect::<Vec<_>>().concat();
         refused(&script)
     };
     let hello = r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#;

@@ -129,7 +129,7 @@ impl Reloader {
     }
 
     fn turn(&mut self) {
-        match config::load(&self.path).map_err(anyhow::Error::from).and_then(|fresh| self.take(fresh)) {
+        match config::load(&self.path).map_err(anyhow::Error::from).and_then(|fresh| self.take(&fresh)) {
             Ok(waiting) => {
                 self.metrics.last_succeeded.set(1);
                 self.metrics.needs_restart.set(i64::from(!waiting.is_empty()));
@@ -149,12 +149,12 @@ impl Reloader {
     }
 
     /// Takes what may change while running; answers the sections that need a restart.
-    fn take(&mut self, fresh: Config) -> anyhow::Result<Vec<&'static str>> {
+    fn take(&mut self, fresh: &Config) -> anyhow::Result<Vec<&'static str>> {
         let mut new = Vec::new();
         for reload in &mut self.reloads {
-            new.extend(reload(&fresh)?);
+            new.extend(reload(fresh)?);
         }
-        new.extend(self.running.take(&fresh));
+        new.extend(self.running.take(fresh));
         if !new.is_empty() {
             self.metrics.taken();
             let generation = self.metrics.generation.get();
@@ -164,7 +164,7 @@ impl Reloader {
                 name: service_core::logs::names::CONFIG_REPLACED, generation, policy, validators, resolve, replicas, "configuration replaced"
             );
         }
-        Ok(self.running.differences(&fresh))
+        Ok(self.running.differences(fresh))
     }
 
     /// Keeps `note`; answers whether it says something new.
