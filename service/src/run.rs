@@ -46,7 +46,11 @@ pub struct Options {
 impl Options {
     /// Options that post accepted events to `witness_url`, if there is one.
     pub fn witnessed_at(witness_url: Option<String>) -> Self {
-        Self { witness_url, ..Self::default() }
+        Self {
+            witness_url,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
     }
 
     /// Switches the planted bug of that name on.

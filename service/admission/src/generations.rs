@@ -42,7 +42,7 @@ pub struct Generations {
 #[cfg(feature = "planted-bugs")]
 type Planted = Option<service_core::planted::Bug>;
 #[cfg(not(feature = "planted-bugs"))]
-type Planted = ();
+type Planted = std::marker::PhantomData<()>;
 
 /// What asks registries, and what it knows.
 struct Client {
@@ -60,7 +60,7 @@ impl Generations {
         #[cfg(feature = "planted-bugs")]
         let planted = start.planted;
         #[cfg(not(feature = "planted-bugs"))]
-        let planted = ();
+        let planted = std::marker::PhantomData;
         let registry: &mut MetricsRegistry = start.metrics;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
@@ -168,7 +168,7 @@ fn approvals(config: &Config, metrics: &Arc<ValidationMetrics>, planted: Planted
     #[cfg(feature = "planted-bugs")]
     let approvals = approvals.with_planted(planted);
     #[cfg(not(feature = "planted-bugs"))]
-    let () = planted;
+    let _ = planted;
     Arc::new(approvals)
 }
 
@@ -204,6 +204,6 @@ fn pipeline(
     #[cfg(feature = "planted-bugs")]
     let pipeline = pipeline.with_planted(planted);
     #[cfg(not(feature = "planted-bugs"))]
-    let () = planted;
+    let _ = planted;
     Ok(pipeline)
 }

@@ -55,10 +55,13 @@ mod jemalloc {
 mod system {
     use super::Heap;
 
+    /// Its name in logs and metrics.
     pub const NAME: &str = "system";
 
+    /// Nothing can be given back.
     pub fn give_memory_back() {}
 
+    /// It does not tell.
     pub fn heap() -> Option<Heap> {
         None
     }
