@@ -108,7 +108,7 @@ impl Webhook {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(review))
             .expect("the parts are a request");
-        let response = Arc::clone(&self.0).serve(request, Arc::clone(&self.1)).await;
+        let response = service_core::edge::serve(Arc::clone(&self.0), request, Arc::clone(&self.1)).await;
         assert_eq!(response.status(), StatusCode::OK);
         response
     }

@@ -2,26 +2,26 @@
 //!
 //! Owns every limit that protects the process from its callers. What a review means is the pipeline's business.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant as StdInstant;
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::request::Parts as Head;
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
 use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
-use super::load::Load;
+use super::load::{Load, Place};
 use super::pipeline::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
-use service_core::edge::{Peer, discard};
-use service_core::share::{Room, Stop};
+use service_core::edge::{Answer, Broken, Calls, Entered, Peer};
+use service_core::share::{Held, Room, Stop};
 use service_registry::verdicts::Class;
 
 /// Seconds after which a shed caller may come again.
@@ -40,7 +40,8 @@ pub struct Endpoint {
 }
 
 /// A request that gets no review: status and text.
-struct Refusal(StatusCode, String);
+#[derive(Debug)]
+pub struct Refusal(StatusCode, String);
 
 impl Endpoint {
     /// A webhook over `current` with the limits of `settings`, whose reviews hold no more than `room`.
@@ -63,65 +64,6 @@ impl Endpoint {
         &self.load
     }
 
-    /// Answers one request of `peer`. Never fails: what goes wrong is an HTTP status.
-    pub async fn serve<B>(self: Arc<Self>, request: Request<B>, peer: Arc<Peer>) -> Response<Full<Bytes>>
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        let started = StdInstant::now();
-        let metrics = Arc::clone(&self.metrics);
-        metrics.in_flight.inc();
-        // A caller that leaves drops this future; the gauge must come down all the same.
-        let leave = Leave(&metrics);
-        // The last net: whatever panics, the caller gets an answer and its connection stays. Nothing is shared that a panic could
-        // leave half-done: locks are held for single steps, and permits come back when they are dropped.
-        let answer = AssertUnwindSafe(self.answer(request, &peer)).catch_unwind().await.unwrap_or_else(|_panic| {
-            metrics.panics.inc();
-            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("{}: {DEFECT}", Class::Internal)))
-        });
-        drop(leave);
-        metrics.duration.observe(started.elapsed().as_secs_f64());
-        let response = answer.unwrap_or_else(|Refusal(status, text)| refusal(status, text));
-        metrics.answered(response.status());
-        response
-    }
-
-    async fn answer<B>(&self, request: Request<B>, peer: &Peer) -> Result<Response<Full<Bytes>>, Refusal>
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        let hook = check_head(&request)?;
-        let deadline = Instant::now() + deadline::budget(request.uri().query());
-        let (Some(place), Some(entered)) = (self.load.enter(), peer.enter(self.slots_per_peer)) else {
-            discard(request.into_body()).await;
-            return Err(busy());
-        };
-        let mut held = self.room.hold(peer, self.body_max);
-        let mut body = request.into_body();
-        let body = match held.read(&mut body, deadline).await {
-            Ok(body) => body,
-            Err(stop) => {
-                if matches!(stop, Stop::TooLarge | Stop::Full | Stop::PeerFull) {
-                    // What it holds is wanted by others, and what is read now is not kept.
-                    drop((held, entered, place));
-                    discard(body).await;
-                }
-                return Err(self.stopped(stop));
-            }
-        };
-        let mut response = match self.current.review(hook, &body, deadline).await {
-            Ok(answer) => Response::new(Full::from(answer)),
-            Err(Unanswered::Full) => return Err(busy()),
-            Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),
-            // Not a refusal: the review was counted by its outcome.
-            Err(Unanswered::Failed(text)) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
-        };
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(response)
-    }
-
     fn stopped(&self, stop: Stop) -> Refusal {
         match stop {
             Stop::TooLarge => {
@@ -139,16 +81,82 @@ fn busy() -> Refusal {
     Refusal(StatusCode::TOO_MANY_REQUESTS, "too many reviews at one time".into())
 }
 
-struct Leave<'a>(&'a Metrics);
+impl Calls for Endpoint {
+    type Call = Arc<Peer>;
+    type Place<'a> = (Place<'a>, Entered<'a>);
+    type Asked<'a> = Hook;
+    type Held<'a> = (Bytes, Held<'a>);
+    type Refusal = Refusal;
 
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.dec();
+    fn in_flight(&self) -> &Gauge {
+        &self.metrics.in_flight
+    }
+
+    fn call(&self, _: &Head, peer: Arc<Peer>) -> Arc<Peer> {
+        peer
+    }
+
+    fn budget(&self, head: &Head) -> Duration {
+        deadline::budget(head.uri.query())
+    }
+
+    fn asked(&self, _: &mut Arc<Peer>, head: &Head) -> Result<Hook, Refusal> {
+        check_head(head)
+    }
+
+    fn enter<'a>(&'a self, peer: &'a Arc<Peer>) -> Result<Self::Place<'a>, Refusal> {
+        self.load.enter().zip(peer.enter(self.slots_per_peer)).ok_or_else(busy)
+    }
+
+    async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
+        &'a self,
+        peer: &'a Self::Call,
+        _: (&Self::Asked<'_>, &Head),
+        body: &mut B,
+        deadline: Instant,
+    ) -> Result<Self::Held<'a>, Refusal> {
+        let mut held = self.room.hold(peer, self.body_max);
+        let body = held.read(body, deadline).await.map_err(|stop| self.stopped(stop))?;
+        Ok((body, held))
+    }
+
+    async fn answer(
+        &self,
+        _: &Self::Call,
+        (hook, _): (Self::Asked<'_>, &Head),
+        (body, _held): Self::Held<'_>,
+        deadline: Instant,
+    ) -> Result<Answer, Refusal> {
+        let mut response = match self.current.review(hook, &body, deadline).await {
+            Ok(answer) => Response::new(Full::from(answer)),
+            Err(Unanswered::Full) => return Err(busy()),
+            Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),
+            // Not a refusal: the review was counted by its outcome.
+            Err(Unanswered::Failed(text)) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
+        };
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
+    }
+
+    fn panicked(&self, _: &Arc<Peer>) -> Refusal {
+        self.metrics.panics.inc();
+        Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("{}: {DEFECT}", Class::Internal))
+    }
+
+    fn status(refusal: &Refusal) -> StatusCode {
+        refusal.0
+    }
+
+    fn ended(&self, _: Arc<Peer>, result: Result<Answer, Refusal>, took: Duration) -> Answer {
+        self.metrics.duration.observe(took.as_secs_f64());
+        let answer = result.unwrap_or_else(|Refusal(status, text)| refusal(status, text));
+        self.metrics.answered(answer.status());
+        answer
     }
 }
 
-fn check_head<B>(request: &Request<B>) -> Result<Hook, Refusal> {
-    let hook = match request.uri().path() {
+fn check_head(head: &Head) -> Result<Hook, Refusal> {
+    let hook = match head.uri.path() {
         "/mutate" | "/v1/mutate" => Hook::Mutating,
         "/validate" => Hook::Validating,
         _ => {
@@ -156,10 +164,10 @@ fn check_head<B>(request: &Request<B>) -> Result<Hook, Refusal> {
             return Err(Refusal(StatusCode::NOT_FOUND, text.into()));
         }
     };
-    if request.method() != Method::POST {
+    if head.method != Method::POST {
         return Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "a review is sent with POST".into()));
     }
-    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = content_type.and_then(|value| value.split(';').next()).map(str::trim);
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
         return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a review is application/json".into()));
@@ -167,7 +175,7 @@ fn check_head<B>(request: &Request<B>) -> Result<Hook, Refusal> {
     Ok(hook)
 }
 
-fn refusal(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+fn refusal(status: StatusCode, text: String) -> Answer {
     let mut response = Response::new(Full::from(text + "\n"));
     *response.status_mut() = status;
     let headers = response.headers_mut();

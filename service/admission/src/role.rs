@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use service_core::config::{Config as File, Kind};
-use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, ServerTls};
+use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
 use service_core::role::{Lent, Reload, Review, Role, Running, Start, Started};
 use tokio::time::Instant;
 
@@ -144,7 +144,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         if let Some(calls) = &calls {
             calls.note();
         }
-        Arc::clone(&endpoint).serve(request, peer)
+        serve(Arc::clone(&endpoint), request, peer)
     };
     start.listeners.spawn(listener.serve(handler, start.drain.clone()));
     let desk = desk.map(|mut desk| {

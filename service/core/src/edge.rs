@@ -15,6 +15,7 @@ mod stream;
 mod tls;
 mod unread;
 mod vitals;
+mod way;
 
 pub use drain::{Drain, Phase};
 pub use health::{Health, Probe};
@@ -24,5 +25,5 @@ pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
 pub use slots::{Limits, Reason};
 pub use tls::{CertificateError, Files, Handed, Labels, Refusal, Rules, ServerTls, Standing};
-pub use unread::discard;
 pub use vitals::{Pulse, heartbeat};
+pub use way::{Answer, Broken, Calls, serve};

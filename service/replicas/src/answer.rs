@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use serde::Serialize;
+use service_core::edge::Answer;
 
 /// `metadata.resourceVersion` of the Deployment that the answer is about.
 pub const REVISION: HeaderName = HeaderName::from_static("longhaul-revision");
@@ -19,9 +20,6 @@ pub const CACHE_AGE: HeaderName = HeaderName::from_static("longhaul-cache-age-ms
 pub const CONTINUE: HeaderName = HeaderName::from_static("longhaul-continue");
 /// Names one call in answers and logs.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// An answer.
-pub type Answer = Response<Full<Bytes>>;
 
 /// A call that is not answered with success.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,24 +1,23 @@
 //! One call from its head to its answer: who, how often, what, whether it may, and the line about it.
 //!
-//! Owns the order of these steps, and the request's name and deadline. A count is read from the cache alone; no call but one that
-//! changes something reaches the API server.
+//! Owns what these steps are for the API (their order is that of `service_core::edge::serve`), and the request's name. A count is read
+//! from the cache alone; no call but one that changes something reaches the API server.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use http::request::Parts as Head;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
 use http_body::Body;
 use parking_lot::RwLock;
+use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::access::Access;
-use super::answer::{self, Answer, CACHE_AGE, CACHE_REVISION, REQUEST_ID, REVISION, Refusal};
+use super::answer::{self, CACHE_AGE, CACHE_REVISION, REQUEST_ID, REVISION, Refusal};
 use super::deployment::Deployment;
 use super::image;
 use super::limits::Limits;
@@ -28,7 +27,7 @@ use super::route::{How, Route, Target, Verb, route};
 use super::scale::{Terms, Writer, Written};
 use super::{OPENAPI, body};
 use crate::config;
-use service_core::edge::{ListenerMetrics, Peer, Standing, discard};
+use service_core::edge::{Answer, Broken, Calls, ListenerMetrics, Peer, Standing};
 use service_core::logs::{Valve, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
@@ -85,12 +84,13 @@ struct Gate {
 }
 
 /// A call as the lines about it name it.
-struct Call<'a> {
+pub struct Call {
     id: HeaderValue,
-    peer: &'a Peer,
-    client: &'a Standing,
+    version: Version,
+    verb: &'static str,
+    peer: Arc<Peer>,
+    gate: Arc<Gate>,
     started: StdInstant,
-    deadline: Instant,
 }
 
 #[derive(Serialize)]
@@ -146,98 +146,6 @@ impl Api {
         *gate = Arc::new(Gate { access: Access::new(allow), limits });
     }
 
-    /// Answers one call of `peer`. Never fails: what goes wrong is an HTTP status.
-    pub async fn serve<B>(self: Arc<Self>, request: Request<B>, peer: Arc<Peer>) -> Answer
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let started = StdInstant::now();
-        let (id, version) = (request_id(request.headers()), request.version());
-        self.metrics.in_flight.inc();
-        // A caller that leaves drops this future; the gauge must come down all the same.
-        let leave = Leave(&self.metrics);
-        let mut verb = "none";
-        // The last net: whatever panics, the caller gets an answer. Nothing is shared that a panic could leave half-done.
-        let (head, mut body) = request.into_parts();
-        let call = self.call((&head, &mut body), &peer, (&id, started), &mut verb);
-        let result = AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_panic| {
-            self.metrics.panics.inc();
-            tracing::error!(name: names::CALL_PANICKED, request_id = id.to_str().unwrap_or_default(), "a call panicked");
-            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a defect of this service: see its log"))
-        });
-        // Who expects to be asked for the body has not sent it, and is not asked.
-        let sends = !head.headers.contains_key(header::EXPECT);
-        if sends && result.as_ref().is_err_and(|refusal| refusal.status != StatusCode::REQUEST_TIMEOUT) {
-            discard(body).await;
-        }
-        drop(leave);
-        let closes = result.as_ref().is_err_and(|refusal| refusal.closes);
-        let mut answer = result.unwrap_or_else(|refusal| refusal.answer());
-        if closes && version == Version::HTTP_11 {
-            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        answer.headers_mut().insert(REQUEST_ID, id);
-        self.metrics.duration.observe(started.elapsed().as_secs_f64());
-        self.metrics.answered(verb, answer.status());
-        answer
-    }
-
-    async fn call<B>(
-        &self,
-        (head, body): (&Head, &mut B),
-        peer: &Peer,
-        (id, started): (&HeaderValue, StdInstant),
-        verb: &mut &'static str,
-    ) -> Result<Answer, Refusal>
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let client = self.standing(peer)?;
-        let call = Call { id: id.clone(), peer, client, started, deadline: Instant::now() + self.timeout };
-        let gate = Arc::clone(&self.gate.read());
-        if let Err(soon) = gate.limits.take(client.identity()) {
-            gate.limits.sweep();
-            self.metrics.limited(soon.whose);
-            self.refused(&call, "rate");
-            return Err(too_many("calls come too often").after(soon.wait));
-        }
-        let Ok(_place) = self.places.try_acquire() else {
-            self.metrics.limited("in-flight");
-            self.refused(&call, "in-flight");
-            return Err(too_many("too many calls at one time").after(BUSY_RETRY));
-        };
-        if !names_one_host(head) {
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request names its host, and once"));
-        }
-        let asked = route(&head.method, head.uri.path(), head.uri.query())?;
-        *verb = asked.verb().name();
-        if !gate.access.may(asked.verb(), &client.facts().alternatives) {
-            self.refused(&call, "not-allowed");
-            let text = format!("{} may not {}", client.identity(), verb);
-            let refusal = Refusal::new(StatusCode::FORBIDDEN, text);
-            Self::audit_refusal(&call, &asked, &refusal);
-            return Err(refusal);
-        }
-        match asked {
-            Route::Read(target) => self.read(target),
-            Route::List(page) => self.listed().map(|link| self.stamped(list::page(self.view.store(), &page), &link)),
-            Route::Health => Ok(self.health()),
-            Route::Description => Ok(answer::text(StatusCode::OK, OPENAPI)),
-            Route::Scale(target, how) => {
-                let body = body::read(&head.headers, body, self.body_max, call.deadline).await?;
-                let count = body::replica_count(&body)?;
-                self.scale(&call, target, count, how, seen(&head.headers)?).await
-            }
-            Route::Image(target, container, how) => {
-                let body = body::read(&head.headers, body, self.body_max, call.deadline).await?;
-                let image = body::image(&body)?;
-                self.image(&call, (target, container), &image, how, seen(&head.headers)?).await
-            }
-        }
-    }
-
     /// The client's certificate, which still counts.
     fn standing<'a>(&self, peer: &'a Peer) -> Result<&'a Standing, Refusal> {
         // Absent only behind a listener that asks for none, which this API is never given.
@@ -258,11 +166,11 @@ impl Api {
         Ok(client)
     }
 
-    fn refused(&self, call: &Call<'_>, reason: &'static str) {
+    fn refused(&self, call: &Call, reason: &'static str) {
         if let Some(left_out) = self.valve.open() {
             tracing::warn!(
                 name: names::CALL_REFUSED,
-                request_id = call.id(), peer = &**call.client.identity(), address = %call.peer.address(), reason, left_out,
+                request_id = call.id(), peer = &**call.client().identity(), address = %call.peer.address(), reason, left_out,
                 "a call was refused"
             );
         }
@@ -289,7 +197,7 @@ impl Api {
         answer
     }
 
-    fn read(&self, target: Target<'_>) -> Result<Answer, Refusal> {
+    fn read_one(&self, target: Target<'_>) -> Result<Answer, Refusal> {
         let link = self.listed()?;
         let Some(object) = self.view.store().object(&key(target)) else {
             return Err(Refusal::new(StatusCode::NOT_FOUND, "there is no such deployment"));
@@ -316,16 +224,15 @@ impl Api {
 
     async fn scale(
         &self,
-        call: &Call<'_>,
+        call: &Call,
         target: Target<'_>,
         count: i32,
         how: How,
-        seen: Option<&str>,
+        terms: Terms<'_>,
     ) -> Result<Answer, Refusal> {
-        let terms = Terms { seen, dry_run: how.dry_run, deadline: call.deadline };
         let written = self.writer.scale(target, count, terms).await;
         let outcome = match &written {
-            Ok(written) if how.wait => self.observed(target, written, call.deadline).await,
+            Ok(written) if how.wait => self.observed(target, written, terms.deadline).await,
             _ => Ok(()),
         };
         let result = outcome.and(written.clone());
@@ -339,20 +246,19 @@ impl Api {
 
     async fn image(
         &self,
-        call: &Call<'_>,
+        call: &Call,
         (target, container): (Target<'_>, &str),
         image: &str,
         how: How,
-        seen: Option<&str>,
+        terms: Terms<'_>,
     ) -> Result<Answer, Refusal> {
         let Some(admit) = &self.admit else {
             return Err(Refusal::new(StatusCode::NOT_FOUND, "images are not set here (replicas.images)"));
         };
-        let terms = Terms { seen, dry_run: how.dry_run, deadline: call.deadline };
         let set = image::set(&self.writer, &**admit, (target, container), image, terms).await;
         let written = set.as_ref().map(|set| set.written.clone()).map_err(Clone::clone);
         let outcome = match &written {
-            Ok(written) if how.wait => self.observed(target, written, call.deadline).await,
+            Ok(written) if how.wait => self.observed(target, written, terms.deadline).await,
             _ => Ok(()),
         };
         let result = outcome.and(set);
@@ -381,7 +287,7 @@ impl Api {
 
     /// The line about a call that changes something.
     fn audit(
-        call: &Call<'_>,
+        call: &Call,
         (verb, target, container): (Verb, Target<'_>, Option<&str>),
         (written, after): (&Result<Written, Refusal>, &str),
         how: How,
@@ -391,7 +297,7 @@ impl Api {
         tracing::info!(
             name: names::AUDIT_WRITE,
             request_id = call.id(),
-            peer = &**call.client.identity(),
+            peer = &**call.client().identity(),
             address = %call.peer.address(),
             verb = verb.name(),
             namespace = target.namespace,
@@ -411,7 +317,7 @@ impl Api {
     }
 
     /// The line about a write that the caller may not do.
-    fn audit_refusal(call: &Call<'_>, asked: &Route<'_>, refusal: &Refusal) {
+    fn audit_refusal(call: &Call, asked: &Route<'_>, refusal: &Refusal) {
         let (target, container, how) = match asked {
             Route::Scale(target, how) => (*target, None, *how),
             Route::Image(target, container, how) => (*target, Some(*container), *how),
@@ -422,17 +328,127 @@ impl Api {
     }
 }
 
-impl Call<'_> {
+impl Call {
     fn id(&self) -> &str {
         self.id.to_str().unwrap_or_default()
     }
+
+    /// The client, which was let in by its certificate.
+    fn client(&self) -> &Standing {
+        self.peer.client().expect("a call without a client was refused before anything is said of it")
+    }
 }
 
-struct Leave<'a>(&'a Metrics);
+impl Calls for Api {
+    type Call = Call;
+    type Place<'a> = SemaphorePermit<'a>;
+    type Asked<'a> = Route<'a>;
+    type Held<'a> = Bytes;
+    type Refusal = Refusal;
 
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.dec();
+    fn in_flight(&self) -> &Gauge {
+        &self.metrics.in_flight
+    }
+
+    fn call(&self, head: &Head, peer: Arc<Peer>) -> Call {
+        let (id, version, gate) = (request_id(&head.headers), head.version, Arc::clone(&self.gate.read()));
+        Call { id, version, verb: "none", peer, gate, started: StdInstant::now() }
+    }
+
+    fn budget(&self, _: &Head) -> Duration {
+        self.timeout
+    }
+
+    fn asked<'a>(&self, call: &mut Call, head: &'a Head) -> Result<Route<'a>, Refusal> {
+        let client = self.standing(&call.peer)?;
+        if let Err(soon) = call.gate.limits.take(client.identity()) {
+            call.gate.limits.sweep();
+            self.metrics.limited(soon.whose);
+            self.refused(call, "rate");
+            return Err(too_many("calls come too often").after(soon.wait));
+        }
+        if !names_one_host(head) {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request names its host, and once"));
+        }
+        let asked = route(&head.method, head.uri.path(), head.uri.query())?;
+        call.verb = asked.verb().name();
+        if !call.gate.access.may(asked.verb(), &call.client().facts().alternatives) {
+            self.refused(call, "not-allowed");
+            let text = format!("{} may not {}", call.client().identity(), call.verb);
+            let refusal = Refusal::new(StatusCode::FORBIDDEN, text);
+            Self::audit_refusal(call, &asked, &refusal);
+            return Err(refusal);
+        }
+        Ok(asked)
+    }
+
+    fn enter<'a>(&'a self, call: &'a Call) -> Result<SemaphorePermit<'a>, Refusal> {
+        self.places.try_acquire().map_err(|_| {
+            self.metrics.limited("in-flight");
+            self.refused(call, "in-flight");
+            too_many("too many calls at one time").after(BUSY_RETRY)
+        })
+    }
+
+    /// Those that set something have one.
+    async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
+        &'a self,
+        _: &'a Self::Call,
+        (asked, head): (&Self::Asked<'_>, &Head),
+        body: &mut B,
+        deadline: Instant,
+    ) -> Result<Self::Held<'a>, Refusal> {
+        match asked {
+            Route::Scale(..) | Route::Image(..) => body::read(&head.headers, body, self.body_max, deadline).await,
+            _ => Ok(Bytes::new()),
+        }
+    }
+
+    async fn answer(
+        &self,
+        call: &Self::Call,
+        (asked, head): (Self::Asked<'_>, &Head),
+        body: Self::Held<'_>,
+        deadline: Instant,
+    ) -> Result<Answer, Refusal> {
+        match asked {
+            Route::Read(target) => self.read_one(target),
+            Route::List(page) => self.listed().map(|link| self.stamped(list::page(self.view.store(), &page), &link)),
+            Route::Health => Ok(self.health()),
+            Route::Description => Ok(answer::text(StatusCode::OK, OPENAPI)),
+            Route::Scale(target, how) => {
+                let count = body::replica_count(&body)?;
+                let terms = Terms { seen: seen(&head.headers)?, dry_run: how.dry_run, deadline };
+                self.scale(call, target, count, how, terms).await
+            }
+            Route::Image(target, container, how) => {
+                let image = body::image(&body)?;
+                let terms = Terms { seen: seen(&head.headers)?, dry_run: how.dry_run, deadline };
+                self.image(call, (target, container), &image, how, terms).await
+            }
+        }
+    }
+
+    fn panicked(&self, call: &Call) -> Refusal {
+        self.metrics.panics.inc();
+        tracing::error!(name: names::CALL_PANICKED, request_id = call.id(), "a call panicked");
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a defect of this service: see its log")
+    }
+
+    fn status(refusal: &Refusal) -> StatusCode {
+        refusal.status
+    }
+
+    fn ended(&self, call: Call, result: Result<Answer, Refusal>, took: Duration) -> Answer {
+        let closes = result.as_ref().is_err_and(|refusal| refusal.closes);
+        let mut answer = result.unwrap_or_else(|refusal| refusal.answer());
+        if closes && call.version == Version::HTTP_11 {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer.headers_mut().insert(REQUEST_ID, call.id);
+        self.metrics.duration.observe(took.as_secs_f64());
+        self.metrics.answered(call.verb, answer.status());
+        answer
     }
 }
 

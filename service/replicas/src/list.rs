@@ -8,9 +8,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
-use super::answer::{self, Answer, CONTINUE};
+use super::answer::{self, CONTINUE};
 use super::deployment::Deployment;
 use super::route::{self, BASE, Page};
+use service_core::edge::Answer;
 use service_watch::{Key, Object, Store};
 
 /// Most Deployments in one answer: about 1 MB. Whoever has more follows the cursor.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use service_core::config::{Config, Kind, Kubernetes, kind};
-use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls};
+use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::kube::{Client, Cluster};
 use service_core::role::{Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
@@ -112,7 +112,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let probes = vec![informer.probe(), Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _];
     start.background.spawn(tls.follow_files(start.look.subscribe()));
     let reload = reload(settings.clone(), Arc::clone(&api));
-    let handler = move |request, peer| Arc::clone(&api).serve(request, peer);
+    let handler = move |request, peer| serve(Arc::clone(&api), request, peer);
     start.listeners.spawn(listener.serve(handler, start.drain.clone()));
     tracing::info!(name: service_core::logs::names::SERVED, listener = "replicas", %address, "deployments are served");
     let running = Box::new(Stage { informer, follower });

@@ -375,7 +375,7 @@ async fn serve(endpoint: &Arc<Endpoint>, images: &[&str]) -> (u16, String) {
     let body = Full::new(Bytes::from(review("v1", &pod(images)).to_string()));
     let request = Request::post("/mutate").header("content-type", "application/json").body(body).unwrap();
     let peer = Accounts::default().peer(std::net::Ipv4Addr::LOCALHOST.into(), None);
-    let answer = Arc::clone(endpoint).serve(request, peer).await;
+    let answer = service_core::edge::serve(Arc::clone(endpoint), request, peer).await;
     let status = answer.status().as_u16();
     (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
 }

@@ -1,0 +1,142 @@
+//! The way of a call through a listener of any role: one list, top to bottom.
+//!
+//! Owns the order. What each step means for its calls says the role, as [`Calls`]: the steps of the trait are those of [`serve`].
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant as StdInstant};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::request::Parts as Head;
+use http::{Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::Full;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::Instant;
+
+use super::peer::Peer;
+use super::unread::discard;
+
+/// An answer.
+pub type Answer = Response<Full<Bytes>>;
+
+/// Why a body is not read to its end.
+pub trait Broken: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send {}
+
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send> Broken for E {}
+
+/// The calls of a role.
+pub trait Calls: Send + Sync + Sized + 'static {
+    /// A call as lines and numbers know it.
+    type Call: Send + Sync + 'static;
+    /// A place among the calls in work, free again when dropped.
+    type Place<'a>: Send;
+    /// What is asked for.
+    type Asked<'a>: Send + Sync;
+    /// A body, with the memory that it holds.
+    type Held<'a>: Send + Sync;
+    /// A call that is not answered with success.
+    type Refusal: Send + 'static;
+
+    /// The calls in work.
+    fn in_flight(&self) -> &Gauge;
+
+    /// A call has come.
+    fn call(&self, head: &Head, peer: Arc<Peer>) -> Self::Call;
+
+    /// How long it may take.
+    fn budget(&self, head: &Head) -> Duration;
+
+    /// What it asks for, and whether the caller may.
+    fn asked<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Asked<'a>, Self::Refusal>;
+
+    /// Whether there is room for it; else it is shed.
+    fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Place<'a>, Self::Refusal>;
+
+    /// Its body.
+    fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
+        &'a self,
+        call: &'a Self::Call,
+        asked: (&Self::Asked<'_>, &Head),
+        body: &mut B,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Self::Held<'a>, Self::Refusal>> + Send;
+
+    /// The answer.
+    fn answer(
+        &self,
+        call: &Self::Call,
+        asked: (Self::Asked<'_>, &Head),
+        body: Self::Held<'_>,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Answer, Self::Refusal>> + Send;
+
+    /// The answer when a step panicked.
+    fn panicked(&self, call: &Self::Call) -> Self::Refusal;
+
+    /// The status of a refusal.
+    fn status(refusal: &Self::Refusal) -> StatusCode;
+
+    /// The last step: what the caller gets, what is counted, and the line about it.
+    fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
+}
+
+/// Answers one call of `peer`. Never fails: what goes wrong is an HTTP status.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "Send is said here: of the steps of one role rustc cannot tell it (rust-lang/rust#100013)"
+)]
+pub fn serve<C: Calls, B>(calls: Arc<C>, request: Request<B>, peer: Arc<Peer>) -> impl Future<Output = Answer> + Send
+where
+    B: Body<Data = Bytes, Error: Broken> + Send + Unpin + 'static,
+{
+    async move {
+        // The clock and the gauge. A caller that leaves drops this future; the gauge must come down all the same.
+        let started = StdInstant::now();
+        let work = Working::new(calls.in_flight());
+        let (head, mut body) = request.into_parts();
+        let mut call = calls.call(&head, peer);
+        // The last net: whatever panics, the caller gets an answer and its connection stays. Nothing is shared that a panic could leave
+        // half-done: locks are held for single steps, and permits come back when they are dropped.
+        let walked = AssertUnwindSafe(walk(&*calls, &mut call, &head, &mut body)).catch_unwind().await;
+        let result = walked.unwrap_or_else(|_panic| Err(calls.panicked(&call)));
+        // What is left of the body of a refused call, now that it holds nothing. Who expects to be asked for it has not sent it.
+        let status = result.as_ref().err().map(C::status);
+        if status.is_some_and(|status| status != StatusCode::REQUEST_TIMEOUT)
+            && !head.headers.contains_key(header::EXPECT)
+        {
+            discard(body).await;
+        }
+        drop(work);
+        calls.ended(call, result, started.elapsed())
+    }
+}
+
+/// The steps that may refuse.
+async fn walk<C: Calls, B>(calls: &C, call: &mut C::Call, head: &Head, body: &mut B) -> Result<Answer, C::Refusal>
+where
+    B: Body<Data = Bytes, Error: Broken> + Send + Unpin,
+{
+    let deadline = Instant::now() + calls.budget(head);
+    let asked = calls.asked(call, head)?;
+    let _place = calls.enter(call)?;
+    let held = calls.read(call, (&asked, head), body, deadline).await?;
+    calls.answer(call, (asked, head), held, deadline).await
+}
+
+/// A call in work.
+struct Working<'a>(&'a Gauge);
+
+impl<'a> Working<'a> {
+    fn new(gauge: &'a Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
