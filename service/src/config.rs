@@ -46,5 +46,6 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     Config::parse(text, path, &KINDS)
 }
 
-#[cfg(all(test, feature = "manager", feature = "watch", feature = "replicas"))]
+#[cfg(test)]
+#[cfg(all(feature = "manager", feature = "watch", feature = "replicas"))]
 mod tests;

@@ -36,13 +36,9 @@ pub struct Generations {
     metrics: Arc<AdmissionMetrics>,
     validation_metrics: Arc<ValidationMetrics>,
     registry_metrics: Arc<RegistryMetrics>,
-    planted: Planted,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<service_core::planted::Bug>,
 }
-
-#[cfg(feature = "planted-bugs")]
-type Planted = Option<service_core::planted::Bug>;
-#[cfg(not(feature = "planted-bugs"))]
-type Planted = std::marker::PhantomData<()>;
 
 /// What asks registries, and what it knows.
 struct Client {
@@ -59,8 +55,6 @@ impl Generations {
     pub fn new(config: &Config, start: &mut Start<'_>) -> anyhow::Result<Self> {
         #[cfg(feature = "planted-bugs")]
         let planted = start.planted;
-        #[cfg(not(feature = "planted-bugs"))]
-        let planted = std::marker::PhantomData;
         let registry: &mut MetricsRegistry = start.metrics;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
@@ -71,14 +65,19 @@ impl Generations {
             _ => share,
         };
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
-        let approvals = approvals(config, &validation_metrics, planted);
+        let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(&validation_metrics));
+        #[cfg(feature = "planted-bugs")]
+        let approvals = approvals.with_planted(planted);
+        let approvals = Arc::new(approvals);
         let memory = Memory::of(&share);
         #[cfg(feature = "planted-bugs")]
         let memory = memory.with_planted(planted);
         let owners = owners(config, &client);
         let parts =
             Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
-        let pipeline = pipeline(config, &parts, &metrics, planted)?;
+        let pipeline = pipeline(config, &parts, &metrics)?;
+        #[cfg(feature = "planted-bugs")]
+        let pipeline = pipeline.with_planted(planted);
         let current = Current::new(pipeline);
         Ok(Self {
             current,
@@ -90,6 +89,7 @@ impl Generations {
             metrics,
             validation_metrics,
             registry_metrics,
+            #[cfg(feature = "planted-bugs")]
             planted,
         })
     }
@@ -118,14 +118,20 @@ impl Generations {
         let approvals = if same_verdicts {
             Arc::clone(&self.approvals)
         } else {
-            approvals(fresh, &self.validation_metrics, self.planted)
+            let metrics = Arc::clone(&self.validation_metrics);
+            let approvals = Approvals::new(&fresh.policy.verdicts, &fresh.resolve, metrics);
+            #[cfg(feature = "planted-bugs")]
+            let approvals = approvals.with_planted(self.planted);
+            Arc::new(approvals)
         };
         let client = made.as_ref().unwrap_or(&self.client);
         let kept = self.owners.clone().filter(|_| same_clients && fresh.policy.child_approval);
         let owners = kept.or_else(|| owners(fresh, client));
         let parts =
             Parts { client, approvals: &approvals, memory: &self.memory, share: &self.share, owners: owners.as_ref() };
-        let pipeline = pipeline(fresh, &parts, &self.metrics, self.planted)?;
+        let pipeline = pipeline(fresh, &parts, &self.metrics)?;
+        #[cfg(feature = "planted-bugs")]
+        let pipeline = pipeline.with_planted(self.planted);
         // The followers of a client before end with it; reviews that began with it keep it as it is.
         if let Some(made) = made {
             self.client = made;
@@ -163,15 +169,6 @@ fn client(
     Ok(Client { registry, resolver: Arc::new(resolver), cluster, _followers: followers })
 }
 
-fn approvals(config: &Config, metrics: &Arc<ValidationMetrics>, planted: Planted) -> Arc<Approvals> {
-    let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(metrics));
-    #[cfg(feature = "planted-bugs")]
-    let approvals = approvals.with_planted(planted);
-    #[cfg(not(feature = "planted-bugs"))]
-    let _ = planted;
-    Arc::new(approvals)
-}
-
 fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
     let cluster = client.cluster.clone().filter(|_| config.policy.child_approval)?;
     Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
@@ -186,24 +183,14 @@ struct Parts<'p> {
     owners: Option<&'p Arc<Owners>>,
 }
 
-fn pipeline(
-    config: &Config,
-    parts: &Parts<'_>,
-    metrics: &Arc<AdmissionMetrics>,
-    planted: Planted,
-) -> anyhow::Result<Pipeline> {
+fn pipeline(config: &Config, parts: &Parts<'_>, metrics: &Arc<AdmissionMetrics>) -> anyhow::Result<Pipeline> {
     let policy = Arc::new(Policy::new(config));
     let pieces: Arc<dyn Pieces> = parts.client.registry.clone();
     let validators = Validators::load(config, &pieces, parts.memory)?;
     let approvals = Arc::clone(parts.approvals);
     let validation = Validation { validators, approvals, owners: parts.owners.cloned() };
     let resolver = Arc::clone(&parts.client.resolver);
-    let pipeline = Pipeline::new(policy, resolver, Arc::clone(metrics))
+    Ok(Pipeline::new(policy, resolver, Arc::clone(metrics))
         .with_validation(validation)
-        .within(Arc::clone(parts.share.room()));
-    #[cfg(feature = "planted-bugs")]
-    let pipeline = pipeline.with_planted(planted);
-    #[cfg(not(feature = "planted-bugs"))]
-    let _ = planted;
-    Ok(pipeline)
+        .within(Arc::clone(parts.share.room())))
 }

@@ -55,13 +55,13 @@ mod jemalloc {
 mod system {
     use super::Heap;
 
-    /// Its name in logs and metrics.
+    /// Who hands out the memory.
     pub const NAME: &str = "system";
 
-    /// Nothing can be given back.
+    /// Nothing: it knows no housekeeping.
     pub fn give_memory_back() {}
 
-    /// It does not tell.
+    /// Nothing: it does not tell.
     pub fn heap() -> Option<Heap> {
         None
     }
