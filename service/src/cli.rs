@@ -342,7 +342,8 @@ mod tests {
     fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
         let error =
             Cli::try_parse_from(["longhaul-service", "run", "--role", "validator", "--config", "x"]).unwrap_err();
-        assert!(error.to_string().contains("[possible values: all, manager, watch, replicas]"), "{error}");
+        let roles = ROLES.iter().fold(String::from("all"), |names, role| names + ", " + role.name());
+        assert!(error.to_string().contains(&format!("[possible values: {roles}]")), "{error}");
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Reloader {
             let is_new = |name| new.contains(&name);
             let [policy, validators, resolve, replicas] = ["policy", "validators", "resolve", "replicas"].map(is_new);
             tracing::info!(
-                name: service_core::logs::names::CONFIG_REPLACED, generation, policy, validators, resolve, replicas, "configuration replaced"
+                name: service_core::logs::names::CONFIG_REPLACED, generation, sections = new.join(", "), policy, validators, resolve, replicas, "configuration replaced"
             );
         }
         Ok(self.running.differences(fresh))

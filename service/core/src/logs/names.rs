@@ -57,7 +57,7 @@ events! {
     /// A call panicked.
     CALL_PANICKED = "api.panicked" ["request_id"],
     /// Another configuration is in effect.
-    CONFIG_REPLACED = "config.replaced" ["generation", "policy", "validators", "resolve", "replicas"],
+    CONFIG_REPLACED = "config.replaced" ["generation", "sections", "policy", "validators", "resolve", "replicas"],
     /// The file cannot be used.
     CONFIG_REFUSED = "config.refused" ["error"],
     /// A `trusted_root.json` has keys that are not known here.
