@@ -10,6 +10,4 @@ pub const ROLES: &[&dyn Role] = &[
     &service_packages::Packages,
     #[cfg(feature = "replicas")]
     &service_replicas::Replicas,
-    #[cfg(feature = "echo")]
-    &service_echo::Echo,
 ];

@@ -44,14 +44,13 @@ const ROOMS: &[Room] = &[
     room("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     room("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     room("service", "the system under test: a program with a list of roles", &[
-        "service-admission", "service-packages", "service-replicas", "service-echo", "service-inject", "service-watch", "service-registry", "service-core",
+        "service-admission", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
     ], &["service-seed", "service-verify"]),
     room("service-admission", "role manager: reviews, policy, validators", &[
         "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
     room("service-packages", "role watch: the reconciler of Packages", &["service-watch", "service-core"], &[]),
     room("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),
-    room("service-echo", "role echo: answers /echo", &["service-core"], &[]),
     room("service-inject", "images into a cluster without a registry", &["service-registry", "service-core", "service-seed"], &[]),
     room("service-watch", "list, watch, relist; stores, the Lease", &["service-core"], &[]),
     room("service-registry", "the OCI client", &["service-core"], &[]),
@@ -200,8 +199,7 @@ fn arrows_go_down() {
 /// Roles of the service meet at seams of `service-core`, and what they stand on knows none of them.
 #[test]
 fn no_role_of_the_service_uses_another() {
-    const ROLES: [&str; 5] =
-        ["service-admission", "service-packages", "service-replicas", "service-echo", "service-inject"];
+    const ROLES: [&str; 4] = ["service-admission", "service-packages", "service-replicas", "service-inject"];
     for room in ROOMS.iter().filter(|room| room.name.starts_with("service-")) {
         let roles: Vec<_> = room.uses.iter().filter(|used| ROLES.contains(used)).collect();
         assert!(roles.is_empty(), "{} uses {roles:?}", room.name);
