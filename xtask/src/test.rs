@@ -8,8 +8,9 @@ use anyhow::Result;
 
 use crate::{cargo, plain, seed, skipped};
 
-/// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
+/// Tests side by side on each processor: they wait for sockets and clocks more than they compute, and slow ones more than others.
 const SIDE_BY_SIDE: usize = 3;
+const SIDE_BY_SIDE_SLOW: usize = 5;
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 /// Tells tests where the programs lie that they run.
@@ -58,7 +59,8 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     seed::for_tests()?;
     let programs = cargo::build_tested()?;
     let (nextest_flag, libtest_flag) = arguments.slow();
-    let threads = SIDE_BY_SIDE * std::thread::available_parallelism().map_or(1, usize::from);
+    let side_by_side = if arguments.rest { SIDE_BY_SIDE_SLOW } else { SIDE_BY_SIDE };
+    let threads = side_by_side * std::thread::available_parallelism().map_or(1, usize::from);
     if has_nextest() {
         cargo::run(with_features(&["nextest", "run"]).arg("--no-run"))?;
         let mut tests = with_features(&["nextest", "run"]);
