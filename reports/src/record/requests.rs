@@ -147,7 +147,7 @@ pub struct RequestRow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestSummary {
-    /// Start of the time that it covers.
+    /// Start of the time that it covers: of the first request without a line, or of the interval where some were lost.
     pub start_ms: u64,
     /// End of the time that it covers.
     pub end_ms: u64,
@@ -242,6 +242,8 @@ pub(super) struct Cap {
     /// Watches whose second line is still to come; no more than lines.
     open: BTreeSet<u64>,
     summary: RequestSummary,
+    /// The start of this interval.
+    interval_ms: u64,
 }
 
 impl Cap {
@@ -260,19 +262,27 @@ impl Cap {
         }
         // A watch without a line was counted when it was answered.
         if row.verb != Verb::Watch || row.ended_ms.is_none() || row.status == 0 {
+            // A hot loop fills all lines within an interval: what it asked until then is judged.
+            if self.summary.is_empty() {
+                self.summary.start_ms = self.interval_ms.max(row.t_ms);
+            }
             self.summary.add(row);
         }
         false
     }
 
     pub fn lost(&mut self, requests: u64) {
+        if requests > 0 {
+            // Nobody knows when they were asked.
+            self.summary.start_ms = self.interval_ms;
+        }
         self.summary.lost += requests;
     }
 
     /// The line of the interval that ends now, if there is something to say.
     pub fn close(&mut self, end_ms: u64) -> Option<RequestSummary> {
-        let next = RequestSummary { start_ms: end_ms, ..RequestSummary::default() };
-        let summary = std::mem::replace(&mut self.summary, next);
+        let summary = std::mem::take(&mut self.summary);
+        self.interval_ms = end_ms;
         (!summary.is_empty()).then_some(RequestSummary { end_ms, ..summary })
     }
 }

@@ -339,6 +339,25 @@ fn a_flood_of_requests_is_counted_and_open_watches_still_get_their_end() {
     assert_eq!((requests.summaries.as_slice(), requests.complete_until_ms()), ([summary].as_slice(), Some(start_ms)));
 }
 
+/// What a hot loop asked until the lines were full is judged.
+#[test]
+fn rows_are_complete_until_the_first_request_without_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = Example::clean();
+    let mut writer = Writer::create(dir.path(), &example.manifest).unwrap().tell_requests().unwrap();
+    let (start_ms, end_ms) = (example.intervals[1].start_ms, example.intervals[1].end_ms);
+    writer.interval(&example.intervals[0]).unwrap();
+    let asked_ms = |id: u64| start_ms + id * (end_ms - start_ms) / (2 * REQUEST_LINES_MAX);
+    for id in 1..=REQUEST_LINES_MAX + 2 {
+        writer.request(RequestRow { t_ms: asked_ms(id), ..request(id, Verb::List, Some(asked_ms(id))) }).unwrap();
+    }
+    writer.interval(&example.intervals[1]).unwrap();
+    drop(writer);
+    let requests = Record::open(dir.path()).unwrap().requests;
+    assert_eq!(requests.complete_until_ms(), Some(asked_ms(REQUEST_LINES_MAX + 1)));
+    assert_eq!(requests.summaries[0].requests, 2);
+}
+
 /// A control plane that does not tell who asks is no defect of the record.
 #[test]
 fn a_record_without_requests_has_no_note_about_them() {

@@ -253,7 +253,7 @@ fn its_first_request_says_that_it_is_ready() {
         let script = "import runpy, time\nw = runpy.run_path('watcher.py')['Watcher']()\n\
                       w.api.open('/api/v1/namespaces', 9).read()\ntime.sleep(3)\nw.run()\n";
         std::fs::write(path.join("late.py"), script).unwrap();
-        let subject = format!("command: [python3, late.py], cwd: ., startTimeout: 30s{ready}");
+        let subject = format!("command: {{run: [python3, late.py], cwd: .{ready}}}, startTimeout: 30s");
         let file = path.join("memcached.yaml");
         let text = std::fs::read_to_string(&file).unwrap();
         let judged = "events: {missed: 0, ghost: 0, regressed: 0, heal: 10s}";

@@ -53,7 +53,7 @@ fn an_outage_of_the_registry_refuses_what_nobody_knows_and_a_cache_knows_most() 
             "faults": [{"name": "registry-down", "at": "5s", "for": "2s"}],
             "registry": {"images": 40},
             "admission": {"rate": "60/s"},
-            "subject": {"settings": {"resolve": {"cache": {"ttl": ttl}}}},
+            "subject": {"service": {"settings": {"resolve": {"cache": {"ttl": ttl}}}}},
             "budgets": {"admission": {"p50": "2s"}, "registry": {"unavailable": 15}},
         })
     };
@@ -72,10 +72,10 @@ fn restarts_lose_no_call_unless_a_process_goes_before_its_address_does() {
     let short = |lag: &str, drain: &str| {
         json!({
             "phases": {"warmUp": "1s", "steady": "7s", "drain": "1s"},
-            "subject": {
+            "subject": {"service": {
                 "restarts": {"count": 2, "every": "3s", "at": "1s", "lag": lag},
                 "settings": {"shutdown": {"drain": drain}},
-            },
+            }},
             "admission": {"rate": "60/s", "callsPerConnection": 10},
             // What is judged is whether calls end, and machines with two runs and other tests are slow.
             "budgets": {"admission": {"p50": "2s"}},
