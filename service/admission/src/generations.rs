@@ -76,8 +76,6 @@ impl Generations {
         let parts =
             Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
         let pipeline = pipeline(config, &parts, &metrics)?;
-        #[cfg(feature = "planted-bugs")]
-        let pipeline = pipeline.with_planted(planted);
         let current = Current::new(pipeline);
         Ok(Self {
             current,
@@ -130,8 +128,6 @@ impl Generations {
         let parts =
             Parts { client, approvals: &approvals, memory: &self.memory, share: &self.share, owners: owners.as_ref() };
         let pipeline = pipeline(fresh, &parts, &self.metrics)?;
-        #[cfg(feature = "planted-bugs")]
-        let pipeline = pipeline.with_planted(self.planted);
         // The followers of a client before end with it; reviews that began with it keep it as it is.
         if let Some(made) = made {
             self.client = made;

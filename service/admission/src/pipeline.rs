@@ -140,8 +140,6 @@ pub struct Pipeline {
     metrics: Arc<Metrics>,
     room: Arc<Room>,
     tenants: Tenants,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 impl Pipeline {
@@ -154,8 +152,6 @@ impl Pipeline {
             metrics,
             room: Arc::clone(Share::default().room()),
             tenants: Tenants::new(),
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
         }
     }
 
@@ -173,14 +169,6 @@ impl Pipeline {
         self
     }
 
-    /// Switches a planted bug on.
-    #[cfg(feature = "planted-bugs")]
-    #[must_use]
-    pub fn with_planted(mut self, bug: Option<service_core::planted::Bug>) -> Self {
-        self.planted = bug;
-        self
-    }
-
     /// What admission counts.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
@@ -192,28 +180,6 @@ impl Pipeline {
 
     /// The decision about `ask`, at the latest at `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
-        let decision = self.decide(hook, ask, deadline).await?;
-        #[cfg(feature = "planted-bugs")]
-        let decision = self.planted(decision).await;
-        Ok(decision)
-    }
-
-    /// Does what a planted bug does after a review.
-    #[cfg(feature = "planted-bugs")]
-    async fn planted(&self, mut decision: Decision) -> Decision {
-        use service_core::planted::growth::{Moment, at};
-        use service_core::planted::slower::{linger, longer};
-        at(self.planted, Moment::Review { denied: matches!(decision, Decision::Deny { .. }) });
-        linger(self.planted).await;
-        if let (Decision::Allow { notes, .. } | Decision::Deny { notes, .. }, Some(text)) =
-            (&mut decision, longer(self.planted))
-        {
-            notes.annotations.insert("planted", text.as_str().into());
-        }
-        decision
-    }
-
-    async fn decide(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
             return Ok(self.exempt(reason));
         }
@@ -234,7 +200,7 @@ impl Pipeline {
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
         }
-        let mut decision = self.spoil(decide(hook, &sites, &outcomes));
+        let mut decision = decide(hook, &sites, &outcomes);
         if let (false, Decision::Allow { notes, .. } | Decision::Deny { notes, .. }) =
             (inherited.is_empty(), &mut decision)
         {
@@ -425,21 +391,5 @@ impl Pipeline {
             );
         }
         decision
-    }
-
-    #[cfg(not(feature = "planted-bugs"))]
-    #[expect(clippy::unused_self, reason = "the build with planted bugs looks at itself here")]
-    fn spoil(&self, decision: Decision) -> Decision {
-        decision
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn spoil(&self, decision: Decision) -> Decision {
-        match decision {
-            Decision::Deny { .. } if self.planted == Some(service_core::planted::Bug::WrongAllow) => {
-                Decision::Allow { patch: None, notes: Notes::default() }
-            }
-            decision => decision,
-        }
     }
 }

@@ -139,6 +139,8 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         Arc::clone(listener.pulse()) as _,
         Arc::clone(endpoint.load()) as Arc<dyn Probe>,
     ];
+    #[cfg(feature = "planted-bugs")]
+    let endpoint = service_core::planted::Answers::new(endpoint, start.planted);
     let calls = desk.as_ref().map(Desk::calls);
     let handler = move |request, peer| {
         if let Some(calls) = &calls {

@@ -1,10 +1,13 @@
 //! The list of planted bugs; compiled only with the feature `planted-bugs`.
 //!
-//! Owns the names. The bugs sit where the real code would have them, behind the same feature; what they keep is
-//! [`growth`]'s, how they are slower is in [`slower`].
+//! Owns the names. What a review answers wrong, keeps or costs is done around the calls of a listener, by [`Answers`]; the other bugs sit
+//! where the real code would have them, behind the same feature. What they keep is [`growth`]'s, how they are slower is in [`slower`].
 
+mod answers;
 pub mod growth;
-pub mod slower;
+mod slower;
+
+pub use answers::Answers;
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident = $name:literal),* $(,)?) => {
