@@ -36,8 +36,6 @@ pub struct Generations {
     metrics: Arc<AdmissionMetrics>,
     validation_metrics: Arc<ValidationMetrics>,
     registry_metrics: Arc<RegistryMetrics>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 /// What asks registries, and what it knows.
@@ -53,43 +51,27 @@ struct Client {
 impl Generations {
     /// The admission of `config`.
     pub fn new(config: &Config, start: &mut Start<'_>) -> anyhow::Result<Self> {
-        #[cfg(feature = "planted-bugs")]
-        let planted = start.planted;
         let registry: &mut MetricsRegistry = start.metrics;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
         let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
         #[cfg(feature = "planted-bugs")]
-        let share = match planted {
+        let share = match start.planted {
             Some(service_core::planted::Bug::HoldsEverything) => Share::of(usize::MAX >> 4),
             _ => share,
         };
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
         let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(&validation_metrics));
-        #[cfg(feature = "planted-bugs")]
-        let approvals = approvals.with_planted(planted);
         let approvals = Arc::new(approvals);
         let memory = Memory::of(&share);
         #[cfg(feature = "planted-bugs")]
-        let memory = memory.with_planted(planted);
+        let memory = memory.with_planted(start.planted);
         let owners = owners(config, &client);
         let parts =
             Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
         let pipeline = pipeline(config, &parts, &metrics)?;
         let current = Current::new(pipeline);
-        Ok(Self {
-            current,
-            client,
-            approvals,
-            memory,
-            share,
-            owners,
-            metrics,
-            validation_metrics,
-            registry_metrics,
-            #[cfg(feature = "planted-bugs")]
-            planted,
-        })
+        Ok(Self { current, client, approvals, memory, share, owners, metrics, validation_metrics, registry_metrics })
     }
 
     /// What answers reviews.
@@ -117,10 +99,7 @@ impl Generations {
             Arc::clone(&self.approvals)
         } else {
             let metrics = Arc::clone(&self.validation_metrics);
-            let approvals = Approvals::new(&fresh.policy.verdicts, &fresh.resolve, metrics);
-            #[cfg(feature = "planted-bugs")]
-            let approvals = approvals.with_planted(self.planted);
-            Arc::new(approvals)
+            Arc::new(Approvals::new(&fresh.policy.verdicts, &fresh.resolve, metrics))
         };
         let client = made.as_ref().unwrap_or(&self.client);
         let kept = self.owners.clone().filter(|_| same_clients && fresh.policy.child_approval);

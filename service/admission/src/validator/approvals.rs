@@ -95,8 +95,6 @@ pub struct Approvals {
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
     metrics: Arc<Metrics>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 impl Approvals {
@@ -108,17 +106,7 @@ impl Approvals {
             cache: Arc::new(Mutex::new(Cache::new(settings.max_bytes))),
             flights: Flights::new(),
             metrics,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
         }
-    }
-
-    /// Switches a planted bug on.
-    #[cfg(feature = "planted-bugs")]
-    #[must_use]
-    pub fn with_planted(mut self, bug: Option<service_core::planted::Bug>) -> Self {
-        self.planted = bug;
-        self
     }
 
     /// What is counted.
@@ -167,8 +155,6 @@ impl Approvals {
         let validator = Arc::clone(validator);
         let deadline = Instant::now() + self.timeout;
         question.deadline = deadline;
-        #[cfg(feature = "planted-bugs")]
-        let planted = self.planted;
         // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
         let asked = AssertUnwindSafe(async move { validator.validate(question).await }).catch_unwind();
         async move {
@@ -185,10 +171,6 @@ impl Approvals {
             };
             if let Some(life) = life {
                 cache.lock().insert(&key, answer.clone(), bytes, life, std::time::Instant::now());
-            }
-            #[cfg(feature = "planted-bugs")]
-            if planted == Some(service_core::planted::Bug::CachesCannotTell) && life.is_none() {
-                cache.lock().insert(&key, Ok(Arc::default()), 0, ttl, std::time::Instant::now());
             }
             answer
         }

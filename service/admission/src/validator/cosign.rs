@@ -79,7 +79,7 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     let compiled = compiled(config)?;
     let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
         let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
-        Ok(Some(Arc::new(Engine {
+        let engine: Arc<dyn Validator> = Arc::new(Engine {
             generation: generation(&trust, &requirement),
             trust,
             requirement,
@@ -88,7 +88,10 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
             share: Arc::clone(&memory.share),
             #[cfg(feature = "planted-bugs")]
             planted: memory.planted,
-        })))
+        });
+        #[cfg(feature = "planted-bugs")]
+        let engine = planted::around(engine, memory.planted);
+        Ok(Some(engine))
     };
     Ok(Validators { of_rules: config.policy.rules.iter().map(engine).collect::<Result<_, _>>()? })
 }
