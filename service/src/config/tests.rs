@@ -1,7 +1,5 @@
 //! Tests of the configuration: what is accepted, and the exact words of what is refused.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
-
 use std::path::Path;
 use std::time::Duration;
 
