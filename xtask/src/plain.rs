@@ -84,6 +84,8 @@ fn end(child: &Child) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     fn shell(script: &str) -> Command {
@@ -94,8 +96,13 @@ mod tests {
 
     #[test]
     fn what_hangs_is_ended_with_what_it_started() {
-        let ended = run_until(&mut shell("echo one; sleep 1000 & wait"), Duration::from_millis(300));
+        let (mut held, holder) = std::io::pipe().unwrap();
+        let mut command = shell("echo one; sleep 1000 & wait");
+        let ended = run_until(command.stderr(holder), Duration::from_millis(300));
+        drop(command);
         assert!(ended.is_err_and(|error| error.to_string().contains("hang")));
+        // It ends when nobody holds it any more, the sleeping one included.
+        assert_eq!(held.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
 
     #[test]
