@@ -1,8 +1,8 @@
 //! Which crate may use which: one list, that the manifests, the sources and the picture in ARCHITECTURE.md are compared with.
 //!
 //! Crates are the walls: cargo itself refuses a circle of crates. What it does not refuse is an arrow that nobody meant, so every
-//! arrow is in [`ROOMS`]. The rooms inside a crate are its modules: those of one parent have no circle, and what else must stay apart
-//! is in [`APART`].
+//! arrow is in [`CRATES`]. Inside a crate the modules of one parent have no circle, and what else must stay apart is in [`APART`].
+//! A second picture shows the modules of each crate, by layers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -13,7 +13,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// A crate of the workspace.
-struct Room {
+struct Crate {
     name: &'static str,
     /// What it owns, for the picture.
     owns: &'static str,
@@ -23,63 +23,63 @@ struct Room {
     tests: &'static [&'static str],
 }
 
-const fn room(
+const fn one(
     name: &'static str,
     owns: &'static str,
     uses: &'static [&'static str],
     tests: &'static [&'static str],
-) -> Room {
-    Room { name, owns, uses, tests }
+) -> Crate {
+    Crate { name, owns, uses, tests }
 }
 
 /// Every crate, top first: an arrow goes to a later line only.
 #[rustfmt::skip]
-const ROOMS: &[Room] = &[
-    room("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
-    room("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
-    room("scenarios", "what a run is, and running it", &[
+const CRATES: &[Crate] = &[
+    one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
+    one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
+    one("scenarios", "what a run is, and running it", &[
         "loadgen", "kind", "reports", "mock-kube", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
     ], &[]),
-    room("example-watcher", "a subject: the small watcher to copy from", &[], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
-    room("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
-    room("kube-rs-subject", "a subject: kube-rs", &[], &[]),
-    room("service", "the system under test: a program with a list of roles", &[
+    one("example-watcher", "a subject: the small watcher to copy from", &[], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
+    one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
+    one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
+    one("service", "the system under test: a program with a list of roles", &[
         "service-admission", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
     ], &["service-seed", "service-verify"]),
-    room("service-admission", "role manager: reviews, policy, validators", &[
+    one("service-admission", "role manager: reviews, policy, validators", &[
         "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
-    room("service-packages", "role watch: the reconciler of Packages", &["service-watch", "service-core"], &[]),
-    room("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),
-    room("service-inject", "images into a cluster without a registry", &["service-registry", "service-core", "service-seed"], &[]),
-    room("service-watch", "list, watch, relist; stores, the Lease", &["service-core"], &[]),
-    room("service-registry", "the OCI client", &["service-core"], &[]),
-    room("service-core", "what all roles share: listeners, wire, kube client, logs, configuration kit", &[], &[]),
-    room("service-seed", "the injected program, and the formats that it shares with the injector", &[], &[]),
-    room("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &["mock-sigstore"]),
-    room("loadgen", "admission load, churn; owns clocks and histograms", &["goadmit", "gotls", "units", "facts"], &[]),
-    room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
-    room("reports", "run record, ledger, judges, renderers", &["statistics", "units", "facts"], &[]),
-    room("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
-    room("mock-kube", "the API server: listeners, verbs, admission, audit", &[
+    one("service-packages", "role watch: the reconciler of Packages", &["service-watch", "service-core"], &[]),
+    one("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),
+    one("service-inject", "images into a cluster without a registry", &["service-registry", "service-core", "service-seed"], &[]),
+    one("service-watch", "list, watch, relist; stores, the Lease", &["service-core"], &[]),
+    one("service-registry", "the OCI client", &["service-core"], &[]),
+    one("service-core", "what all roles share: listeners, wire, kube client, logs, configuration kit", &[], &[]),
+    one("service-seed", "the injected program, and the formats that it shares with the injector", &[], &[]),
+    one("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &["mock-sigstore"]),
+    one("loadgen", "admission load, churn; owns clocks and histograms", &["goadmit", "gotls", "units", "facts"], &[]),
+    one("kind", "real control planes, and the manifests that people deploy", &[], &[]),
+    one("reports", "run record, ledger, judges, renderers", &["statistics", "units", "facts"], &[]),
+    one("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
+    one("mock-kube", "the API server: listeners, verbs, admission, audit", &[
         "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
     ], &["mock-proxy", "installer", "units"]),
-    room("mock-registry", "the OCI registry", &["mock-faults", "mock-pki", "mock-sigstore"], &["units"]),
-    room("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
-    room("mock-objects", "what an object is", &["mock-cel", "mock-store"], &[]),
-    room("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units", "facts"], &[]),
-    room("mock-cel", "expressions with types and a budget", &[], &[]),
-    room("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
-    room("mock-pki", "certificates", &["gotls"], &[]),
-    room("mock-sigstore", "a sigstore in memory, each link right or wrong by itself", &[], &[]),
-    room("installer", "client packages of other languages, and Go programs of our own", &[], &[]),
-    room("goadmit", "what kube-apiserver decides about the answer of a webhook", &[], &[]),
-    room("gotls", "what Go decides in TLS", &[], &[]),
-    room("units", "durations, sizes, rates, addresses", &[], &[]),
-    room("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
+    one("mock-registry", "the OCI registry", &["mock-faults", "mock-pki", "mock-sigstore"], &["units"]),
+    one("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
+    one("mock-objects", "what an object is", &["mock-cel", "mock-store"], &[]),
+    one("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units", "facts"], &[]),
+    one("mock-cel", "expressions with types and a budget", &[], &[]),
+    one("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
+    one("mock-pki", "certificates", &["gotls"], &[]),
+    one("mock-sigstore", "a sigstore in memory, each link right or wrong by itself", &[], &[]),
+    one("installer", "client packages of other languages, and Go programs of our own", &[], &[]),
+    one("goadmit", "what kube-apiserver decides about the answer of a webhook", &[], &[]),
+    one("gotls", "what Go decides in TLS", &[], &[]),
+    one("units", "durations, sizes, rates, addresses", &[], &[]),
+    one("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
 ];
 
-/// Rooms inside a crate: the crate's sources, a module of its root, and the modules of the root that it must not name.
+/// Modules that stay apart: the crate's sources, a module of its root, and the modules of the root that it must not name.
 const APART: &[(&str, &str, &[&str])] = &[
     ("service/src", "run", &["cli", "manifests"]),
     ("service/src", "config", &["cli", "manifests", "run"]),
@@ -144,7 +144,10 @@ const TANGLED: &[&str] = &[
 ];
 
 const PICTURE_BEGINS: &str = "<!-- arrows: drawn by xtask/tests/arrows.rs -->\n```\n";
+const MODULES_BEGIN: &str = "<!-- modules: drawn by xtask/tests/arrows.rs -->\n```\n";
 const PICTURE_ENDS: &str = "```\n";
+/// Columns of the second picture.
+const COLUMNS: usize = 150;
 /// With this in the environment the picture is drawn anew.
 const REDRAW: &str = "LONGHAUL_REDRAW";
 
@@ -188,10 +191,10 @@ fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
 
 #[test]
 fn arrows_go_down() {
-    for (index, room) in ROOMS.iter().enumerate() {
-        let below = names(&ROOMS[index + 1..].iter().map(|room| room.name).collect::<Vec<_>>());
-        for used in room.uses.iter().chain(room.tests) {
-            assert!(below.contains(*used), "{} -> {used} goes up", room.name);
+    for (index, member) in CRATES.iter().enumerate() {
+        let below = names(&CRATES[index + 1..].iter().map(|member| member.name).collect::<Vec<_>>());
+        for used in member.uses.iter().chain(member.tests) {
+            assert!(below.contains(*used), "{} -> {used} goes up", member.name);
         }
     }
 }
@@ -200,19 +203,19 @@ fn arrows_go_down() {
 #[test]
 fn no_role_of_the_service_uses_another() {
     const ROLES: [&str; 4] = ["service-admission", "service-packages", "service-replicas", "service-inject"];
-    for room in ROOMS.iter().filter(|room| room.name.starts_with("service-")) {
-        let roles: Vec<_> = room.uses.iter().filter(|used| ROLES.contains(used)).collect();
-        assert!(roles.is_empty(), "{} uses {roles:?}", room.name);
+    for member in CRATES.iter().filter(|member| member.name.starts_with("service-")) {
+        let roles: Vec<_> = member.uses.iter().filter(|used| ROLES.contains(used)).collect();
+        assert!(roles.is_empty(), "{} uses {roles:?}", member.name);
     }
 }
 
 #[test]
 fn the_manifests_have_the_arrows_of_the_list() {
     let mut found = manifests();
-    for room in ROOMS {
-        let (uses, tests) = found.remove(room.name).unwrap_or_else(|| panic!("there is no crate {}", room.name));
-        assert_eq!(uses, names(room.uses), "what {} uses", room.name);
-        assert_eq!(tests, names(room.tests), "what only the tests of {} use", room.name);
+    for member in CRATES {
+        let (uses, tests) = found.remove(member.name).unwrap_or_else(|| panic!("there is no crate {}", member.name));
+        assert_eq!(uses, names(member.uses), "what {} uses", member.name);
+        assert_eq!(tests, names(member.tests), "what only the tests of {} use", member.name);
     }
     assert!(found.is_empty(), "not in the list: {:?}", found.keys());
 }
@@ -234,7 +237,7 @@ type Name = Vec<String>;
 /// What each module names: paths from `use`, and those that begin with `crate`, `super` or `self`.
 type Modules = BTreeMap<Name, Vec<Name>>;
 
-/// The modules of a crate. Tests may look into every room, and are none.
+/// The modules of a crate. Tests may look into every module, and are none.
 fn modules(folder: &Path) -> Modules {
     let (mut files, mut found) = (Vec::new(), Modules::new());
     sources(folder, &mut files);
@@ -401,17 +404,18 @@ fn modules_have_no_circles() {
 }
 
 #[test]
-fn rooms_inside_a_crate_stay_apart() {
+fn modules_of_a_crate_stay_apart() {
     let (mut wrong, mut known) = (Vec::new(), BTreeMap::new());
-    for (folder, room, others) in APART {
+    for (folder, member, others) in APART {
         let all: &Modules = known.entry(folder).or_insert_with(|| modules(&root().join(folder)));
-        for other in [room].into_iter().chain(*others) {
+        for other in [member].into_iter().chain(*others) {
             assert!(
                 all.keys().any(|module| module.first().is_some_and(|first| first == other)),
-                "{folder}: there is no room {other}"
+                "{folder}: there is no module {other}"
             );
         }
-        for (from, to) in arrows(all).into_iter().filter(|(from, _)| from.first().is_some_and(|first| first == room)) {
+        for (from, to) in arrows(all).into_iter().filter(|(from, _)| from.first().is_some_and(|first| first == member))
+        {
             if to.first().is_some_and(|to| others.contains(&to.as_str())) {
                 wrong.push(format!("{folder}/{} names {}", from.join("/"), to.join("::")));
             }
@@ -422,25 +426,99 @@ fn rooms_inside_a_crate_stay_apart() {
 
 /// The picture: every crate with what it owns, and below it what it uses.
 fn drawn() -> String {
-    let lines = ROOMS.iter().flat_map(|room| {
-        let uses = (!room.uses.is_empty()).then(|| format!("  └─ {}\n", room.uses.join(", ")));
-        let tests = (!room.tests.is_empty()).then(|| format!("  └─ in tests: {}\n", room.tests.join(", ")));
-        std::iter::once(format!("{:<16} {}\n", room.name, room.owns)).chain(uses).chain(tests)
+    let lines = CRATES.iter().flat_map(|member| {
+        let uses = (!member.uses.is_empty()).then(|| format!("  └─ {}\n", member.uses.join(", ")));
+        let tests = (!member.tests.is_empty()).then(|| format!("  └─ in tests: {}\n", member.tests.join(", ")));
+        std::iter::once(format!("{:<16} {}\n", member.name, member.owns)).chain(uses).chain(tests)
     });
     lines.collect()
 }
 
+/// Modules of the root by layers, top first: each uses only what is in later layers. Those of one circle stand together in brackets.
+fn layers(all: &Modules) -> Vec<Vec<String>> {
+    let roots: BTreeSet<&str> = all.keys().filter_map(|module| module.first()).map(String::as_str).collect();
+    let mut reach: BTreeMap<&str, BTreeSet<&str>> = roots.iter().map(|root| (*root, BTreeSet::new())).collect();
+    for (from, to) in arrows(all) {
+        if let (Some(from), Some(to)) = (from.first(), to.first().and_then(|to| roots.get(to.as_str()))) {
+            reach.get_mut(from.as_str()).unwrap().insert(to);
+        }
+    }
+    // Whatever is used by what is used is used.
+    for middle in &roots {
+        let further = reach[middle].clone();
+        for known in reach.values_mut().filter(|known| known.contains(middle)) {
+            known.extend(&further);
+        }
+    }
+    let circle = |one: &str| {
+        roots
+            .iter()
+            .copied()
+            .filter(|two| *two == one || reach[one].contains(two) && reach[two].contains(one))
+            .collect::<Vec<_>>()
+    };
+    let (mut left, mut found) = (roots.clone(), Vec::new());
+    while !left.is_empty() {
+        let free = |one: &&str| left.iter().all(|two| !reach[two].contains(one) || circle(one).contains(two));
+        let layer: BTreeSet<Vec<&str>> = left.iter().copied().filter(free).map(circle).collect();
+        layer.iter().flatten().for_each(|one| assert!(left.remove(one)));
+        let shown = |one: Vec<&str>| if one.len() > 1 { format!("({})", one.join(" ")) } else { one.concat() };
+        found.push(layer.into_iter().map(shown).collect());
+    }
+    found
+}
+
+/// The second picture: the modules of every crate, wrapped.
+fn drawn_modules() -> String {
+    let folders: BTreeMap<String, String> = packages()
+        .iter()
+        .map(|package| ["name", "manifest_path"].map(|key| package[key].as_str().unwrap().to_owned()).into())
+        .collect();
+    let mut page = String::new();
+    for member in CRATES {
+        let layers = layers(&modules(&Path::new(&folders[member.name]).with_file_name("src")));
+        if layers.iter().map(Vec::len).sum::<usize>() < 2 {
+            continue;
+        }
+        let text = layers.iter().map(|layer| layer.join(" ")).collect::<Vec<_>>().join(" → ");
+        let mut line = format!("{:<16}", member.name);
+        for word in text.split(' ') {
+            if line.chars().count() + word.chars().count() >= COLUMNS {
+                page.extend([line.as_str(), "\n"]);
+                line = " ".repeat(16);
+            }
+            line.extend([" ", word]);
+        }
+        page.extend([line.as_str(), "\n"]);
+    }
+    page
+}
+
 #[test]
-fn the_picture_is_that_of_the_list() {
+fn layers_of_modules() {
+    let module = |(path, text): &(&str, &str)| (vec![(*path).to_owned()], named(text));
+    let all = [("a", "use crate::b; use crate::d"), ("b", "crate::c::f"), ("c", "crate::b::g"), ("d", ""), ("e", "")];
+    assert_eq!(layers(&all.iter().map(module).collect()), [vec!["a", "e"], vec!["(b c)", "d"]]);
+}
+
+#[test]
+fn the_pictures_are_those_of_the_sources() {
     let path = root().join("ARCHITECTURE.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(PICTURE_BEGINS).expect("ARCHITECTURE.md has a place for the picture");
-    let (picture, after) = rest.split_once(PICTURE_ENDS).expect("the picture ends");
-    if picture == drawn() {
+    let mut page = std::fs::read_to_string(&path).unwrap();
+    let mut stale = Vec::new();
+    for (begins, drawn) in [(PICTURE_BEGINS, drawn()), (MODULES_BEGIN, drawn_modules())] {
+        let (before, rest) = page.split_once(begins).expect("ARCHITECTURE.md has a place for the picture");
+        let (picture, after) = rest.split_once(PICTURE_ENDS).expect("the picture ends");
+        if picture != drawn {
+            stale.push(begins);
+            page = [before, begins, &drawn, PICTURE_ENDS, after].concat();
+        }
+    }
+    if stale.is_empty() {
         return;
     }
     if std::env::var_os(REDRAW).is_some() {
-        std::fs::write(&path, [before, PICTURE_BEGINS, &drawn(), PICTURE_ENDS, after].concat()).unwrap();
+        std::fs::write(&path, page).unwrap();
         return;
     }
     panic!("ARCHITECTURE.md shows other arrows; draw them anew: {REDRAW}=1 cargo test -p xtask --test arrows");
