@@ -295,7 +295,10 @@ impl<'a> Conductor<'a> {
         self.until(begin + phases.loaded()).await?;
         self.end_faults()?;
         self.end_drifts().await?;
-        let mut load = std::mem::take(&mut self.stage()?.load);
+        let stage = self.stage()?;
+        // A row that came due while load stops would have none of it, and the row after that everything in no time.
+        stage.interval_due_ms = u64::MAX;
+        let mut load = std::mem::take(&mut stage.load);
         let load = self
             .beside(async move {
                 load.stop().await;

@@ -46,7 +46,7 @@ impl Intervals {
     /// Writes the row and the histograms of the time since the previous one, and returns it.
     pub(super) fn write(
         &mut self,
-        now: Now,
+        mut now: Now,
         events: &mut Events<'_>,
         load: &mut Load,
         tally: &Tally,
@@ -54,6 +54,8 @@ impl Intervals {
         writer: &mut Writer,
     ) -> Result<Interval> {
         let (start_ms, plane) = (self.start_ms, &world.plane);
+        // No moment lies in a row without length: what was measured in it would be of the next phase.
+        now.end_ms = now.end_ms.max(start_ms + 1);
         let reading = load.read(writer, start_ms, now.end_ms)?;
         events.wrote(load.writes());
         let (counts, deadline_ms) = (events.counts(), events.deadline_ms());
