@@ -44,6 +44,7 @@ mod manifests;
 mod payloads;
 mod plan;
 mod plane;
+mod ports;
 mod quiet;
 mod ready;
 mod refused;

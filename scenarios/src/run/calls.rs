@@ -13,7 +13,8 @@ use reports::record::{CallsRow, Quantiles};
 use serde_json::{Value, json};
 
 use super::Options;
-use super::world::{World, free_port};
+use super::ports::free_port;
+use super::world::World;
 
 /// Who has to be refused: what `certs dev` calls its certificates.
 const INTRUDERS: [&str; 5] = ["revoked", "expired", "early", "other", "wrong-purpose"];

@@ -4,7 +4,6 @@
 //! user can read; nothing secret goes into the run record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -313,26 +312,6 @@ impl World {
         self.plane.stop().await;
         self.registry.shutdown().await;
     }
-}
-
-/// Where outgoing connections get no ports of: below Linux's range for them, which begins at 32768.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// How many of them are tried.
-const PORTS_TRIED: usize = 64;
-
-/// A loopback port that was free a moment ago. The subject binds it later; should another program be faster, the
-/// subject says so and the run ends as "not ready" with its message. Any run has many connections, so it is none that one of them could get
-/// meanwhile.
-pub(super) fn free_port() -> Result<u16> {
-    for _ in 0..PORTS_TRIED {
-        let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
-        let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);
-        if std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port))).is_ok() {
-            return Ok(port);
-        }
-    }
-    let listener = std::net::TcpListener::bind(loopback()).context("failed to find a free port")?;
-    Ok(listener.local_addr()?.port())
 }
 
 fn loopback() -> SocketAddr {

@@ -10,8 +10,9 @@ use anyhow::{Context, Result};
 
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
+use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
-use crate::run::world::{World, free_port};
+use crate::run::world::World;
 use crate::run::{Options, registration};
 use crate::scenario::{self, Given, Ground, Readiness, Scenario, Scene, Start, Which, Wiring};
 use crate::subject::{self, Launch, Line};

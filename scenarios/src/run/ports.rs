@@ -1,0 +1,60 @@
+//! Ports that a subject will listen on: chosen by the harness, told to the subject, bound by it a moment later.
+//!
+//! Owns that no two runs on one machine choose the same. Until the subject has bound its port, only a name keeps it: a socket in the
+//! kernel's own namespace of names, which is gone with the process, however that ends.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as Name, UnixListener};
+
+use anyhow::{Context, Result};
+use parking_lot::Mutex;
+
+/// Where outgoing connections get no ports of: below Linux's range for them, which begins at 32768.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// How many of them are tried.
+const TRIED: usize = 64;
+
+/// The names of what this process has chosen: a few a run, kept until it ends.
+static KEPT: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
+
+/// A loopback port that is free, and that no other run chooses. Should a stranger bind it before the subject does, the subject says so and
+/// the run ends as "not ready" with its message.
+pub(super) fn free_port() -> Result<u16> {
+    for _ in 0..TRIED {
+        let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
+        let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);
+        if let Some(name) = keep(port) {
+            KEPT.lock().push(name);
+            return Ok(port);
+        }
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to find a free port")?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// The name of a port, if nobody has it and nobody listens there.
+fn keep(port: u16) -> Option<UnixListener> {
+    let name = Name::from_abstract_name(format!("longhaul/port/{port}")).ok()?;
+    let name = UnixListener::bind_addr(&name).ok()?;
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok().then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_kept_until_its_name_goes() {
+        let port = free_port().unwrap();
+        assert!(keep(port).is_none(), "another run chooses it as well");
+        KEPT.lock().retain(|name| {
+            name.local_addr().unwrap().as_abstract_name().unwrap() != format!("longhaul/port/{port}").as_bytes()
+        });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert!(keep(port).is_none(), "somebody listens there");
+        drop(listener);
+        assert!(keep(port).is_some());
+    }
+}
