@@ -23,6 +23,8 @@ use crate::run::{ALL, App, Options, roles};
 mod certs;
 #[cfg(feature = "dist")]
 mod definitions;
+#[cfg(feature = "files")]
+mod files;
 #[cfg(feature = "inject")]
 mod inject;
 #[cfg(feature = "replicas")]
@@ -80,6 +82,12 @@ enum Command {
     /// Verify the signatures of one image, as a review would, and say who signed it.
     #[cfg(feature = "manager")]
     Verify(verify::Arguments),
+    /// Pin the images of manifests to their digests, as the webhook would, or lock them.
+    #[cfg(feature = "files")]
+    Pin(files::Arguments),
+    /// The same as a KRM function: a ResourceList in, a ResourceList out (kpt, kustomize).
+    #[cfg(feature = "files")]
+    Krm(files::Function),
     /// Ask a running API over Deployments for a count, or set one.
     #[cfg(feature = "replicas")]
     Replicas {
@@ -211,6 +219,10 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
         }
         #[cfg(feature = "manager")]
         Command::Verify(arguments) => verify::run(&arguments),
+        #[cfg(feature = "files")]
+        Command::Pin(arguments) => files::run(&arguments),
+        #[cfg(feature = "files")]
+        Command::Krm(arguments) => files::function(&arguments),
         #[cfg(feature = "replicas")]
         Command::Replicas { call } => Ok(call.run()?),
         #[cfg(feature = "certs-dev")]

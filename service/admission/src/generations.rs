@@ -74,6 +74,20 @@ impl Generations {
         Ok(Self { current, client, approvals, memory, share, owners, metrics, validation_metrics, registry_metrics })
     }
 
+    /// What answers reviews where no process listens: nobody reads its numbers.
+    pub fn alone(config: &Config) -> anyhow::Result<Arc<Current>> {
+        let mut registry = MetricsRegistry::default();
+        let (metrics, asked) = (AdmissionMetrics::register(&mut registry), RegistryMetrics::register(&mut registry));
+        let counts = ValidationMetrics::register(&mut registry);
+        let share = Share::found(None);
+        let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &asked)?;
+        let approvals = Arc::new(Approvals::new(&config.policy.verdicts, &config.resolve, counts));
+        let (memory, owners) = (Memory::of(&share), owners(config, &client));
+        let parts =
+            Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
+        Ok(Current::new(pipeline(config, &parts, &metrics)?))
+    }
+
     /// What answers reviews.
     pub fn current(&self) -> &Arc<Current> {
         &self.current

@@ -1,4 +1,5 @@
-//! One image verified once, outside of any review: the library behind `longhaul-service verify` and `inject --verify`.
+//! One image verified once, outside of any review: the library behind `longhaul-service verify` and `inject --verify`; and reviews where
+//! no process listens, for `pin` and `krm`.
 //!
 //! It goes the way of a review (policy, digest, signatures) without its caches, so that what it says is what a review would say.
 
@@ -12,8 +13,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::generations::Generations;
+use crate::role;
 use crate::validator::{Approval, Memory, Pieces, Question, Validators};
 use crate::{Policy, Target, Treatment};
+use service_core::role::Review;
 use service_core::wire::Proxies;
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
@@ -44,6 +48,11 @@ pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Con
     });
     // JSON is YAML.
     Ok(Config::parse(&text.to_string(), &PathBuf::from("--key"))?)
+}
+
+/// Whoever reviews objects as a webhook with `config` would.
+pub fn reviewer(config: &Config) -> anyhow::Result<Arc<dyn Review>> {
+    Ok(role::reviewer(Generations::alone(config)?))
 }
 
 /// Verifies `image` as `config` wants it, at the latest at `deadline`.

@@ -133,6 +133,10 @@ impl Registry {
 
     /// Asks one place after the other. What the last one says counts: the others are there to answer before it.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
+        // Whatever the tag says now, and whether or not its registry answers.
+        if let Some(locked) = self.hosts.locked(&reference.canonical()) {
+            return Ok(locked);
+        }
         let mut stops = self.hosts.route(&reference.host, &reference.repository)?.into_iter();
         let mut passed = Vec::new();
         while let Some(stop) = stops.next() {

@@ -36,6 +36,8 @@ pub struct Resolve {
     pub registries: Vec<Registry>,
     /// Credentials from elsewhere.
     pub keychain: Keychain,
+    /// The digest lock: what is in it is asked of no registry.
+    pub lock: Option<PathBuf>,
 }
 
 /// Where credentials come from besides the entries of registries.
@@ -98,6 +100,7 @@ struct RawResolve {
     pub cache: RawCache,
     pub registries: Vec<RawRegistry>,
     pub keychain: RawKeychain,
+    pub lock: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -185,6 +188,7 @@ impl Section for Resolve {
                 docker_config: raw.keychain.docker_config.map(|path| check.folder.join(path)),
                 pull_secrets: raw.keychain.pull_secrets,
             },
+            lock: raw.lock.map(|path| check.folder.join(path)),
         }))
     }
 

@@ -22,7 +22,7 @@ use super::metrics::Metrics;
 use super::url::Url;
 use crate::config;
 use crate::verdicts::{Class, Failure};
-use files::{Authorities, DockerConfig, Look, Password};
+use files::{Authorities, DockerConfig, LockFile, Look, Password};
 use limiters::Limiters;
 use pool::{Key, Pool};
 pub use route::Stop;
@@ -55,6 +55,7 @@ struct Entry {
 pub struct Hosts {
     entries: BTreeMap<String, Entry>,
     docker_config: Option<DockerConfig>,
+    lock: Option<LockFile>,
     /// Made at first need: the system's authorities cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
@@ -113,8 +114,13 @@ impl Hosts {
         };
         let docker_config = resolve.keychain.docker_config.as_ref().map(load).transpose()?;
         let limiters = Limiters::new(&resolve.registries, Arc::clone(&metrics));
+        let load = |path: &PathBuf| {
+            let key = "resolve.lock".to_owned();
+            LockFile::load(path).map_err(|what| HostsError { key, path: path.clone(), what })
+        };
+        let lock = resolve.lock.as_ref().map(load).transpose()?;
         let (system_tls, pool) = (OnceLock::new(), Pool::new(proxies));
-        Ok(Self { entries, docker_config, system_tls, pool, limiters, metrics })
+        Ok(Self { entries, docker_config, lock, system_tls, pool, limiters, metrics })
     }
 
     /// Lets answers hold no more than `share` has for them.
@@ -143,6 +149,20 @@ impl Hosts {
                 }
             }
         }
+        if let Some(lock) = &self.lock {
+            let file = lock.path().display();
+            match lock.look() {
+                Look::Same => {}
+                Look::Replaced => {
+                    self.metrics.replaced();
+                    tracing::info!(name: service_core::logs::names::LOCK_REPLACED, %file, "digest lock replaced");
+                }
+                Look::Refused(what) => {
+                    self.metrics.refused();
+                    tracing::warn!(name: service_core::logs::names::LOCK_KEPT, %file, what, "digest lock not replaced");
+                }
+            }
+        }
         let Some(docker_config) = &self.docker_config else { return false };
         let file = docker_config.path().display();
         match docker_config.look() {
@@ -158,6 +178,11 @@ impl Hosts {
                 false
             }
         }
+    }
+
+    /// The digest that an image is locked to, by the one name of its spellings.
+    pub fn locked(&self, name: &str) -> Option<String> {
+        Some(self.lock.as_ref()?.value().get(name)?.digest.clone())
     }
 
     /// The registry that images call `host`.

@@ -9,6 +9,7 @@ pub mod config;
 mod hosts;
 mod keychain;
 mod limiter;
+pub mod lock;
 mod manifest;
 mod metrics;
 mod pieces;

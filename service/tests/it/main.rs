@@ -8,6 +8,8 @@ mod breaker;
 #[cfg(feature = "own-certificates")]
 mod certificates;
 mod edge;
+#[cfg(feature = "files")]
+mod files;
 #[cfg(feature = "verify")]
 mod golden;
 mod hostile;

@@ -126,6 +126,10 @@ events! {
     DOCKER_REPLACED = "registry.docker-replaced" ["file"],
     /// It was not.
     DOCKER_KEPT = "registry.docker-not-replaced" ["file", "what"],
+    /// The digest lock was replaced.
+    LOCK_REPLACED = "registry.lock-replaced" ["file"],
+    /// It was not.
+    LOCK_KEPT = "registry.lock-not-replaced" ["file", "what"],
     /// A password could not be read.
     PASSWORD_KEPT = "registry.password-not-read" ["file", "error"],
     /// A connection of ours ended with an error.

@@ -10,6 +10,7 @@ use rustls::ClientConfig;
 use sha2::{Digest as _, Sha256};
 
 use crate::keychain::Keyring;
+use crate::lock::Lock;
 use service_core::wire::{self, Trust};
 
 /// What a look at a file found.
@@ -40,6 +41,8 @@ struct State<T> {
 
 /// The authorities trusted for one registry.
 pub(super) type Authorities = Followed<ClientConfig>;
+/// The digest lock.
+pub(super) type LockFile = Followed<Lock>;
 /// Credentials in a docker configuration.
 pub(super) type DockerConfig = Followed<Keyring>;
 
@@ -53,6 +56,15 @@ impl DockerConfig {
     pub fn load(path: &Path) -> Result<Self, String> {
         Self::first(path, |text| {
             Keyring::docker_config(text, &"docker config".into()).map_err(|error| error.to_string())
+        })
+    }
+}
+
+impl LockFile {
+    pub fn load(path: &Path) -> Result<Self, String> {
+        Self::first(path, |text| {
+            let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+            Lock::parse(text).map_err(|error| error.to_string())
         })
     }
 }

@@ -113,3 +113,32 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     let trust = |client: &Client| Arc::clone(client.origin().tls.as_ref().unwrap());
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
+
+#[test]
+fn a_lock_is_followed_and_a_bad_one_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("images.lock");
+    let write = |digit: &str| {
+        let digest = digit.repeat(64);
+        let entry = format!("- {{image: 'nginx:1', digest: 'sha256:{digest}', resolved: x, registry: r}}\n");
+        std::fs::write(&path, format!("version: 1\nimages:\n{entry}")).unwrap();
+    };
+    write("1");
+    let resolve = config::Resolve { lock: Some(path.clone()), ..config::Resolve::of("{}") };
+    let hosts = Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap();
+    let locked = || hosts.locked("docker.io/library/nginx:1").map(|digest| digest[7..10].to_owned());
+    assert_eq!(locked().as_deref(), Some("111"));
+    assert_eq!(hosts.locked("docker.io/library/nginx:2"), None);
+    std::fs::write(&path, "version: 2\n").unwrap();
+    hosts.look_at_files();
+    assert_eq!(locked().as_deref(), Some("111"));
+    write("2");
+    hosts.look_at_files();
+    assert_eq!(locked().as_deref(), Some("222"));
+    std::fs::write(&path, "version: 2\n").unwrap();
+    let refused = Hosts::new(&resolve, Proxies::none(), Arc::default()).err().unwrap();
+    assert!(
+        refused.to_string().starts_with("resolve.lock: ") && refused.to_string().contains("version 2"),
+        "{refused}"
+    );
+}

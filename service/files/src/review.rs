@@ -1,0 +1,130 @@
+//! The review of an object of a file, as an API server would send it, and what its answer means.
+
+use base64::Engine as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use service_core::role::Review;
+use tokio::time::Instant;
+
+/// What becomes of an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Why it would be refused.
+    pub refused: Option<String>,
+    /// What the user is told.
+    pub warnings: Vec<String>,
+    /// Images with their JSON pointers, as they are to be.
+    pub images: Vec<(String, String)>,
+    /// What is known of images, each once.
+    pub known: Vec<Known>,
+}
+
+/// An image with its digest.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Known {
+    /// As it is written.
+    pub image: String,
+    /// Its digest.
+    #[serde(default)]
+    pub digest: String,
+    /// Who signed it.
+    #[serde(default)]
+    pub signers: Vec<String>,
+    /// By what.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+}
+
+/// An object that is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// `group/version`, or the version alone.
+    pub api_version: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
+    /// Where it will be.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The object as JSON.
+    pub json: &'a str,
+}
+
+/// Asks what becomes of an object.
+pub async fn ask(review: &dyn Review, asked: Asked<'_>, deadline: Instant) -> Result<Answer, String> {
+    let (group, version) = asked.api_version.split_once('/').unwrap_or(("", asked.api_version));
+    let kind = json!({"group": group, "version": version, "kind": asked.kind});
+    let resource = json!({"group": group, "version": version, "resource": plural(asked.kind)});
+    let (namespace, name) = (Value::from(asked.namespace), Value::from(asked.name));
+    let body = format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"file","kind":{kind},"resource":{resource},"name":{name},"namespace":{namespace},"operation":"CREATE","userInfo":{{}},"object":{},"oldObject":null,"dryRun":true}}}}"#,
+        asked.json
+    );
+    let answer = review.review(body.into(), deadline).await?;
+    read(&answer)
+}
+
+/// The resource of a kind, as the built-in ones are called; nobody looks it up.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_ascii_lowercase();
+    if kind.ends_with('s') { format!("{kind}es") } else { format!("{kind}s") }
+}
+
+fn read(answer: &[u8]) -> Result<Answer, String> {
+    let unreadable = |what: &str| format!("the answer of the review cannot be read: {what}");
+    let answer: Value = serde_json::from_slice(answer).map_err(|error| unreadable(&error.to_string()))?;
+    let response = &answer["response"];
+    let mut found = Answer::default();
+    if response["allowed"] != true {
+        found.refused = Some(response["status"]["message"].as_str().unwrap_or("it was refused").to_owned());
+    }
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    found.warnings = warnings.filter_map(|text| text.as_str().map(str::to_owned)).collect();
+    if let Some(patch) = response["patch"].as_str() {
+        let patch = base64::engine::general_purpose::STANDARD.decode(patch).map_err(|_| unreadable("its patch"))?;
+        let patch: Vec<Value> = serde_json::from_slice(&patch).map_err(|_| unreadable("its patch"))?;
+        let replaced = patch.iter().filter(|operation| operation["op"] == "replace");
+        let replaced =
+            replaced.filter_map(|one| Some((one["path"].as_str()?.to_owned(), one["value"].as_str()?.to_owned())));
+        found.images = replaced.collect();
+    }
+    for key in ["pinned", "verified"] {
+        let Some(text) = response["auditAnnotations"][key].as_str() else { continue };
+        // An annotation that is cut short says less; nothing stands on it being whole.
+        let Ok(entries) = serde_json::from_str::<Vec<Value>>(text) else { continue };
+        let entries = entries.into_iter().filter_map(|entry| serde_json::from_value::<Known>(entry).ok());
+        for entry in entries.filter(|entry| !entry.digest.is_empty()) {
+            match found.known.iter_mut().find(|known| known.image == entry.image) {
+                Some(known) if known.signers.is_empty() => *known = entry,
+                Some(_) => {}
+                None => found.known.push(entry),
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_whole() {
+        let patch = r#"[{"op":"test","path":"/a","value":"x"},{"op":"replace","path":"/a","value":"x@sha256:1"}]"#;
+        let pinned = r#"[{"image":"x","digest":"sha256:1","rule":"*"},3]"#;
+        let verified = r#"[{"image":"x","digest":"sha256:1","signers":["k"],"evidence":["e"]}]"#;
+        let answer = json!({"response": {
+            "allowed": true, "patch": base64::engine::general_purpose::STANDARD.encode(patch), "warnings": ["w"],
+            "auditAnnotations": {"pinned": pinned, "verified": verified},
+        }});
+        let answer = read(answer.to_string().as_bytes()).unwrap();
+        assert_eq!((answer.refused, answer.warnings), (None, vec!["w".to_owned()]));
+        assert_eq!(answer.images, [("/a".to_owned(), "x@sha256:1".to_owned())]);
+        assert_eq!(answer.known.len(), 1);
+        assert_eq!((&answer.known[0].signers[..], &*answer.known[0].digest), (&["k".to_owned()][..], "sha256:1"));
+        let refused = read(br#"{"response":{"allowed":false,"status":{"message":"no"}}}"#).unwrap();
+        assert_eq!(refused.refused.as_deref(), Some("no"));
+        assert!(read(b"{").is_err());
+        assert_eq!((plural("Pod"), plural("Ingress")), ("pods".into(), "ingresses".into()));
+    }
+}

@@ -1,0 +1,218 @@
+//! The digest lock: which digest an image had when it was locked, so that a rollback gets the image it had, whatever its tag says now.
+//!
+//! Owns the file `images.lock`. It is YAML, one entry an image, sorted, so that a change of one image is a change of a few lines.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::reference::{Reference, ReferenceError};
+
+/// The version of the file that is written and read.
+pub const VERSION: u32 = 1;
+/// Largest file: some hundred thousand images.
+const TEXT_BYTES_MAX: usize = 32 << 20;
+/// Most images.
+const IMAGES_MAX: usize = 200_000;
+
+/// The file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// Each image under the one name of all its spellings, with the one that was written.
+    images: BTreeMap<String, (String, Locked)>,
+}
+
+/// What is locked of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Locked {
+    /// Its digest.
+    pub digest: String,
+    /// When it had it (RFC 3339).
+    pub resolved: String,
+    /// Which registry said so.
+    pub registry: String,
+    /// Who signed it and by what, when that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    #[serde(default)]
+    images: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    image: String,
+    #[serde(flatten)]
+    locked: Locked,
+}
+
+/// A file that is no lock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Not YAML, or of another shape.
+    #[error("it is no lock file: {0}")]
+    Shape(String),
+    /// From another time.
+    #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]
+    Version(u32),
+    /// An image with two digests.
+    #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
+    Twice {
+        /// The image.
+        image: String,
+        /// What the first entry says.
+        one: String,
+        /// What the second entry says.
+        two: String,
+    },
+    /// Not `sha256:` and 64 digits.
+    #[error("the digest of `{image}` is none: `{digest}`; write it anew with `pin --lock`")]
+    Digest {
+        /// The image.
+        image: String,
+        /// What stands there.
+        digest: String,
+    },
+    /// Not an image with a tag.
+    #[error("`{image}` cannot be locked: {error}")]
+    Image {
+        /// What stands there.
+        image: String,
+        /// What is wrong with it.
+        error: ReferenceError,
+    },
+    /// More than a lock has.
+    #[error("it is larger than {} MiB or has more than {IMAGES_MAX} images", TEXT_BYTES_MAX >> 20)]
+    TooLarge,
+}
+
+impl Lock {
+    /// Reads the file.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        /// Read first, so that another version is said and not what it has else.
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Error::TooLarge);
+        }
+        let shape = |error: serde_saphyr::Error| Error::Shape(error.to_string());
+        let Version { version } = serde_saphyr::from_str(text).map_err(shape)?;
+        if version != VERSION {
+            return Err(Error::Version(version));
+        }
+        let file: File = serde_saphyr::from_str(text).map_err(shape)?;
+        if file.images.len() > IMAGES_MAX {
+            return Err(Error::TooLarge);
+        }
+        let mut lock = Self::default();
+        for Entry { image, locked } in file.images {
+            if !is_digest(&locked.digest) {
+                return Err(Error::Digest { image, digest: locked.digest });
+            }
+            let digest = locked.digest.clone();
+            match lock.insert(&image, locked)? {
+                Some(before) if before.digest != digest => {
+                    return Err(Error::Twice { image, one: before.digest, two: digest });
+                }
+                _ => {}
+            }
+        }
+        Ok(lock)
+    }
+
+    /// What is locked of an image, by the one name of its spellings ([`Reference::canonical`]).
+    pub fn get(&self, name: &str) -> Option<&Locked> {
+        self.images.get(name).map(|(_, locked)| locked)
+    }
+
+    /// Locks an image as it is written; what it was locked to before is answered.
+    pub fn insert(&mut self, image: &str, locked: Locked) -> Result<Option<Locked>, Error> {
+        let reference = Reference::parse(image).map_err(|error| Error::Image { image: image.to_owned(), error })?;
+        let before = self.images.insert(reference.canonical(), (image.to_owned(), locked));
+        Ok(before.map(|(_, locked)| locked))
+    }
+
+    /// Every image as it was written, sorted by its full name.
+    pub fn images(&self) -> impl Iterator<Item = (&str, &Locked)> {
+        self.images.values().map(|(image, locked)| (image.as_str(), locked))
+    }
+
+    /// The file.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "# Written by `longhaul-service pin --lock`: images with the digests that they had.\nversion: {VERSION}\nimages:\n"
+        );
+        for (image, locked) in self.images() {
+            // JSON is YAML; texts from outside are quoted so.
+            let quoted = |text: &str| serde_json::Value::from(text).to_string();
+            text.push_str(&format!("- image: {}\n  digest: {}\n", quoted(image), locked.digest));
+            text.push_str(&format!("  resolved: {}\n", quoted(&locked.resolved)));
+            text.push_str(&format!("  registry: {}\n", quoted(&locked.registry)));
+            if !locked.evidence.is_empty() {
+                text.push_str("  evidence:\n");
+                text.extend(locked.evidence.iter().map(|one| format!("  - {}\n", quoted(one))));
+            }
+        }
+        if self.images.is_empty() {
+            text = text.replace("images:\n", "images: []\n");
+        }
+        text
+    }
+}
+
+/// Whether it is `sha256:` with 64 lower-case digits.
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:").is_some_and(|hex| {
+        hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locked(digit: char) -> Locked {
+        Locked {
+            digest: format!("sha256:{}", digit.to_string().repeat(64)),
+            resolved: "2026-01-02T03:04:05Z".into(),
+            registry: "r.example:5000".into(),
+            evidence: vec!["key: a \"b\", bundle".into()],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut lock = Lock::default();
+        assert_eq!(Lock::parse(&lock.text()), Ok(lock.clone()));
+        lock.insert("r.example:5000/b:1", locked('b')).unwrap();
+        lock.insert("a", Locked { evidence: Vec::new(), ..locked('a') }).unwrap();
+        assert_eq!(Lock::parse(&lock.text()), Ok(lock.clone()), "{}", lock.text());
+        assert_eq!(lock.images().map(|(image, _)| image).collect::<Vec<_>>(), ["a", "r.example:5000/b:1"]);
+        assert_eq!(lock.get("docker.io/library/a:latest").unwrap().digest, locked('a').digest);
+        assert!(lock.insert("a@sha256:0", locked('a')).is_err());
+    }
+
+    #[test]
+    fn what_is_no_lock_is_refused_with_a_remedy() {
+        let entry = |digest: &str| format!("- {{image: a, digest: {digest:?}, resolved: x, registry: r}}\n");
+        let file = |entries: &str| format!("version: 1\nimages:\n{entries}");
+        let (a, b) = (locked('a').digest, locked('b').digest);
+        let twice = Lock::parse(&file(&(entry(&a) + &entry(&b)))).unwrap_err();
+        assert!(twice.to_string().contains("two digests"), "{twice}");
+        assert!(Lock::parse(&file(&(entry(&a) + &entry(&a)))).is_ok());
+        assert_eq!(Lock::parse("version: 2\nnew: 1\n"), Err(Error::Version(2)));
+        for none in ["sha256:xyz", "", "sha512:ab", &a.to_uppercase()] {
+            assert!(matches!(Lock::parse(&file(&entry(none))), Err(Error::Digest { .. })), "{none}");
+        }
+        assert!(matches!(Lock::parse("images: []"), Err(Error::Shape(_))));
+        assert!(matches!(Lock::parse("version: 1\nimage: a\n"), Err(Error::Shape(_))));
+    }
+}

@@ -1,0 +1,154 @@
+//! Manifests on disk: pinned in place, as a KRM function, and the digest lock, which the webhook honours as well.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::Ordering;
+
+use base64::Engine as _;
+use service::run::Options;
+use service_core::wire::Protocol;
+
+use crate::admission::{ask, pod, review};
+use crate::support::Service;
+use crate::support::registry::{Registry, digest};
+
+/// A Deployment with comments, quotes and two images, and an object that nobody knows.
+const MANIFEST: &str = "\
+# Why it is here.
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}   # its name
+spec:
+  template:
+    spec:
+      initContainers:
+      - {name: i, image: 'HOST/good:1'}   # first
+      containers:
+      - name: c
+        image:   HOST/good:1  # second
+---
+apiVersion: acme.io/v1
+kind: Farm
+metadata: {name: f}
+spec: {workers: [{img: \"HOST/good:2\"}]}
+";
+
+fn run(folder: &Path, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-service"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// A folder with the manifest and a configuration for this registry.
+fn folder(registry: &Registry) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!("resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n", registry.host());
+    std::fs::write(folder.path().join("config.yaml"), config).unwrap();
+    let manifest = MANIFEST.replace("HOST", &registry.host());
+    std::fs::write(folder.path().join("web.yaml"), &manifest).unwrap();
+    (folder, manifest)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_are_pinned_in_place_and_nothing_else_of_them_changes() {
+    let registry = Registry::start().await;
+    let (folder, before) = folder(&registry);
+    let path = folder.path();
+    let read = || std::fs::read_to_string(path.join("web.yaml")).unwrap();
+    let (code, out, _) = run(path, &["pin", "--config", "config.yaml", "--check", "."], "");
+    assert!(code == Some(1) && out.contains("web.yaml:9: info: Deployment/web: pinned to "), "{out}");
+    let (code, out, _) = run(path, &["pin", "--config", "config.yaml", "--diff", "web.yaml"], "");
+    assert!(code == Some(0) && out.contains("\n+        image:   ") && out.contains("--- web.yaml\n"), "{out}");
+    assert_eq!(read(), before);
+    let pinned = before.replace("good:1", &format!("good:1@{}", digest()));
+    let (code, out, said) = run(path, &["pin", "--config", "config.yaml", "-"], &before);
+    assert!(code == Some(0) && out == pinned, "{out}{said}");
+    let (code, _, said) = run(path, &["pin", "--config", "config.yaml", "."], "");
+    assert_eq!((code, read()), (Some(0), pinned.clone()), "{said}");
+    assert_eq!(run(path, &["pin", "--config", "config.yaml", "--check", "."], "").0, Some(0));
+    let (code, _, _) = run(path, &["pin", "--config", "config.yaml", "--path", "spec.workers[*].img", "web.yaml"], "");
+    assert_eq!((code, read()), (Some(0), pinned.replace("good:2", &format!("good:2@{}", digest()))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_is_not_found_is_said_with_its_line_and_its_object_stays() {
+    let registry = Registry::start().await;
+    let (folder, before) = folder(&registry);
+    let broken = before.replacen("/good:1", "/absent:1", 1);
+    std::fs::write(folder.path().join("web.yaml"), &broken).unwrap();
+    let (code, _, said) = run(folder.path(), &["pin", "--config", "config.yaml", "web.yaml"], "");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("web.yaml:9: error: Deployment/web: ") && said.contains("/absent:1"), "{said}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("web.yaml")).unwrap(), broken);
+    for (text, told) in [("a: [", "line 1"), ("a: 1\n", "")] {
+        std::fs::write(folder.path().join("web.yaml"), text).unwrap();
+        let (code, _, said) = run(folder.path(), &["pin", "--config", "config.yaml", "web.yaml"], "");
+        assert!(code == Some(if told.is_empty() { 0 } else { 64 }) && said.contains(told), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_locked_gets_its_digest_whatever_the_tag_says_now() {
+    let registry = Registry::start().await;
+    let (folder, before) = folder(&registry);
+    let path = folder.path();
+    let lock = |more: &[&str]| run(path, &[&["pin", "--config", "config.yaml"], more, &["web.yaml"]].concat(), "");
+    let (code, out, said) = lock(&["--lock"]);
+    assert!(code == Some(0) && out.contains("images.lock: 1 image locked, 1 of them now"), "{out}{said}");
+    assert_eq!(std::fs::read_to_string(path.join("web.yaml")).unwrap(), before, "manifests keep their tags");
+    assert_eq!(lock(&["--lock", "--check"]).0, Some(0));
+    let text = std::fs::read_to_string(path.join("images.lock")).unwrap();
+    // As if the tag had been another image then.
+    let then = format!("sha256:{}", "1".repeat(64));
+    std::fs::write(path.join("images.lock"), text.replace(&digest(), &then)).unwrap();
+    let (code, out, _) = lock(&["--lock", "--check"]);
+    assert!(code == Some(1) && out.contains("has moved: locked sha256:111"), "{out}");
+    let (code, out, _) = lock(&["--lock"]);
+    assert!(code == Some(0) && out.contains("1 image locked, 0 of them now"), "{out}");
+    let object = before.split("---").next().unwrap().replace('\n', "\n  ");
+    let list = format!("kind: ResourceList\nitems:\n- {}", object.trim_start_matches("# Why it is here.").trim_start());
+    let asked = registry.requests.load(Ordering::Relaxed);
+    let (code, out, said) = run(path, &["krm", "--config", "config.yaml", "--lock", "images.lock"], &list);
+    assert!(code == Some(0) && out.contains(&format!("good:1@{then}'}}   # first")), "{out}{said}");
+    assert_eq!(registry.requests.load(Ordering::Relaxed), asked, "nobody is asked about what is locked");
+    assert_eq!(lock(&["--lock", "--update"]).0, Some(0));
+    assert!(std::fs::read_to_string(path.join("images.lock")).unwrap().contains(&digest()));
+    let twice = text.replace(
+        "images:\n",
+        &format!("images:\n- {{image: \"{}/good:1\", digest: {then}, resolved: x, registry: r}}\n", registry.host()),
+    );
+    std::fs::write(path.join("images.lock"), twice).unwrap();
+    let (code, _, said) = lock(&["--lock", "--check"]);
+    assert!(code == Some(64) && said.contains("has two digests"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_webhook_honours_the_lock() {
+    let registry = Registry::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("images.lock");
+    let image = format!("{}/good:1", registry.host());
+    let locked = format!("sha256:{}", "1".repeat(64));
+    let entry = format!("- {{image: \"{image}\", digest: {locked}, resolved: x, registry: r}}\n");
+    std::fs::write(&file, format!("version: 1\nimages:\n{entry}")).unwrap();
+    let config = |lock: &str| {
+        format!(
+            "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
+             resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]{lock}}}\n",
+            registry.host()
+        )
+    };
+    let pinned = async |config: &str| {
+        let service = Service::start("manager", config, Options::default()).await;
+        let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
+        let patch = base64::engine::general_purpose::STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
+        String::from_utf8(patch).unwrap()
+    };
+    assert!(pinned(&config(&format!(", lock: {}", file.display()))).await.contains(&locked));
+    assert_eq!(registry.requests.load(Ordering::Relaxed), 0, "nobody is asked about what is locked");
+    assert!(pinned(&config("")).await.contains(&digest()));
+}
