@@ -44,11 +44,12 @@ const CRATES: &[Crate] = &[
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     one("service", "the system under test: a program with a list of roles", &[
-        "service-admission", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
+        "service-admission", "service-alerting", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
     ], &["service-seed", "service-verify"]),
     one("service-admission", "role manager: reviews, policy, validators", &[
         "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
+    one("service-alerting", "who is told what became of reviews", &["service-core"], &[]),
     one("service-files", "manifests: pinned, as a KRM function too", &["service-core"], &[]),
     one("service-packages", "role watch: the reconciler of Packages", &["service-watch", "service-core"], &[]),
     one("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),

@@ -2,6 +2,7 @@
 //!
 //! It knows no role: what a role is to the program is said in [`role`].
 
+pub mod alert;
 pub mod allocator;
 pub mod authority;
 pub mod config;

@@ -132,6 +132,10 @@ events! {
     LOCK_KEPT = "registry.lock-not-replaced" ["file", "what"],
     /// A password could not be read.
     PASSWORD_KEPT = "registry.password-not-read" ["file", "error"],
+    /// An alert could not be sent.
+    ALERT_FAILED = "alerts.failed" ["receiver", "error"],
+    /// Nor kept.
+    LETTER_LOST = "alerts.letter-lost" ["receiver", "error"],
     /// A connection of ours ended with an error.
     WIRE_ENDED = "wire.ended" ["error"],
 }

@@ -1,0 +1,226 @@
+//! The section `alerts`: who is told, and how.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Uri};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use service_core::config::quantity::Span;
+use service_core::config::{Checker, Error, Kind, Section, kind};
+
+use crate::template;
+
+/// The sections of alerts.
+pub const KINDS: &[Kind] = &[kind::<Alerts>()];
+/// A receiver that takes longer is retried.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How often an alert is sent at most.
+const ATTEMPTS: u64 = 3;
+/// Alerts that wait for a receiver: some minutes of a busy cluster, at some kilobytes each.
+const QUEUE: u64 = 1000;
+/// Urgent, as most receivers count it, is 1.
+const PRIORITY: u32 = 3;
+/// Receivers of a stream; each has a queue and a connection.
+const RECEIVERS_MAX: usize = 16;
+
+/// Who is told what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alerts {
+    /// What the cluster is called in alerts.
+    pub cluster: String,
+    /// Told of what was let in.
+    pub admit: Vec<Receiver>,
+    /// Told of what was not.
+    pub reject: Vec<Receiver>,
+    /// The file that gets what could not be told.
+    pub dead_letters: Option<PathBuf>,
+}
+
+/// A receiver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receiver {
+    /// What messages and numbers call it.
+    pub name: String,
+    /// What is sent.
+    pub template: Template,
+    /// Where to.
+    pub url: Secret,
+    /// The authorities that it is trusted by, instead of the system's.
+    pub ca_file: Option<PathBuf>,
+    /// How urgent it is.
+    pub priority: u32,
+    /// Further headers.
+    pub headers: Vec<(String, Secret)>,
+    /// Keys that are put over those of the template.
+    pub payload: Map<String, Value>,
+    /// Nothing is admitted, or refused, unless it was told.
+    pub blocking: bool,
+    /// Longest time of one attempt.
+    pub timeout: Duration,
+    /// Attempts.
+    pub attempts: u32,
+    /// Alerts that may wait.
+    pub queue: usize,
+    /// Alerts about the same images within this time are one, with a count.
+    pub collapse: Option<Duration>,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Template {
+    /// One that is built in, by its name.
+    Shipped(&'static str),
+    /// One's own.
+    File(PathBuf),
+}
+
+/// A text that may have to be kept from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// As it is written.
+    Text(String),
+    /// What a file has, without the newline at its end.
+    File(PathBuf),
+}
+
+impl Secret {
+    /// The text.
+    pub fn read(&self) -> Result<String, String> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::File(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+        }
+    }
+}
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawFile {
+    alerts: Option<RawAlerts>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawAlerts {
+    cluster: String,
+    admit: RawStream,
+    reject: RawStream,
+    dead_letters: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawStream {
+    receivers: Vec<RawReceiver>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct RawReceiver {
+    name: Option<String>,
+    template: Option<String>,
+    template_file: Option<PathBuf>,
+    url: Option<String>,
+    url_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    priority: Option<u32>,
+    headers: BTreeMap<String, String>,
+    header_files: BTreeMap<String, PathBuf>,
+    payload: BTreeMap<String, Value>,
+    fail_if_alert_sending_fails: bool,
+    timeout: Option<Span>,
+    attempts: Option<u64>,
+    queue: Option<u64>,
+    collapse: Option<Span>,
+}
+
+impl Section for Alerts {
+    const KEYS: &'static [&'static str] = &["alerts"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
+        let Some(raw) = raw.alerts else { return Ok(None) };
+        let stream = |name: &str, raw: RawStream| {
+            let key = format!("alerts.{name}.receivers");
+            check.within(&key, raw.receivers.len() as u64, 0, RECEIVERS_MAX as u64)?;
+            let each = raw.receivers.into_iter().enumerate();
+            each.map(|(at, one)| receiver(check, &format!("{key}[{at}]"), name, at, one)).collect::<Result<Vec<_>, _>>()
+        };
+        let (admit, reject) = (stream("admit", raw.admit)?, stream("reject", raw.reject)?);
+        let mut names: Vec<_> = admit.iter().chain(&reject).map(|one| &one.name).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(check.value("alerts", format!("two receivers are called `{}`: give each its own `name`", twice[0])));
+        }
+        let dead_letters = raw.dead_letters.map(|path| check.folder.join(path));
+        let cluster = if raw.cluster.is_empty() { "not specified".to_owned() } else { raw.cluster };
+        Ok(Some(Self { cluster, admit, reject, dead_letters }))
+    }
+}
+
+fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawReceiver) -> Result<Receiver, Error> {
+    let of = |name: &str| format!("{key}.{name}");
+    let one_of = |text: Option<String>, file: Option<PathBuf>, name: &str| match (text, file) {
+        (Some(text), None) => Ok(Secret::Text(text)),
+        (None, Some(file)) => Ok(Secret::File(check.folder.join(file))),
+        (None, None) => Err(check.value(of(name), format!("is missing: write `{name}` or `{name}File`"))),
+        (Some(_), Some(_)) => Err(check.value(of(name), format!("stands beside `{name}File`: remove one of them"))),
+    };
+    let url = one_of(raw.url, raw.url_file, "url")?;
+    if let Secret::Text(text) = &url {
+        address(text).map_err(|what| check.value(of("url"), what))?;
+    }
+    let template = match (raw.template, raw.template_file) {
+        (Some(name), None) => match template::shipped().find(|(known, _)| *known == name) {
+            Some((known, _)) => Template::Shipped(known),
+            None => {
+                let known = template::shipped().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+                return Err(check.value(of("template"), format!("`{name}` is none: use one of {known}, or `templateFile`")));
+            }
+        },
+        (None, Some(file)) => Template::File(check.folder.join(file)),
+        (None, None) => return Err(check.value(of("template"), "is missing: write `template` or `templateFile`")),
+        (Some(_), Some(_)) => return Err(check.value(of("template"), "stands beside `templateFile`: remove one of them")),
+    };
+    let mut headers = Vec::new();
+    let files = raw.header_files.into_iter().map(|(name, path)| (name, Secret::File(check.folder.join(path))));
+    for (name, value) in raw.headers.into_iter().map(|(name, value)| (name, Secret::Text(value))).chain(files) {
+        let is_value = !matches!(&value, Secret::Text(text) if HeaderValue::from_str(text).is_err());
+        if HeaderName::from_bytes(name.as_bytes()).is_err() || !is_value {
+            return Err(check.value(of("headers"), format!("`{name}` is no header, or its value is none")));
+        }
+        headers.push((name, value));
+    }
+    let attempts = check.within(&of("attempts"), raw.attempts.unwrap_or(ATTEMPTS), 1, 10)?;
+    Ok(Receiver {
+        name: raw.name.unwrap_or_else(|| format!("{stream}-{at}")),
+        template,
+        url,
+        ca_file: raw.ca_file.map(|path| check.folder.join(path)),
+        priority: raw.priority.unwrap_or(PRIORITY),
+        headers,
+        payload: raw.payload.into_iter().collect(),
+        blocking: raw.fail_if_alert_sending_fails,
+        timeout: check.positive(&of("timeout"), raw.timeout, TIMEOUT)?,
+        attempts: u32::try_from(attempts).unwrap_or(1),
+        queue: check.within(&of("queue"), raw.queue.unwrap_or(QUEUE), 1, 100_000)?,
+        collapse: raw.collapse.map(|span| span.0).filter(|span| !span.is_zero()),
+    })
+}
+
+/// Scheme, authority and path of where alerts are sent.
+pub fn address(text: &str) -> Result<Uri, String> {
+    let remedy = "write it as https://host/path";
+    let uri: Uri = text.parse().map_err(|error| format!("is no URL ({error}): {remedy}"))?;
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(_)) if uri.authority().is_some_and(|one| !one.as_str().contains('@')) => Ok(uri),
+        (Some("http" | "https"), Some(_)) => Err("has a user in it: write a header `Authorization`".into()),
+        _ => Err(format!("is no URL of HTTP: {remedy}")),
+    }
+}

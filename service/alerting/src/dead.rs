@@ -1,0 +1,54 @@
+//! Dead letters: what could not be told, as lines of JSON in a file that does not grow without end.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::metrics::Metrics;
+
+/// Largest file: some thousand alerts, enough to see what happened and to send it again.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The file, if there is one.
+#[derive(Debug)]
+pub struct DeadLetters {
+    path: Option<PathBuf>,
+    metrics: Arc<Metrics>,
+    /// One line at a time.
+    line: Mutex<()>,
+}
+
+impl DeadLetters {
+    /// Letters go to the file at `path`, which is made when it is needed.
+    pub fn new(path: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
+        Self { path, metrics, line: Mutex::new(()) }
+    }
+
+    /// Keeps what `receiver` was not told, and why.
+    pub async fn keep(self: &Arc<Self>, receiver: &str, why: &str, body: &str) {
+        let Some(path) = self.path.clone() else {
+            self.metrics.lost.inc();
+            return;
+        };
+        let body: serde_json::Value = serde_json::from_str(body).unwrap_or_else(|_| body.into());
+        let time = jiff::Timestamp::now().to_string();
+        let line = format!("{}\n", json!({"time": time, "receiver": receiver, "error": why, "body": body}));
+        let this = Arc::clone(self);
+        let write = move || {
+            let _line = this.line.lock();
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+            if file.metadata()?.len() + line.len() as u64 > FILE_BYTES_MAX {
+                return Err(std::io::Error::other(format!("the file has {FILE_BYTES_MAX} bytes: move it away")));
+            }
+            file.write_all(line.as_bytes())
+        };
+        // A disk that hangs holds no thread that answers reviews.
+        if let Err(error) = tokio::task::spawn_blocking(write).await.unwrap_or_else(|_| Ok(())) {
+            self.metrics.lost.inc();
+            tracing::warn!(name: service_core::logs::names::LETTER_LOST, receiver, error = %error, "a dead letter was lost");
+        }
+    }
+}

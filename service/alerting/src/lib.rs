@@ -1,0 +1,90 @@
+//! Alerts: who is told what became of reviews, and how it is written to them.
+//!
+//! Owns receivers: their templates, queues, retries, and what could not be told (dead letters). A receiver that is slow or gone delays
+//! nobody, but where its rule says that nothing is admitted unless it was told. What is told is decided by whoever has an
+//! [`service_core::alert::AlertSink`]: dry runs are told to nobody.
+
+mod collapse;
+pub mod config;
+mod dead;
+mod metrics;
+mod receiver;
+mod send;
+mod template;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
+use prometheus_client::registry::Registry;
+use service_core::alert::{Alert, AlertSink};
+use tokio::time::Instant;
+
+pub use config::Alerts;
+use dead::DeadLetters;
+use metrics::Metrics;
+use receiver::Receiver;
+pub use template::TemplateError;
+
+/// Every receiver of a process.
+pub struct Desk {
+    admit: Vec<Arc<Receiver>>,
+    reject: Vec<Arc<Receiver>>,
+}
+
+/// Why the receivers of a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {what}")]
+pub struct OpenError {
+    key: String,
+    what: String,
+}
+
+impl Desk {
+    /// Reads what the files of `settings` say and begins to wait for alerts. Must be called inside of a runtime.
+    pub fn open(settings: &Alerts, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
+        let metrics = Metrics::register(registry);
+        let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));
+        let open = |(stream, receivers): (&'static str, &[config::Receiver])| {
+            let each = receivers.iter().enumerate().map(|(at, one)| {
+                let made = Receiver::begin(one, &settings.cluster, Arc::clone(&metrics), Arc::clone(&dead));
+                made.map_err(|what| OpenError { key: format!("alerts.{stream}.receivers[{at}]"), what })
+            });
+            each.collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Arc::new(Self { admit: open(("admit", &settings.admit))?, reject: open(("reject", &settings.reject))? }))
+    }
+
+    /// Tells what waits still, for at most `grace`; what is left then are dead letters.
+    pub async fn stop(&self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        join_all(self.admit.iter().chain(&self.reject).map(|receiver| receiver.stop(deadline))).await;
+    }
+}
+
+impl AlertSink for Desk {
+    fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>> {
+        let receivers = if alert.admitted { &self.admit } else { &self.reject };
+        let alert = Arc::new(alert);
+        let mut waited_for = Vec::new();
+        for receiver in receivers {
+            if receiver.is_blocking() {
+                waited_for.push(Arc::clone(receiver));
+            } else {
+                receiver.enqueue(Arc::clone(&alert));
+            }
+        }
+        if waited_for.is_empty() {
+            return std::future::ready(Ok(())).boxed();
+        }
+        async move {
+            let told = waited_for.iter().map(|receiver| receiver.tell(&alert, deadline));
+            join_all(told).await.into_iter().collect::<Result<(), String>>()
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! A receiver: its queue, the task that tells it one alert after the other, and what it is told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use service_core::alert::Alert;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::collapse::Collapse;
+use crate::config;
+use crate::dead::DeadLetters;
+use crate::metrics::Metrics;
+use crate::send::Sender;
+use crate::template::{Template, shipped};
+
+/// Largest template; each alert is a copy of it.
+const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
+/// Bytes of a message or of all images in an alert.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// A receiver that waits for alerts.
+pub struct Receiver {
+    work: Arc<Work>,
+    queue: Mutex<Option<mpsc::Sender<Arc<Alert>>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the task and blocking callers share.
+struct Work {
+    settings: config::Receiver,
+    cluster: String,
+    pod: String,
+    template: Template,
+    sender: Sender,
+    metrics: Arc<Metrics>,
+    dead: Arc<DeadLetters>,
+}
+
+impl Receiver {
+    /// Reads its files, and begins to wait.
+    pub fn begin(
+        settings: &config::Receiver,
+        cluster: &str,
+        metrics: Arc<Metrics>,
+        dead: Arc<DeadLetters>,
+    ) -> Result<Arc<Self>, String> {
+        let text = match &settings.template {
+            config::Template::Shipped(name) => {
+                shipped().find(|(known, _)| known == name).map(|(_, text)| text.to_owned()).unwrap_or_default()
+            }
+            config::Template::File(path) => {
+                let at = |what: String| format!("templateFile: {}: {what}", path.display());
+                let size = std::fs::metadata(path).map_err(|error| at(error.to_string()))?.len();
+                if size > TEMPLATE_BYTES_MAX {
+                    return Err(at(format!("it is larger than {TEMPLATE_BYTES_MAX} bytes")));
+                }
+                std::fs::read_to_string(path).map_err(|error| at(error.to_string()))?
+            }
+        };
+        let template = Template::parse(&text).map_err(|error| format!("template: {error}"))?;
+        let pod = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
+        let sender = Sender::new(settings)?;
+        let work = Work { settings: settings.clone(), cluster: cluster.into(), pod, template, sender, metrics, dead };
+        let work = Arc::new(work);
+        let (queue, waiting) = mpsc::channel(settings.queue);
+        let task = tokio::spawn(Arc::clone(&work).tell_all(waiting));
+        Ok(Arc::new(Self { work, queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }))
+    }
+
+    /// Whether nothing is decided unless it was told.
+    pub fn is_blocking(&self) -> bool {
+        self.work.settings.blocking
+    }
+
+    /// Lets an alert wait for its turn; nobody waits with it.
+    pub fn enqueue(&self, alert: Arc<Alert>) {
+        let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(Arc::clone(&alert)));
+        match sent {
+            Some(Ok(())) => drop(self.work.metrics.waiting.inc()),
+            Some(Err(_)) | None => {
+                self.work.metrics.count(&self.work.settings.name, "full");
+                let work = Arc::clone(&self.work);
+                drop(tokio::spawn(async move { work.bury(&alert, "its queue is full").await }));
+            }
+        }
+    }
+
+    /// Tells an alert now.
+    pub async fn tell(&self, alert: &Arc<Alert>, deadline: Instant) -> Result<(), String> {
+        let told = timeout_at(deadline, self.work.tell(alert, 0, Some(deadline))).await;
+        let told = told.unwrap_or_else(|_| Err("no answer before the deadline of the review".into()));
+        told.map_err(|why| format!("the alert could not be sent to {}: {why}", self.work.settings.name))
+    }
+
+    /// Tells what waits until `deadline`.
+    pub async fn stop(&self, deadline: Instant) {
+        drop(self.queue.lock().take());
+        let task = self.task.lock().take();
+        if let Some(mut task) = task
+            && timeout_at(deadline, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+    }
+}
+
+impl Work {
+    /// The task: one alert after the other, in their order.
+    async fn tell_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Arc<Alert>>) {
+        let mut collapse = self.settings.collapse.map(Collapse::new);
+        loop {
+            let due = collapse.as_ref().and_then(Collapse::due);
+            let ends = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                alert = waiting.recv() => {
+                    let Some(alert) = alert else { break };
+                    self.metrics.waiting.dec();
+                    let now = Instant::now();
+                    match &mut collapse {
+                        None => self.tell_or_bury(&alert, 0).await,
+                        Some(collapse) => match collapse.take(alert, now) {
+                            Some(alert) => self.tell_or_bury(&alert, 0).await,
+                            None => self.metrics.count(&self.settings.name, "collapsed"),
+                        },
+                    }
+                }
+                () = ends => {
+                    let ended = collapse.as_mut().map(|collapse| collapse.ended(Instant::now())).unwrap_or_default();
+                    for (alert, more) in ended {
+                        self.tell_or_bury(&alert, more).await;
+                    }
+                }
+            }
+        }
+        // Bursts that had not ended are told as far as they came.
+        if let Some(mut collapse) = collapse {
+            let end = Instant::now() + self.settings.collapse.unwrap_or_default();
+            for (alert, more) in collapse.ended(end) {
+                self.tell_or_bury(&alert, more).await;
+            }
+        }
+    }
+
+    async fn tell_or_bury(&self, alert: &Alert, more: u64) {
+        if let Err(why) = self.tell(alert, more, None).await {
+            tracing::warn!(
+                name: service_core::logs::names::ALERT_FAILED,
+                receiver = self.settings.name, error = %why, "an alert could not be sent"
+            );
+            self.bury(alert, &why).await;
+        }
+    }
+
+    async fn tell(&self, alert: &Alert, more: u64, deadline: Option<Instant>) -> Result<(), String> {
+        let body = self.body(alert, more)?;
+        let Some(body) = body else { return Ok(()) };
+        let told = self.sender.send(&body, deadline).await;
+        self.metrics.count(&self.settings.name, if told.is_ok() { "sent" } else { "failed" });
+        told
+    }
+
+    async fn bury(&self, alert: &Alert, why: &str) {
+        if let Ok(Some(body)) = self.body(alert, 0) {
+            self.dead.keep(&self.settings.name, why, &body).await;
+        }
+    }
+
+    /// What is sent about `alert`, after which `more` of the same came.
+    fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
+        let mut message = cut(&alert.message);
+        if more > 0 {
+            let window = self.settings.collapse.unwrap_or_default().as_secs();
+            message.push_str(&format!(" ({more} more within {window} s)"));
+        }
+        let values: BTreeMap<&str, String> = [
+            ("alert_message", message),
+            ("priority", self.settings.priority.to_string()),
+            ("cluster", self.cluster.clone()),
+            ("namespace", alert.namespace.clone()),
+            ("kind", alert.kind.clone()),
+            ("name", alert.name.clone()),
+            ("images", cut(&alert.images.join(", "))),
+            ("request_id", alert.request_id.clone()),
+            ("timestamp", jiff::Timestamp::now().to_string()),
+            ("pod_id", self.pod.clone()),
+            ("connaisseur_pod_id", self.pod.clone()),
+        ]
+        .into();
+        self.template.fill(&values, &self.settings.payload).map_err(|error| error.to_string())
+    }
+}
+
+/// The text, at most so long.
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
+}

@@ -1,0 +1,137 @@
+//! Templates: a JSON text with places such as `{{ alert_message }}`.
+//!
+//! Owns which places there are, and the templates that are built in. Values are escaped, so that nothing that somebody writes into an
+//! object can add a field to an alert. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+/// What a place of a template may be called.
+pub const NAMES: [&str; 11] = [
+    "alert_message", "priority", "cluster", "namespace", "kind", "name", "images", "request_id", "timestamp", "pod_id",
+    // As Connaisseur's templates have it.
+    "connaisseur_pod_id",
+];
+
+/// The templates that are built in.
+pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [
+        ("slack", include_str!("templates/slack.json")),
+        ("opsgenie", include_str!("templates/opsgenie.json")),
+        ("keybase", include_str!("templates/keybase.json")),
+        ("msteams", include_str!("templates/msteams.json")),
+        ("msteams-adaptive", include_str!("templates/msteams-adaptive.json")),
+        ("ecs-1-12-0", include_str!("templates/ecs-1-12-0.json")),
+    ]
+    .into_iter()
+}
+
+/// A template that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// A name that nobody knows.
+    #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
+    Unknown {
+        /// From 1.
+        line: usize,
+        /// What stands there.
+        name: String,
+    },
+    /// `{{` alone.
+    #[error("line {line}: `{{{{` without `}}}}`")]
+    Open {
+        /// From 1.
+        line: usize,
+    },
+    /// Not a JSON object when it is filled in.
+    #[error("filled in it is no JSON object: {0}")]
+    Json(String),
+}
+
+/// A template that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Text, and the place after it.
+    parts: Vec<(String, Option<String>)>,
+}
+
+impl Template {
+    /// Reads a template, and tries it.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
+        while let Some((before, after)) = rest.split_once("{{") {
+            line += before.matches('\n').count();
+            let (name, after) = after.split_once("}}").ok_or(TemplateError::Open { line })?;
+            let name = name.trim();
+            if !NAMES.contains(&name) {
+                return Err(TemplateError::Unknown { line, name: name.to_owned() });
+            }
+            parts.push((before.to_owned(), Some(name.to_owned())));
+            rest = after;
+        }
+        parts.push((rest.to_owned(), None));
+        let template = Self { parts };
+        let tried = NAMES.iter().map(|name| (*name, "\"x\" \\ \n".to_owned())).collect();
+        template.fill(&tried, &Map::new())?;
+        Ok(template)
+    }
+
+    /// The JSON with `values` in their places and `payload` over its keys; none of a template that is empty.
+    pub fn fill(
+        &self,
+        values: &BTreeMap<&str, String>,
+        payload: &Map<String, Value>,
+    ) -> Result<Option<String>, TemplateError> {
+        let mut text = String::new();
+        for (before, name) in &self.parts {
+            text.push_str(before);
+            if let Some(value) = name.as_ref().and_then(|name| values.get(name.as_str())) {
+                let quoted = Value::from(value.as_str()).to_string();
+                text.push_str(&quoted[1..quoted.len() - 1]);
+            }
+        }
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        let mut object: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|error| TemplateError::Json(error.to_string()))?;
+        object.extend(payload.clone());
+        Ok(Some(Value::from(object).to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> BTreeMap<&'static str, String> {
+        NAMES.iter().map(|name| (*name, text.to_owned())).collect()
+    }
+
+    #[test]
+    fn every_shipped_template_is_filled_whatever_is_said() {
+        for (name, text) in shipped() {
+            let template = Template::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let filled = template.fill(&values("a\", \"admin\": \"yes"), &Map::new()).unwrap().unwrap();
+            let object: Map<String, Value> = serde_json::from_str(&filled).unwrap();
+            assert!(!filled.contains("\"admin\":") && !object.is_empty(), "{name}: {filled}");
+        }
+    }
+
+    #[test]
+    fn payload_is_put_over_the_template() {
+        let template = Template::parse("{\"a\": \"{{alert_message}}\", \"b\": 1}").unwrap();
+        let payload = Map::from_iter([("b".to_owned(), Value::from("x")), ("c".to_owned(), Value::from(2))]);
+        assert_eq!(template.fill(&values("m"), &payload).unwrap().unwrap(), r#"{"a":"m","b":"x","c":2}"#);
+        assert_eq!(Template::parse("  \n").unwrap().fill(&values("m"), &payload), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_template_says_where() {
+        assert_eq!(Template::parse("{\n\"a\": \"{{ x }}\"}"), Err(TemplateError::Unknown { line: 2, name: "x".into() }));
+        assert_eq!(Template::parse("{\"a\": \"{{ name\"}"), Err(TemplateError::Open { line: 1 }));
+        assert!(matches!(Template::parse("[1]"), Err(TemplateError::Json(_))));
+        assert!(matches!(Template::parse("{\"a\": {{name}}}"), Err(TemplateError::Json(_))));
+    }
+}
