@@ -13,7 +13,7 @@ use service_core::config::parse_error;
 pub use service_core::config::{Config, Error};
 use service_core::config::{Health, Kind, Log, Shutdown, VERSION, is_empty, kind};
 
-use crate::roles::ROLES;
+use crate::roles::{ROLES, SHARED};
 #[cfg(feature = "manager")]
 pub use import::{Imported, connaisseur};
 pub use migrate::migrate;
@@ -22,7 +22,7 @@ pub use show::show;
 /// Every section, once.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let mut kinds = vec![kind::<Health>()];
-    for section in ROLES.iter().flat_map(|role| role.sections()) {
+    for section in ROLES.iter().flat_map(|role| role.sections()).chain(SHARED) {
         if !kinds.contains(section) {
             kinds.push(*section);
         }

@@ -1,5 +1,10 @@
-//! The list of roles. A new one is a crate, and a line here.
+//! The list of roles, and of what they share. A new one is a crate, and a line here.
 
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use service_core::alert::AlertSink;
+use service_core::config::{Config, Kind};
 use service_core::role::Role;
 
 /// What a process can be, as far as it is built in. Whoever lends stands before those who borrow.
@@ -11,3 +16,19 @@ pub const ROLES: &[&dyn Role] = &[
     #[cfg(feature = "replicas")]
     &service_replicas::Replicas,
 ];
+
+/// The sections of what roles share.
+pub const SHARED: &[Kind] = &[
+    #[cfg(feature = "alerts")]
+    service_core::config::kind::<service_alerting::Alerts>(),
+];
+
+/// Whoever is told what became of reviews, when the configuration names somebody.
+pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn AlertSink>>> {
+    #[cfg(feature = "alerts")]
+    if let Some(settings) = config.find::<service_alerting::Alerts>() {
+        return Ok(Some(service_alerting::Desk::open(settings, metrics)?));
+    }
+    let _ = (config, metrics);
+    Ok(None)
+}

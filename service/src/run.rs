@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::future::select_all;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use service_core::alert::AlertSink;
 use service_core::config::{Config, Health as HealthSection, Shutdown};
 use service_core::edge::{
     Certificates, Drain, Health, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse, heartbeat,
@@ -24,7 +25,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::roles::ROLES;
+use crate::roles::{self, ROLES};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
 /// As the command line calls a process with every role.
@@ -33,6 +34,9 @@ pub const ALL: &str = "all";
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// After that, answers under way get so long before their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
+
+/// What receivers of alerts were not told yet they are told within this time.
+const ALERTS_GRACE: Duration = Duration::from_secs(5);
 
 /// What the environment, not the configuration, decides.
 #[derive(Debug, Clone, Default)]
@@ -93,6 +97,8 @@ pub struct App {
     /// What follows the configuration file, until it is told which one that is.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
+    /// Told what became of reviews.
+    alerts: Option<Arc<dyn AlertSink>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     health: Option<SocketAddr>,
 }
@@ -110,6 +116,7 @@ impl App {
             look: channel::Sender::new(0),
             reloader: None,
             running: Vec::new(),
+            alerts: roles::alerts(&config, &mut metrics)?,
             addresses: Vec::new(),
             health: None,
         };
@@ -161,6 +168,7 @@ impl App {
             listeners: &mut self.listeners,
             background: &mut self.background,
             review: None,
+            alerts: self.alerts.clone(),
             part: None,
             shared: &mut shared,
             #[cfg(feature = "planted-bugs")]
@@ -256,6 +264,9 @@ impl App {
         }
         for role in std::mem::take(&mut self.running) {
             role.stop().await;
+        }
+        if let Some(alerts) = self.alerts.take() {
+            alerts.stop(ALERTS_GRACE).await;
         }
         if !self.listeners_end_within(STOP_GRACE).await {
             tracing::warn!(name: names::CUT, "connections were cut after the drain time");

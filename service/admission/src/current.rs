@@ -40,6 +40,7 @@ impl Current {
         let decision = AssertUnwindSafe(pipeline.review(hook, &ask, deadline)).catch_unwind();
         let decision =
             decision.await.unwrap_or_else(|_panic| Ok(pipeline.defect(&ask))).map_err(|Full| Unanswered::Full)?;
+        let decision = pipeline.alerted(hook, &ask, decision, deadline).await;
         review::answer(&api_version, &ask.uid, decision).map_err(Unanswered::Failed)
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use service_core::alert::AlertSink;
 use service_core::kube::{self, Cluster, Transport};
 use service_core::role::Start;
 use service_core::share::Share;
@@ -31,6 +32,7 @@ pub struct Generations {
     memory: Memory,
     /// What everything from outside may hold.
     share: Arc<Share>,
+    alerts: Option<Arc<dyn AlertSink>>,
     /// Who is asked about owners; made at first need.
     owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
@@ -69,9 +71,20 @@ impl Generations {
         let owners = owners(config, &client);
         let parts =
             Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };
-        let pipeline = pipeline(config, &parts, &metrics)?;
-        let current = Current::new(pipeline);
-        Ok(Self { current, client, approvals, memory, share, owners, metrics, validation_metrics, registry_metrics })
+        let alerts = start.alerts.clone();
+        let current = Current::new(pipeline(config, &parts, &metrics)?.telling(alerts.clone()));
+        Ok(Self {
+            current,
+            client,
+            approvals,
+            memory,
+            share,
+            alerts,
+            owners,
+            metrics,
+            validation_metrics,
+            registry_metrics,
+        })
     }
 
     /// What answers reviews where no process listens: nobody reads its numbers.
@@ -120,7 +133,7 @@ impl Generations {
         let owners = kept.or_else(|| owners(fresh, client));
         let parts =
             Parts { client, approvals: &approvals, memory: &self.memory, share: &self.share, owners: owners.as_ref() };
-        let pipeline = pipeline(fresh, &parts, &self.metrics)?;
+        let pipeline = pipeline(fresh, &parts, &self.metrics)?.telling(self.alerts.clone());
         // The followers of a client before end with it; reviews that began with it keep it as it is.
         if let Some(made) = made {
             self.client = made;

@@ -3,6 +3,7 @@
 //! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
 
 mod signed;
+mod told;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use super::text::printable;
 use super::unchanged::Stored;
 use super::walk::{self, Pullers};
 use crate::config::Action;
+use service_core::alert::AlertSink;
 use service_core::share::{IMAGES_AT_ONCE, Room, Share};
 use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
@@ -140,6 +142,7 @@ pub struct Pipeline {
     metrics: Arc<Metrics>,
     room: Arc<Room>,
     tenants: Tenants,
+    alerts: Option<Arc<dyn AlertSink>>,
 }
 
 impl Pipeline {
@@ -152,6 +155,7 @@ impl Pipeline {
             metrics,
             room: Arc::clone(Share::default().room()),
             tenants: Tenants::new(),
+            alerts: None,
         }
     }
 

@@ -57,6 +57,9 @@ pub struct Ask<'a> {
     /// `status`, `scale`, `ephemeralcontainers` …
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
+    /// Whether nothing comes of it: nobody is told.
+    #[serde(default, deserialize_with = "flag")]
+    pub dry_run: bool,
     /// The object as it would be stored, raw.
     #[serde(borrow, default, deserialize_with = "raw")]
     pub object: Option<&'a str>,
@@ -164,6 +167,11 @@ pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
         return Err(Error::Kind { kind: review.kind.into(), api_version: review.api_version.into() });
     }
     Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
+}
+
+/// A `null` is a no.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<bool>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 fn raw<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a str>, D::Error> {

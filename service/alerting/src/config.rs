@@ -156,7 +156,9 @@ impl Section for Alerts {
         let mut names: Vec<_> = admit.iter().chain(&reject).map(|one| &one.name).collect();
         names.sort();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(check.value("alerts", format!("two receivers are called `{}`: give each its own `name`", twice[0])));
+            return Err(
+                check.value("alerts", format!("two receivers are called `{}`: give each its own `name`", twice[0]))
+            );
         }
         let dead_letters = raw.dead_letters.map(|path| check.folder.join(path));
         let cluster = if raw.cluster.is_empty() { "not specified".to_owned() } else { raw.cluster };
@@ -181,12 +183,16 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
             Some((known, _)) => Template::Shipped(known),
             None => {
                 let known = template::shipped().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
-                return Err(check.value(of("template"), format!("`{name}` is none: use one of {known}, or `templateFile`")));
+                return Err(
+                    check.value(of("template"), format!("`{name}` is none: use one of {known}, or `templateFile`"))
+                );
             }
         },
         (None, Some(file)) => Template::File(check.folder.join(file)),
         (None, None) => return Err(check.value(of("template"), "is missing: write `template` or `templateFile`")),
-        (Some(_), Some(_)) => return Err(check.value(of("template"), "stands beside `templateFile`: remove one of them")),
+        (Some(_), Some(_)) => {
+            return Err(check.value(of("template"), "stands beside `templateFile`: remove one of them"));
+        }
     };
     let mut headers = Vec::new();
     let files = raw.header_files.into_iter().map(|(name, path)| (name, Secret::File(check.folder.join(path))));

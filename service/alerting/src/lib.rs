@@ -55,12 +55,6 @@ impl Desk {
         };
         Ok(Arc::new(Self { admit: open(("admit", &settings.admit))?, reject: open(("reject", &settings.reject))? }))
     }
-
-    /// Tells what waits still, for at most `grace`; what is left then are dead letters.
-    pub async fn stop(&self, grace: Duration) {
-        let deadline = Instant::now() + grace;
-        join_all(self.admit.iter().chain(&self.reject).map(|receiver| receiver.stop(deadline))).await;
-    }
 }
 
 impl AlertSink for Desk {
@@ -83,6 +77,12 @@ impl AlertSink for Desk {
             join_all(told).await.into_iter().collect::<Result<(), String>>()
         }
         .boxed()
+    }
+
+    fn stop(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        let deadline = Instant::now() + grace;
+        let all = self.admit.iter().chain(&self.reject).map(move |receiver| receiver.stop(deadline));
+        join_all(all).map(drop).boxed()
     }
 }
 

@@ -9,7 +9,16 @@ use serde_json::{Map, Value};
 
 /// What a place of a template may be called.
 pub const NAMES: [&str; 11] = [
-    "alert_message", "priority", "cluster", "namespace", "kind", "name", "images", "request_id", "timestamp", "pod_id",
+    "alert_message",
+    "priority",
+    "cluster",
+    "namespace",
+    "kind",
+    "name",
+    "images",
+    "request_id",
+    "timestamp",
+    "pod_id",
     // As Connaisseur's templates have it.
     "connaisseur_pod_id",
 ];
@@ -129,7 +138,10 @@ mod tests {
 
     #[test]
     fn what_is_no_template_says_where() {
-        assert_eq!(Template::parse("{\n\"a\": \"{{ x }}\"}"), Err(TemplateError::Unknown { line: 2, name: "x".into() }));
+        assert_eq!(
+            Template::parse("{\n\"a\": \"{{ x }}\"}"),
+            Err(TemplateError::Unknown { line: 2, name: "x".into() })
+        );
         assert_eq!(Template::parse("{\"a\": \"{{ name\"}"), Err(TemplateError::Open { line: 1 }));
         assert!(matches!(Template::parse("[1]"), Err(TemplateError::Json(_))));
         assert!(matches!(Template::parse("{\"a\": {{name}}}"), Err(TemplateError::Json(_))));

@@ -67,7 +67,10 @@ async fn each_stream_tells_its_receivers_in_order_with_headers_and_payload() {
     }
     desk.stop(Duration::from_secs(10)).await;
     let told = got(&admit).await;
-    assert_eq!(told.iter().map(|one| one["text"].clone()).collect::<Vec<_>>(), (0..5).map(|n| json!(format!("good:{n}: why"))).collect::<Vec<_>>());
+    assert_eq!(
+        told.iter().map(|one| one["text"].clone()).collect::<Vec<_>>(),
+        (0..5).map(|n| json!(format!("good:{n}: why"))).collect::<Vec<_>>()
+    );
     let told = got(&reject).await;
     assert_eq!((told.len(), &told[0]["priority"], &told[0]["tags"]), (5, &json!("P1"), &json!(["x"])));
     assert_eq!(told[0]["description"], "bad:0\" {{ cluster }}: why");
@@ -89,7 +92,10 @@ impl Respond for Failing {
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_that_pass_are_tried_again_and_others_are_dead_letters() {
     let (passing, refusing) = (MockServer::start().await, MockServer::start().await);
-    Mock::given(method("POST")).respond_with(Failing(AtomicUsize::new(2), ResponseTemplate::new(503))).mount(&passing).await;
+    Mock::given(method("POST"))
+        .respond_with(Failing(AtomicUsize::new(2), ResponseTemplate::new(503)))
+        .mount(&passing)
+        .await;
     Mock::given(method("POST")).respond_with(ResponseTemplate::new(400)).mount(&refusing).await;
     let folder = tempfile::tempdir().unwrap();
     let letters = folder.path().join("dead.jsonl");
@@ -107,7 +113,10 @@ async fn failures_that_pass_are_tried_again_and_others_are_dead_letters() {
     let mut dead: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     dead.sort_by_key(|one| one["receiver"].to_string());
     assert_eq!(dead.iter().map(|one| one["receiver"].as_str().unwrap()).collect::<Vec<_>>(), ["gone", "refusing"]);
-    assert!(dead[1]["error"] == "it answered 400 Bad Request" && dead[1]["body"]["msg"].as_str().unwrap().starts_with("a: why"));
+    assert!(
+        dead[1]["error"] == "it answered 400 Bad Request"
+            && dead[1]["body"]["msg"].as_str().unwrap().starts_with("a: why")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +124,9 @@ async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
     let server = MockServer::start().await;
     let never = ResponseTemplate::new(200).set_delay(Duration::from_secs(3600));
     Mock::given(method("POST")).respond_with(never).mount(&server).await;
-    let text = |more: &str| format!("alerts: {{admit: {{receivers: [{{template: slack, url: '{}', queue: 2{more}}}]}}}}", server.uri());
+    let text = |more: &str| {
+        format!("alerts: {{admit: {{receivers: [{{template: slack, url: '{}', queue: 2{more}}}]}}}}", server.uri())
+    };
     let patient = desk(&text(""));
     let begun = Instant::now();
     for _ in 0..100 {
@@ -134,7 +145,8 @@ async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_is_one_line_with_a_count() {
     let server = well().await;
-    let text = format!("alerts: {{reject: {{receivers: [{{template: keybase, url: '{}', collapse: 1h}}]}}}}", server.uri());
+    let text =
+        format!("alerts: {{reject: {{receivers: [{{template: keybase, url: '{}', collapse: 1h}}]}}}}", server.uri());
     let desk = desk(&text);
     for _ in 0..50 {
         desk.tell(alert("a", false), soon()).await.unwrap();
@@ -148,14 +160,20 @@ async fn a_burst_is_one_line_with_a_count() {
 #[test]
 fn what_cannot_be_used_says_where_and_what_to_write() {
     for (text, told) in [
-        ("{template: slak, url: 'https://x/'}", "alerts.admit.receivers[0].template: `slak` is none: use one of slack, "),
+        (
+            "{template: slak, url: 'https://x/'}",
+            "alerts.admit.receivers[0].template: `slak` is none: use one of slack, ",
+        ),
         ("{template: slack}", "alerts.admit.receivers[0].url: is missing: write `url` or `urlFile`"),
         ("{template: slack, url: 'ftp://x'}", "is no URL of HTTP"),
         ("{template: slack, url: 'https://u:p@x/'}", "has a user in it"),
         ("{template: slack, url: 'https://x/', headers: {'a b': c}}", "`a b` is no header"),
         ("{template: slack, url: 'https://x/', queue: 0}", "0 is out of range"),
         ("{template: slack, url: 'https://x/', tmplate: a}", "unknown key `tmplate`"),
-        ("{name: n, template: slack, url: 'https://x/'}, {name: n, template: slack, url: 'https://x/'}", "two receivers are called `n`"),
+        (
+            "{name: n, template: slack, url: 'https://x/'}, {name: n, template: slack, url: 'https://x/'}",
+            "two receivers are called `n`",
+        ),
     ] {
         let text = format!("alerts: {{admit: {{receivers: [{text}]}}}}");
         let error = Config::parse(&text, Path::new("a.yaml"), config::KINDS).unwrap_err().to_string();

@@ -1,5 +1,7 @@
 //! What became of a review, for whoever is to be told: the seam between admission and receivers.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
@@ -26,4 +28,7 @@ pub struct Alert {
 pub trait AlertSink: Send + Sync + 'static {
     /// Tells an alert. An error means that a receiver without which nothing is admitted could not be told by `deadline`.
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>>;
+
+    /// Tells what waits still, for at most `grace`.
+    fn stop(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }

@@ -15,6 +15,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::alert::AlertSink;
 use crate::config::{Config, Kind};
 use crate::edge::{Certificates, Drain, Metrics, Probe};
 
@@ -122,6 +123,8 @@ pub struct Start<'a> {
     pub background: &'a mut JoinSet<()>,
     /// What another role lends.
     pub review: Option<Arc<dyn Review>>,
+    /// Whoever is told what became of reviews.
+    pub alerts: Option<Arc<dyn AlertSink>>,
     /// This role's own part of what it lends.
     pub part: Option<Arc<dyn Any + Send + Sync>>,
     /// What roles share, by its type.

@@ -3,6 +3,8 @@
 //! Pure. It reads what it knows, names every other key that means something, and never makes a policy weaker than it was: a validator
 //! that is not built in becomes one that refuses.
 
+#[cfg(feature = "alerts")]
+mod alerts;
 mod features;
 
 use std::path::Path;
@@ -54,6 +56,16 @@ pub fn connaisseur(text: &str, path: &Path) -> Result<Imported, Error> {
     );
     config.insert("validators".into(), translated.into());
     config.insert("policy".into(), policy.into());
+    let alerting = [values.get("alerting"), values.pointer("/application/alerting")].into_iter().flatten();
+    if let Some(alerting) = alerting.into_iter().find(|alerting| !alerting.is_null()) {
+        #[cfg(feature = "alerts")]
+        config.extend(alerts::translate(alerting, &mut left).map(|alerts| ("alerts".to_owned(), alerts)));
+        #[cfg(not(feature = "alerts"))]
+        left.push(format!(
+            "alerting was left out: this build sends no alerts ({} keys).",
+            alerting.as_object().map_or(0, Map::len)
+        ));
+    }
     features::around(&values, &mut left);
     let text =
         serde_saphyr::to_string(&Value::Object(config)).map_err(|error| wrong("the values", &error.to_string()))?;

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
 mod admission;
+#[cfg(feature = "alerts")]
+mod alerts;
 mod binary;
 mod breaker;
 #[cfg(feature = "own-certificates")]

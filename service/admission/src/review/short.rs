@@ -47,7 +47,7 @@ pub(super) fn read(text: &str) -> Result<Review<'_>, Unusual> {
 fn ask<'a>(json: &mut Cursor<'a>) -> Result<Ask<'a>, Unusual> {
     let (mut uid, mut operation, mut object, mut old_object) = (None, None::<Cow<'a, str>>, None, None);
     let (mut kind, mut namespace, mut name, mut sub_resource) = (None, None, None, None);
-    let mut user_info = None;
+    let (mut user_info, mut dry_run) = (None, None);
     let mut inside = json.enter(b'{')?;
     while let Some(key) = json.key(&mut inside)? {
         match &*key {
@@ -58,6 +58,11 @@ fn ask<'a>(json: &mut Cursor<'a>) -> Result<Ask<'a>, Unusual> {
             "name" => once(&mut name, json.text()?)?,
             "subResource" => once(&mut sub_resource, json.text()?)?,
             "userInfo" => once(&mut user_info, user_of(json)?)?,
+            "dryRun" => {
+                let value = json.peek();
+                json.skip()?;
+                once(&mut dry_run, matches!(value, Some(b't')))?;
+            }
             "object" => {
                 // kube-apiserver writes the operation first.
                 let is_new = operation.as_ref().ok_or(Unusual)? == "CREATE";
@@ -84,6 +89,7 @@ fn ask<'a>(json: &mut Cursor<'a>) -> Result<Ask<'a>, Unusual> {
         namespace: namespace.flatten(),
         name: name.flatten(),
         sub_resource: sub_resource.flatten(),
+        dry_run: dry_run.unwrap_or_default(),
         object: there(object),
         old_object: there(old_object.flatten()),
         sites,

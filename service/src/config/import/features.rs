@@ -58,10 +58,6 @@ pub fn translate(
 
 /// What there is beside the application.
 pub fn around(values: &Value, left: &mut Vec<String>) {
-    let alerts = [values.get("alerting"), values.pointer("/application/alerting")];
-    if alerts.into_iter().flatten().any(|alerting| !alerting.is_null()) {
-        left.push("alerting was left out: this service sends no alerts.".to_owned());
-    }
     let policy = values.pointer("/kubernetes/webhook/failurePolicy").and_then(Value::as_str);
     if let Some(policy) = policy {
         left.push(format!("kubernetes.webhook.failurePolicy: {policy} belongs into webhook.yaml."));

@@ -31,7 +31,12 @@ application:
     namespacedValidation: {mode: ignore}
     cache: {expirySeconds: 20, cacheErrors: false}
   logLevel: warning
-alerting: {clusterIdentifier: x}
+alerting:
+  clusterIdentifier: x
+  rejectRequest:
+    receivers:
+      - {template: opsgenie, receiverUrl: "https://api.opsgenie.example/v2/alerts", priority: 1, customHeaders: ["Authorization: GenieKey k"], failIfAlertSendingFails: true}
+      - {template: mine, receiverUrl: "https://mine.example/", payloadFields: {tags: [a]}}
 "#;
 
 #[cfg(feature = "verify")]
@@ -59,11 +64,23 @@ fn the_result_is_a_configuration_that_means_the_same_and_the_rest_is_named() {
         ("with.verificationLevel has no meaning for cosign", "what is another validator's"),
         ("namespaceSelector", "namespaces"),
         ("cacheErrors", "errors"),
-        ("alerting", "alerts"),
+        ("customHeaders are written", "secrets of alerts"),
+        ("put `mine` beside", "a template of one's own"),
         ("failurePolicy: Fail", "the webhook"),
         ("`get` on replicasets", "a right"),
     ] {
         assert!(imported.left.iter().any(|left| left.contains(what)), "{said}: {:#?}", imported.left);
+    }
+    let alerts = &imported.config;
+    for said in [
+        "cluster: x",
+        "template: opsgenie",
+        "GenieKey k",
+        "failIfAlertSendingFails: true",
+        "templateFile: mine.json",
+        "tags",
+    ] {
+        assert!(alerts.contains(said), "{said}: {alerts}");
     }
     assert!(!imported.left.iter().any(|left| left.contains("not accepted")), "{:#?}", imported.left);
 }

@@ -1,0 +1,92 @@
+//! Who is told of a decision: not of a dry run, not of what was not examined, and of what is let in once, by the webhook that may change it.
+
+use std::sync::Arc;
+
+use service_core::alert::{Alert, AlertSink};
+use tokio::time::Instant;
+
+use super::Pipeline;
+use crate::decide::Hook;
+use crate::review::{Ask, Decision, Notes};
+use crate::text::printable;
+use crate::walk;
+
+/// Most images that are named to somebody.
+const IMAGES_MAX: usize = 64;
+/// Bytes of a name; Kubernetes allows 253.
+const NAME_BYTES_MAX: usize = 256;
+/// Bytes of an image; no right reference to a digest is longer.
+const IMAGE_BYTES_MAX: usize = 512;
+
+impl Pipeline {
+    /// Tells of every decision whoever is to be told.
+    #[must_use]
+    pub fn telling(mut self, alerts: Option<Arc<dyn AlertSink>>) -> Self {
+        self.alerts = alerts;
+        self
+    }
+
+    /// The decision, when everybody without whom nothing is decided was told; else a denial that says so.
+    pub async fn alerted(&self, hook: Hook, ask: &Ask<'_>, decision: Decision, deadline: Instant) -> Decision {
+        let Some(alerts) = &self.alerts else { return decision };
+        let Some(alert) = alert(hook, ask, &decision) else { return decision };
+        match (alerts.tell(alert, deadline).await, decision) {
+            (Ok(()), decision) => decision,
+            (Err(why), Decision::Allow { .. }) => {
+                self.told(ask, Decision::Deny { message: why, notes: Notes::default() })
+            }
+            // It is refused either way, and the first reason is the better one.
+            (Err(_), decision) => decision,
+        }
+    }
+}
+
+/// What is told of a decision.
+fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
+    let (admitted, message) = match decision {
+        Decision::Allow { notes, .. } if notes.annotations.contains_key("exempt") => return None,
+        Decision::Allow { .. } if hook == Hook::Validating => return None,
+        Decision::Allow { notes, .. } => (true, notes.warnings.first().map_or("it was let in", String::as_str)),
+        Decision::Deny { message, .. } | Decision::Error { message } => (false, message.as_str()),
+    };
+    if ask.dry_run {
+        return None;
+    }
+    let images = images(ask);
+    if images.is_empty() && admitted {
+        return None;
+    }
+    let name = |text: Option<&str>| printable(text.unwrap_or_default(), NAME_BYTES_MAX).into_owned();
+    let kind = name(ask.kind.as_ref().map(|kind| &*kind.kind));
+    let object = name(ask.name.as_deref());
+    let outcome = if admitted { "admitted" } else { "refused" };
+    Some(Alert {
+        admitted,
+        message: format!("{} was {outcome}: {message}", format!("{kind} {object}").trim_end()),
+        kind,
+        namespace: name(ask.namespace.as_deref()),
+        name: object,
+        request_id: name(Some(&ask.uid)),
+        images,
+    })
+}
+
+/// Every image of the object, each once.
+fn images(ask: &Ask<'_>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut take = |image: &str| {
+        if found.len() < IMAGES_MAX && found.iter().all(|known| known != image) {
+            found.push(printable(image, IMAGE_BYTES_MAX).into_owned());
+        }
+    };
+    if let Some(sites) = &ask.sites {
+        sites.iter().for_each(|site| take(&site.image));
+    } else if let Some(object) = ask.object {
+        // What cannot be examined was refused; then there is no image to name.
+        let _ = walk::walk(object, &mut |seen| {
+            take(seen.image);
+            Ok(())
+        });
+    }
+    found
+}
