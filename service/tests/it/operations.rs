@@ -45,7 +45,8 @@ async fn page() -> String {
     let folder = tempfile::tempdir().unwrap();
     kubeconfig(&folder.path().join("kube.yaml"), api.address());
     let text = config(&registry, "").replace("kube.yaml", folder.path().join("kube.yaml").to_str().unwrap());
-    let service = Service::start("all", &text, Options::default()).await;
+    let alerts = "alerts: {reject: {receivers: [{template: slack, url: 'http://127.0.0.1:1/', attempts: 1}]}}\n";
+    let service = Service::start("all", &(text + alerts), Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     for name in ["good:1", "absent:1"] {
         allowed(&client, &format!("{}/{name}", registry.host())).await;
