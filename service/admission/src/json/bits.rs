@@ -21,20 +21,6 @@ struct Structure {
 
 /// Length of the object or array that `text` begins with; `None` when it does not end.
 pub(super) fn container(text: &[u8]) -> Option<usize> {
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers::are_there() {
-        return wide_registers::container(text);
-    }
-    container_by(text, structure, prefix_xor)
-}
-
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "only what is inlined is compiled for the processor of its caller")]
-fn container_by(
-    text: &[u8],
-    structure: impl Fn(&[u8; BLOCK]) -> Structure,
-    prefix_xor: impl Fn(u64) -> u64,
-) -> Option<usize> {
     let (mut depth, mut escape_carry, mut inside_carry) = (0_usize, 0, 0);
     let (mut at, mut rest) = (0, text);
     while !rest.is_empty() {
@@ -65,71 +51,6 @@ fn container_by(
         at += BLOCK;
     }
     None
-}
-
-/// The same with registers of 32 bytes, where the processor has them: half the instructions.
-#[cfg(target_arch = "x86_64")]
-mod wide_registers {
-    use std::arch::x86_64::{
-        __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
-    };
-
-    use super::{BLOCK, Structure, container_by};
-
-    /// Intel since 2013, AMD since 2015.
-    #[inline]
-    pub(super) fn are_there() -> bool {
-        is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("popcnt")
-            && is_x86_feature_detected!("pclmulqdq")
-    }
-
-    /// Only where [`are_there`].
-    #[expect(unsafe_code, reason = "there is no safe way to call what only some processors can run")]
-    pub(super) fn container(text: &[u8]) -> Option<usize> {
-        assert!(are_there());
-        // SAFETY: the processor has what the function needs, as was just looked at.
-        unsafe { container_there(text) }
-    }
-
-    #[target_feature(enable = "avx2,bmi1,popcnt,pclmulqdq")]
-    fn container_there(text: &[u8]) -> Option<usize> {
-        container_by(text, |block| structure(block), |bits| prefix_xor(bits))
-    }
-
-    #[target_feature(enable = "avx2,bmi1,popcnt,pclmulqdq")]
-    #[inline]
-    #[expect(unsafe_code, reason = "the standard library loads registers from pointers only")]
-    fn structure(block: &[u8; BLOCK]) -> Structure {
-        let mut structure = Structure::default();
-        for shift in [0, 32] {
-            // SAFETY: the block has 64 bytes, and the load takes 32 at any address.
-            let piece = unsafe { _mm256_loadu_si256(block.as_ptr().add(shift).cast()) };
-            let folded = _mm256_or_si256(piece, _mm256_set1_epi8(0x20));
-            structure.quote |= equal(piece, b'"') << shift;
-            structure.backslash |= equal(piece, b'\\') << shift;
-            structure.open |= equal(folded, b'{') << shift;
-            structure.close |= equal(folded, b'}') << shift;
-        }
-        structure
-    }
-
-    /// Multiplying by all ones without carrying is just that.
-    #[target_feature(enable = "pclmulqdq")]
-    #[inline]
-    fn prefix_xor(bits: u64) -> u64 {
-        let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits.cast_signed()), _mm_set_epi64x(0, -1));
-        _mm_cvtsi128_si64(product).cast_unsigned()
-    }
-
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    fn equal(piece: __m256i, byte: u8) -> u64 {
-        let equal = _mm256_cmpeq_epi8(piece, _mm256_set1_epi8(byte.cast_signed()));
-        u64::from(_mm256_movemask_epi8(equal).cast_unsigned())
-    }
 }
 
 /// The first closing bracket after which nothing is open, when `depth` is open before.
@@ -267,10 +188,26 @@ mod tests {
             prop_assert_eq!(special(&bytes[..50]), first((wanted | slow(&|byte| byte < b' ')) & ((1 << 50) - 1)));
         }
 
-        /// Wide registers and narrow ones end at the same byte.
+        /// It ends where a reader, byte by byte, says.
         #[test]
-        fn registers_do_not_matter(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
-            prop_assert_eq!(container(text.as_bytes()), container_by(text.as_bytes(), structure, prefix_xor));
+        fn it_ends_where_a_reader_says(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
+            let (mut depth, mut inside, mut escaped, mut expected) = (0_usize, false, false, None);
+            for (at, byte) in text.bytes().enumerate() {
+                let is_escaped = std::mem::replace(&mut escaped, byte == b'\\' && !escaped);
+                match byte {
+                    b'"' if !is_escaped => inside = !inside,
+                    b'{' | b'[' if !inside => depth += 1,
+                    b'}' | b']' if !inside => {
+                        depth -= 1;
+                        if depth == 0 {
+                            expected = Some(at + 1);
+                            break;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(container(text.as_bytes()), expected);
         }
 
         /// Bytes behind a backslash that is not itself escaped, over a border of blocks.
