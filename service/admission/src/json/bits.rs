@@ -193,7 +193,8 @@ mod tests {
         fn it_ends_where_a_reader_says(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
             let (mut depth, mut inside, mut escaped, mut expected) = (0_usize, false, false, None);
             for (at, byte) in text.bytes().enumerate() {
-                let is_escaped = std::mem::replace(&mut escaped, byte == b'\\' && !escaped);
+                let is_escaped = escaped;
+                escaped = byte == b'\\' && !escaped;
                 match byte {
                     b'"' if !is_escaped => inside = !inside,
                     b'{' | b'[' if !inside => depth += 1,
