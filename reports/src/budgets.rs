@@ -15,47 +15,35 @@ pub use crate::judge::{
 };
 
 /// The limits of a run. An absent section is not judged.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budgets {
     /// What the subject may do wrong with watch events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
     /// What the subject may go on writing when nobody else writes. Judged without it as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<Writes>,
     /// What the subject's finalizers may hold up. Judged without it as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finalizers: Option<Finalizers>,
     /// What the subject may do with its children at any time. Judged without it as well, wherever `subject.children` names some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<ChildrenLimits>,
     /// What the subject may ask of the control plane. Only the mock control plane tells who asked what.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
     /// What admission reviews may cost and how often they may be wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
     /// What the subject's API over Deployments may tell, whom it may let in, and how long it may take. Needs the section `api`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<Api>,
     /// What the subject may ask of the registry, and what it may make of a sick one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
     /// How often the subject may end by itself. Needs `subject: {restart: always}`: without it any end of a process fails the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashes: Option<Crashes>,
     /// How much memory the subject may use and gain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// How many file descriptors the subject may hold and gain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<Descriptors>,
     /// How many threads the subject may have and gain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Threads>,
     /// How many more watches the subject may hold open. Only the mock control plane tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_watches: Option<OpenWatches>,
     /// Limits on series of the subject's own metrics, each by its name, perhaps with labels: `workqueue_depth{name="pods"}`. The sum of
     /// all series that have the name and these labels is judged. Needs `subject: {metrics: URL}`.

@@ -142,6 +142,15 @@ impl Example {
         }
     }
 
+    /// What was written, read back.
+    pub fn opened(&self) -> Record {
+        self.open(tempfile::tempdir().unwrap().path())
+    }
+
+    pub fn judged(&self) -> crate::judge::Judgement {
+        crate::judge::judge(&self.opened())
+    }
+
     /// Writes the record and reads it back.
     pub fn open(&self, dir: &Path) -> Record {
         self.write(dir);

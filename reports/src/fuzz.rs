@@ -164,34 +164,11 @@ mod tests {
 
     /// What stands where a number, a word or a byte of a record was.
     fn mischief() -> impl Strategy<Value = Vec<u8>> {
-        let texts = [
-            "0",
-            "1",
-            "-1",
-            "18446744073709551615",
-            "9007199254740993",
-            "126489600000",
-            "1e308",
-            "null",
-            "true",
-            "[]",
-            "{}",
-            "\"\"",
-            "\"\\u202e\"",
-            "\"\\u0000\"",
-            "\"=1+1\"",
-            "\"@a https://b #1\"",
-            "\n",
-            ",",
-            "[0,0]",
-            "\"steady\"",
-            "\"drain\"",
-            "\"missed\"",
-            "\"started\"",
-            "\"ended\"",
-            "\"hit\"",
-        ];
-        proptest::sample::select(texts.map(|text| text.as_bytes().to_vec()).to_vec())
+        let texts = "0~1~-1~18446744073709551615~9007199254740993~126489600000~1e308~null~true~[]~{}~\"\"~\"\\u202e\"~\
+            \"\\u0000\"~\"=1+1\"~\"@a https://b #1\"~\n~,~[0,0]~\"steady\"~\"drain\"~\"missed\"~\"started\"~\"ended\"~\
+            \"hit\""
+            .split('~');
+        proptest::sample::select(texts.map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>())
     }
 
     /// A value of JSON: from where to where.

@@ -26,6 +26,7 @@ const PENALTY: f64 = 3.0;
 const SHARE_LEAST: f64 = 0.02;
 
 /// One run.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
@@ -42,10 +43,8 @@ pub struct Entry {
     /// What became of it.
     pub verdict: Verdict,
     /// What was tested: the digest of the subject, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// What the author calls the build, such as a tag or a commit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// The machine: its processor and how many.
     pub machine: String,
@@ -257,8 +256,7 @@ mod tests {
 
     #[test]
     fn a_run_makes_a_line_that_is_read_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let record = Example::clean().open(dir.path());
+        let record = Example::clean().opened();
         let line = entry(&record, &crate::judge::judge(&record), Some("v1".to_owned()));
         assert!(line.figures.contains_key("resident max"), "{:?}", line.figures.keys());
         let text = serde_json::to_string(&line).unwrap();

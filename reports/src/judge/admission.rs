@@ -16,13 +16,12 @@ mod wrong;
 section! {
     /// Limits on admission reviews. `wrongVerdicts` is 0 whenever this section is present.
     Admission as "admission", judge "admission", facts<'a> Vec<&'a AdmissionRow>;
-    always [];
-    p50: Span = latency::P50,
-    p99: Span = latency::P99,
-    p999: Span = latency::P999,
-    wrong_verdicts: u64 = wrong::WrongVerdicts,
-    errors: u64 = errors::Errors,
-    unpinned: u64 = unpinned::Unpinned,
+    p50 "p50": Span = latency::P50,
+    p99 "p99": Span = latency::P99,
+    p999 "p999": Span = latency::P999,
+    wrong_verdicts "wrongVerdicts": u64 = wrong::WrongVerdicts,
+    errors "errors": u64 = errors::Errors,
+    unpinned "unpinned": u64 = unpinned::Unpinned,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -20,14 +20,13 @@ mod tests;
 section! {
     /// Limits on an API over Deployments. Whoever has the section tells nothing wrong, loses nothing and lets nobody in.
     Api as "api", judge "api", facts<'a> Vec<&'a CallsRow>;
-    always [];
-    wrong: u64 = right::Wrong,
-    lost: u64 = right::Lost,
-    staleness: Span = staleness::Staleness,
-    let_in: u64 = let_in::LetIn,
-    errors: u64 = right::Errors,
-    p50: Span = latency::P50,
-    p99: Span = latency::P99,
+    wrong "wrong": u64 = right::Wrong,
+    lost "lost": u64 = right::Lost,
+    staleness "staleness": Span = staleness::Staleness,
+    let_in "letIn": u64 = let_in::LetIn,
+    errors "errors": u64 = right::Errors,
+    p50 "p50": Span = latency::P50,
+    p99 "p99": Span = latency::P99,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

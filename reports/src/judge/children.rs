@@ -13,8 +13,7 @@ section! {
     /// What the subject may do with its children at any time. Judged of every scenario that says what they are (`subject.children`), with or
     /// without this section.
     ChildrenLimits as "children", judge "children", facts<'a> &'a [Siblings];
-    always [];
-    excess: u64 = excess::Excess,
+    excess "excess": u64 = excess::Excess,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -13,9 +13,8 @@ mod loops;
 section! {
     /// How often the subject may end by itself. Judged of every subject with `restart`, `max` by 0 where nothing else is said.
     Crashes as "crashes", judge "subject", facts<'a> ();
-    always [];
-    max: u64 = count::Most,
-    loops: u64 = loops::Loops,
+    max "max": u64 = count::Most,
+    loops "loops": u64 = loops::Loops,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

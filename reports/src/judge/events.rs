@@ -29,23 +29,23 @@ pub use restored::DRIFT;
 section! {
     /// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever this
     /// section is present: each of them breaks what the API promises a watcher.
-    Events as "events", judge "events", facts<'a> EventCounts;
-    always [blind::Blind, hot_loop::HotLoop, watch_growth::WatchGrowth];
-    missed: u64 = counts::Missed,
-    ghost: u64 = counts::Ghost,
-    regressed: u64 = counts::Regressed,
-    phantom: u64 = counts::Phantom,
-    resurrected: u64 = counts::Resurrected,
-    identity_swap: u64 = counts::IdentitySwap,
-    unseen: u64 = unseen::Unseen,
-    late: u64 = counts::Late,
-    duplicate: u64 = counts::Duplicate,
-    delivery: Delivery = delivery::Asked,
-    lag_p99: Span = lag::P99,
-    heal: Span = heal::Heal,
-    deadline: Span = counts::Deadline,
-    converged: bool = converged::Converged,
-    restored: bool = restored::Restored,
+    Events as "events", judge "events", facts<'a> EventCounts,
+        always [blind::Blind "blind", hot_loop::HotLoop "hotLoop", watch_growth::WatchGrowth "watchGrowth"];
+    missed "missed": u64 = counts::Missed,
+    ghost "ghost": u64 = counts::Ghost,
+    regressed "regressed": u64 = counts::Regressed,
+    phantom "phantom": u64 = counts::Phantom,
+    resurrected "resurrected": u64 = counts::Resurrected,
+    identity_swap "identitySwap": u64 = counts::IdentitySwap,
+    unseen "unseen": u64 = unseen::Unseen,
+    late "late": u64 = counts::Late,
+    duplicate "duplicate": u64 = counts::Duplicate,
+    delivery "delivery": Delivery = delivery::Asked,
+    lag_p99 "lagP99": Span = lag::P99,
+    heal "heal": Span = heal::Heal,
+    deadline "deadline": Span = counts::Deadline,
+    converged "converged": bool = converged::Converged,
+    restored "restored": bool = restored::Restored,
 }
 
 impl Events {

@@ -12,8 +12,7 @@ mod stuck;
 section! {
     /// What the subject's finalizers may hold up. Judged of every run that churns something, with or without this section.
     Finalizers as "finalizers", judge "finalizers", facts<'a> &'a Hanging;
-    always [];
-    stuck: u64 = stuck::Stuck,
+    stuck "stuck": u64 = stuck::Stuck,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -82,7 +82,7 @@ fn whole(bytes: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use crate::example::Example;
-    use crate::judge::{self, Judgement, Verdict};
+    use crate::judge::{Judgement, Verdict};
     use crate::record::Interval;
 
     const STEADY_S: u64 = 3 * 3600;
@@ -120,8 +120,7 @@ mod tests {
                 sample
             })
             .collect();
-        let dir = tempfile::tempdir().unwrap();
-        judge::judge(&example.open(dir.path()))
+        example.judged()
     }
 
     fn verdict(judgement: &Judgement, budget: &str) -> Option<Verdict> {

@@ -16,11 +16,10 @@ mod unavailable;
 section! {
     /// Limits on what the subject asks of the registry, and on what becomes of reviews when that is sick.
     Registry as "registry", judge "registry", facts<'a> Vec<&'a RegistryRow>;
-    always [];
-    requests: u64 = requests::Requests,
-    requests_per_image: u64 = requests::PerImage,
-    unavailable: u64 = unavailable::Unavailable,
-    staleness: Span = staleness::Staleness,
+    requests "requests": u64 = requests::Requests,
+    requests_per_image "requestsPerImage": u64 = requests::PerImage,
+    unavailable "unavailable": u64 = unavailable::Unavailable,
+    staleness "staleness": Span = staleness::Staleness,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -29,14 +29,13 @@ use scope::Asked;
 
 /// A section, and all its limits where nothing can be judged.
 macro_rules! rules {
-    ($($field:ident: $limit:ty = $rule:ty,)*) => {
+    ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
         section! {
             /// Limits on what the subject asks. An absent key is not judged.
             ///
             /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
             Requests as "requests", judge "requests", facts<'a> Asked<'a>;
-            always [];
-            $($field: $limit = $rule,)*
+            $($field $key: $limit = $rule,)*
         }
 
         /// The budgets that are set, with their limits.
@@ -49,15 +48,15 @@ macro_rules! rules {
 }
 
 rules! {
-    blind: Span = blind::Blind,
-    hot_loop: Rate = hot_loop::HotLoop,
-    rate: Rate = rate::Most,
-    stale_resume: u64 = revisions::StaleResume,
-    unanchored: u64 = revisions::Unanchored,
-    initial_events: u64 = revisions::InitialEvents,
-    watches: AtLeast = open::Watches,
-    open_watches: u64 = open::OpenWatches,
-    connections: Connections = connections::Held,
+    blind "blind": Span = blind::Blind,
+    hot_loop "hotLoop": Rate = hot_loop::HotLoop,
+    rate "rate": Rate = rate::Most,
+    stale_resume "staleResume": u64 = revisions::StaleResume,
+    unanchored "unanchored": u64 = revisions::Unanchored,
+    initial_events "initialEvents": u64 = revisions::InitialEvents,
+    watches "watches": AtLeast = open::Watches,
+    open_watches "openWatches": u64 = open::OpenWatches,
+    connections "connections": Connections = connections::Held,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -22,35 +22,31 @@ pub use metrics::OwnSeries;
 section! {
     /// Limits on the subject's memory.
     Memory as "memory", judge "resources", facts<'a> ();
-    always [];
-    ceiling: Bytes = ceiling::Memory,
-    growth: Growth = growth::Growing,
-    growth_per_object: Bytes = growth::PerObject,
-    growth_per_request: Bytes = growth::PerRequest,
-    retained: Bytes = retained::Retained,
+    ceiling "ceiling": Bytes = ceiling::Memory,
+    growth "growth": Growth = growth::Growing,
+    growth_per_object "growthPerObject": Bytes = growth::PerObject,
+    growth_per_request "growthPerRequest": Bytes = growth::PerRequest,
+    retained "retained": Bytes = retained::Retained,
 }
 
 section! {
     /// Limits on the subject's open file descriptors.
     Descriptors as "descriptors", judge "resources", facts<'a> ();
-    always [];
-    ceiling: u64 = ceiling::Descriptors,
-    growth: u64 = descriptors::Growing,
+    ceiling "ceiling": u64 = ceiling::Descriptors,
+    growth "growth": u64 = descriptors::Growing,
 }
 
 section! {
     /// Limits on the subject's threads.
     Threads as "threads", judge "resources", facts<'a> ();
-    always [];
-    ceiling: u64 = ceiling::Threads,
-    growth: u64 = counts::MoreThreads,
+    ceiling "ceiling": u64 = ceiling::Threads,
+    growth "growth": u64 = counts::MoreThreads,
 }
 
 section! {
     /// Limits on the watches that the subject holds open.
     OpenWatches as "openWatches", judge "resources", facts<'a> ();
-    always [];
-    growth: u64 = counts::MoreWatches,
+    growth "growth": u64 = counts::MoreWatches,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -2,14 +2,15 @@
 //!
 //! A rule is a file with its row and a line in the list of its section (`section!`). What a scenario may write, the JSON Schema, the
 //! tables of the pages and the words of a verdict come from the rows. Which rule a finding is of says its [`Name`], never the
-//! text that is shown for it.
+//! text that is shown for it. What every rule needs comes from here.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::{Findings, Word};
-use crate::record::{Record, Sees, Sight};
+pub(super) use super::{Findings, Verdict, Word};
+pub(super) use crate::record::Record;
+use crate::record::{Sees, Sight};
 
 /// The rules below one key of `budgets`.
 pub(super) trait Section {
@@ -33,14 +34,18 @@ pub(super) trait Section {
     fn unseen(&self, sees: Sees) -> Vec<(Name, Vec<Sight>)>;
 }
 
-/// A limit.
-pub(super) trait Rule {
-    /// Where it is written.
+/// What the list of a section says of a rule.
+pub(super) trait Placed {
+    /// Where its limit is written.
     type Section: Section;
     /// What a scenario writes.
     type Limit;
     /// The key in its section; the budget of its findings is both, with a dot.
     const KEY: &'static str;
+}
+
+/// A limit.
+pub(super) trait Rule: Placed {
     /// What the limit limits, for the schema and the page.
     const DOC: &'static str;
     /// A value that the example client meets, in YAML; none where no short run can show it.
@@ -143,9 +148,9 @@ pub(super) fn shown(limit: &impl Serialize) -> String {
 macro_rules! section {
     (
         $(#[$doc:meta])*
-        $section:ident as $key:literal, judge $judge:literal, facts<$lifetime:lifetime> $facts:ty;
-        always [$($always:ty),*];
-        $($field:ident: $limit:ty = $rule:ty,)*
+        $section:ident as $key:literal, judge $judge:literal, facts<$lifetime:lifetime> $facts:ty
+            $(, always [$($always:ident::$always_rule:ident $always_key:literal),*])?;
+        $($field:ident $key_of:literal: $limit:ty = $rule:ty,)*
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -159,6 +164,22 @@ macro_rules! section {
             )*
         }
 
+        $(
+            impl $crate::judge::rule::Placed for $rule {
+                type Section = $section;
+                type Limit = $limit;
+                const KEY: &'static str = $key_of;
+            }
+        )*
+
+        $($(
+            impl $crate::judge::rule::Placed for $always::$always_rule {
+                type Section = $section;
+                type Limit = ();
+                const KEY: &'static str = $always_key;
+            }
+        )*)?
+
         impl $crate::judge::rule::Section for $section {
             const KEY: &'static str = $key;
             const JUDGE: &'static str = $judge;
@@ -166,7 +187,7 @@ macro_rules! section {
             #[cfg(test)]
             const ROWS: &'static [$crate::judge::rule::Row] = &[$($crate::judge::rule::Row::of::<$rule>()),*];
             #[cfg(test)]
-            const ALWAYS: &'static [$crate::judge::rule::Row] = &[$($crate::judge::rule::Row::of::<$always>()),*];
+            const ALWAYS: &'static [$crate::judge::rule::Row] = &[$($($crate::judge::rule::Row::of::<$always::$always_rule>()),*)?];
 
             fn judge_each(
                 &self,
@@ -194,9 +215,9 @@ macro_rules! section {
                         (None, None) => {}
                     }
                 )*
-                $(findings.unasked(|findings| {
-                    <$always as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);
-                });)*
+                $($(findings.unasked(|findings| {
+                    <$always::$always_rule as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);
+                });)*)?
             }
 
             fn unseen(

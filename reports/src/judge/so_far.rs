@@ -175,7 +175,6 @@ fn by_twos() -> impl FnMut(Vec<Interval>, Interval) -> Vec<Interval> {
 mod tests {
     use super::*;
     use crate::example::Example;
-    use crate::judge::judge;
 
     fn budgets(example: &mut Example, json: &str) {
         example.manifest.budgets.memory = Some(serde_json::from_str(json).unwrap());
@@ -195,8 +194,7 @@ mod tests {
             let mut example = Example::clean();
             budgets(&mut example, &format!(r#"{{"growth": "{limit}", "growthPerObject": "4KiB", "ceiling": "1GiB"}}"#));
             let standings = so_far(&example).standings();
-            let dir = tempfile::tempdir().unwrap();
-            let judgement = judge(&example.open(dir.path()));
+            let judgement = example.judged();
             assert_eq!(standings.len(), 2, "{standings:?}");
             for standing in standings {
                 let same = judgement.findings.iter().find(|finding| finding.budget == standing.budget).unwrap();

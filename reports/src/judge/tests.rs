@@ -10,8 +10,7 @@ use crate::record::{
 
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let mut fired: Vec<_> = judgement
         .crossed()
         .into_iter()
@@ -538,8 +537,7 @@ fn an_unreadable_witness_line_is_shown() {
     example.intervals[9].witness.malformed = 3;
     example.intervals[9].witness.example = Some(shown.to_owned());
     example.manifest.witness_tolerates = Some(2);
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let finding = judgement.findings.iter().find(|finding| finding.budget == "validity.witness").unwrap();
     assert_eq!(finding.text, format!("3 lines of the witness could not be read, and 2 are tolerated; first: {shown}."));
     let note = format!("3 lines of the witness could not be read; first: {shown}.");
@@ -570,8 +568,7 @@ fn what_the_witness_cannot_tell_is_not_decided() {
     assert_eq!(fired(&example), ["pass"]);
     example.manifest.witness_sees = Some(Sees { created: true, updated: true, ..Sees::NOTHING });
     assert_eq!(fired(&example), ["events.ghost inconclusive", "inconclusive"]);
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let ghost = judgement.findings.iter().find(|finding| finding.budget == "events.ghost").unwrap();
     assert_eq!((ghost.observed.as_str(), ghost.limit.as_str()), ("not seen", "0"));
     let note = "events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `http` \
@@ -626,8 +623,7 @@ fn too_few_samples_are_inconclusive_and_say_how_many_more() {
     let mut example = Example::clean();
     example.manifest.budgets.admission.as_mut().unwrap().p999 = Some(units::Span::from_millis(50));
     example.manifest.budgets.memory.as_mut().unwrap().growth = Some("1MiB/h".parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
     let text = |budget: &str| judgement.findings.iter().find(|f| f.budget == budget).unwrap().text.clone();
     assert!(text("admission.p999").ends_with("76,000 more would decide it."), "{}", text("admission.p999"));
@@ -654,8 +650,7 @@ fn absent_budgets_of_a_present_section_are_zero_for_broken_promises() {
 
 #[test]
 fn texts_name_the_cause() {
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&Example::failing().open(dir.path()));
+    let judgement = Example::failing().judged();
     let missed = judgement.findings.iter().find(|finding| finding.budget == "events.missed").unwrap();
     assert!(missed.text.contains("first: default/package-0 at 1 min 1 s, during silent-watch"), "{}", missed.text);
     assert!(missed.text.contains("already been refused to it with 410 Gone (6 times)"), "{}", missed.text);
@@ -676,8 +671,7 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     let refused = |what: &str, times| Refused { what: what.to_owned(), times };
     example.intervals[3].refused = vec![refused("list leases of coordination.k8s.io", 2), refused("get secrets", 1)];
     example.intervals[7].refused = vec![refused("list leases of coordination.k8s.io", 5)];
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Pass);
     let named = "403 to 8 requests of the subject: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
@@ -732,8 +726,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
             example.faults.extend(rows.map(|row| FaultRow { id: id.clone(), ..row.clone() }));
             example.manifest.faults.push(PlannedFault { id, drawn, ..planned.clone() });
         }
-        let dir = tempfile::tempdir().unwrap();
-        let judgement = judge(&example.open(dir.path()));
+        let judgement = example.judged();
         let text =
             judgement.findings.iter().find(|finding| finding.budget == "validity.faults").map(|one| one.text.clone());
         (judgement.verdict, text.unwrap_or_else(|| judgement.notes.join(" ")))
@@ -755,8 +748,7 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     let later = PlannedFault { id: "9".into(), at_ms: 100_000, ..example.manifest.faults[0].clone() };
     example.manifest.faults.push(later);
     let told = |example: &Example| {
-        let dir = tempfile::tempdir().unwrap();
-        let judgement = judge(&example.open(dir.path()));
+        let judgement = example.judged();
         judgement.findings.iter().any(|finding| finding.budget == "validity.faults")
     };
     assert!(told(&example), "a run that was played to its end has to show it");
@@ -772,8 +764,7 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
 fn limits_that_the_scenario_does_not_name_say_so() {
     let mut example = Example::clean();
     example.manifest.budgets = serde_json::from_str(r#"{"events": {"missed": 0, "late": 9}}"#).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let limit =
         |budget: &str| judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().limit.clone();
     assert_eq!((limit("events.missed"), limit("events.late")), ("0".to_owned(), "9".to_owned()));
@@ -791,8 +782,7 @@ fn limits_that_the_scenario_does_not_name_say_so() {
 /// What saved a late version nobody has seen: there may have been no list at all.
 #[test]
 fn a_late_version_is_said_to_be_late_and_no_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&Example::failing().open(dir.path()));
+    let judgement = Example::failing().judged();
     let late = judgement.findings.iter().find(|finding| finding.budget == "events.late").unwrap();
     assert!(late.text.starts_with("4 versions observed only after the deadline"), "{}", late.text);
     for word in ["relist", "resync", "saved"] {
@@ -806,8 +796,7 @@ fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
     let mut example = Example::clean();
     example.faults.retain(|row| row.event == FaultEvent::Started);
     example.faults.iter_mut().for_each(|row| row.hits = 0);
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let fault = judgement.findings.iter().find(|finding| finding.text.contains("was never hit")).unwrap();
     assert!(fault.text.contains("while it was active"), "{}", fault.text);
     assert!(!fault.text.contains("never held"), "{}", fault.text);
@@ -822,8 +811,7 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
         let (needs, name) = (vec![Need::Watch, Need::InitialEvents], "initial-end-missing".to_owned());
         example.manifest.faults.push(PlannedFault { id: format!("x{n}"), name, needs, ..planned.clone() });
     }
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Pass, "{:?}", judgement.findings);
     let told =
         "20 of 21 faults cannot concern this subject, which sends no request of the kind: initial-end-missing 20 times";
@@ -831,8 +819,7 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
     // One that sends such requests should have been hit.
     let asks = &mut example.requests.as_mut().unwrap()[1];
     asks.send_initial_events = Some(true);
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Inconclusive, "{:?}", judgement.findings);
     assert_eq!(judgement.findings.iter().filter(|finding| finding.verdict != Verdict::Pass).count(), 1);
     assert!(

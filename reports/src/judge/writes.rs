@@ -16,8 +16,7 @@ const QUIET_MIN_MS: u64 = 2000;
 section! {
     /// What the subject may write when nobody else does. Judged of every run that leaves it some time alone, with or without this section.
     Writes as "writes", judge "writes", facts<'a> &'a Quiet;
-    always [];
-    steady: units::Rate = steady::Steady,
+    steady "steady": units::Rate = steady::Steady,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

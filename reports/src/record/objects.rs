@@ -18,20 +18,18 @@ pub const TOO_MANY_MAX: usize = 20;
 pub const NAMED_CHILDREN_MAX: usize = 5;
 
 /// What was seen of the objects.
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Objects {
     /// What was written when nobody but the subject wrote; none where nothing is churned, or the run did not come so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Quiet>,
     /// What hung in its deletion at the end; none likewise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hanging: Option<Hanging>,
     /// How many children parents had at any time, by kind of children.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub siblings: Vec<Siblings>,
     /// What became of the children that the harness deleted or edited; none where it did neither.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drifted>,
 }
 
@@ -61,6 +59,7 @@ pub struct Quiet {
 }
 
 /// One object that was written again and again.
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rewritten {
@@ -81,10 +80,8 @@ pub struct Rewritten {
     /// Whether its generation changed meanwhile.
     pub respecified: bool,
     /// The field manager that owns these fields, with its subresource: `manager (status)`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
     /// The `User-Agent` of these writes, where the control plane tells it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
 }
 
@@ -118,6 +115,7 @@ pub struct Hanging {
 }
 
 /// A finalizer that holds an object.
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Held {
@@ -130,12 +128,10 @@ pub struct Held {
     /// Who put it on.
     pub by: PutOn,
     /// The field manager that owns it; none where that is not told.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
     /// For how long the object had been asked to go.
     pub for_ms: u64,
     /// The writes of the subject that were refused since one succeeded, where the last one was and the control plane tells it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,
 }
 

@@ -39,24 +39,43 @@ pub enum Outcome {
     Unobservable,
 }
 
-impl Outcome {
-    /// The words for people, singular.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Observed => "observed",
-            Self::Coalesced => "coalesced",
-            Self::Late => "late",
-            Self::Missed => "missed",
-            Self::Ghost => "ghost",
-            Self::LateGhost => "late ghost",
-            Self::Duplicate => "duplicate",
-            Self::Regressed => "regressed",
-            Self::Phantom => "phantom",
-            Self::Resurrected => "resurrected",
-            Self::IdentitySwap => "identity swap",
-            Self::Unobservable => "unobservable",
+/// What belongs to each outcome: the words for people, and where it is counted.
+macro_rules! outcomes {
+    ($($name:ident $words:literal $count:ident,)+) => {
+        impl Outcome {
+            /// All of them, in the order of their declaration.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$name),+];
+
+            /// The words for people, singular.
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Self::$name => $words),+
+                }
+            }
+
+            /// The count of this outcome, to change it.
+            pub(crate) fn of_mut(self, counts: &mut EventCounts) -> &mut u64 {
+                match self {
+                    $(Self::$name => &mut counts.$count),+
+                }
+            }
         }
-    }
+    };
+}
+
+outcomes! {
+    Observed "observed" observed,
+    Coalesced "coalesced" coalesced,
+    Late "late" late,
+    Missed "missed" missed,
+    Ghost "ghost" ghost,
+    LateGhost "late ghost" late_ghost,
+    Duplicate "duplicate" duplicate,
+    Regressed "regressed" regressed,
+    Phantom "phantom" phantom,
+    Resurrected "resurrected" resurrected,
+    IdentitySwap "identity swap" identity_swap,
+    Unobservable "unobservable" unobservable,
 }
 
 impl fmt::Display for Outcome {
@@ -69,22 +88,6 @@ impl Outcome {
     /// How many outcomes there are.
     pub const COUNT: usize = 12;
 
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Observed,
-        Self::Coalesced,
-        Self::Late,
-        Self::Missed,
-        Self::Ghost,
-        Self::LateGhost,
-        Self::Duplicate,
-        Self::Regressed,
-        Self::Phantom,
-        Self::Resurrected,
-        Self::IdentitySwap,
-        Self::Unobservable,
-    ];
-
     /// Whether it gets a row in `anomalies.jsonl`.
     pub fn is_anomaly(self) -> bool {
         !matches!(self, Self::Observed | Self::Coalesced)
@@ -94,23 +97,5 @@ impl Outcome {
     pub fn of(self, counts: &EventCounts) -> u64 {
         let mut counts = *counts;
         *self.of_mut(&mut counts)
-    }
-
-    /// The count of this outcome, to change it.
-    pub(crate) fn of_mut(self, counts: &mut EventCounts) -> &mut u64 {
-        match self {
-            Self::Observed => &mut counts.observed,
-            Self::Coalesced => &mut counts.coalesced,
-            Self::Late => &mut counts.late,
-            Self::Missed => &mut counts.missed,
-            Self::Ghost => &mut counts.ghost,
-            Self::LateGhost => &mut counts.late_ghost,
-            Self::Duplicate => &mut counts.duplicate,
-            Self::Regressed => &mut counts.regressed,
-            Self::Phantom => &mut counts.phantom,
-            Self::Resurrected => &mut counts.resurrected,
-            Self::IdentitySwap => &mut counts.identity_swap,
-            Self::Unobservable => &mut counts.unobservable,
-        }
     }
 }

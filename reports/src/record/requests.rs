@@ -63,6 +63,7 @@ pub enum EndedBy {
 }
 
 /// One request of the subject.
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestRow {
@@ -84,31 +85,24 @@ pub struct RequestRow {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// `resourceVersion` as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// `resourceVersionMatch` as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_match: Option<String>,
     /// `limit`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// `continue`, at most 80 characters.
-    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "continue")]
     pub continues: Option<String>,
     /// `labelSelector`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
     /// `fieldSelector`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<String>,
     /// `allowWatchBookmarks`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bookmarks: bool,
     /// `sendInitialEvents`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub send_initial_events: Option<bool>,
     /// `timeoutSeconds`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
     /// The `User-Agent`, at most 256 bytes.
     pub user_agent: String,
@@ -119,27 +113,25 @@ pub struct RequestRow {
     /// The status of the answer; 0 if it was never answered.
     pub status: u16,
     /// The `code` of an `ERROR` event, as the answer or inside the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<u16>,
     /// When it was over; none for a watch that was open when the line was written.
+    #[serde_with(skip_apply)]
     pub ended_ms: Option<u64>,
     /// Who ended it.
+    #[serde_with(skip_apply)]
     pub ended_by: Option<EndedBy>,
     /// Object versions that were sent on a watch, or items of a list.
     pub objects: u64,
     /// The revision of a list, or the newest one of an object that was sent on a watch.
+    #[serde_with(skip_apply)]
     pub last_revision: Option<u64>,
     /// The newest revision that a bookmark told on a watch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_bookmark: Option<u64>,
     /// When the first object version was sent on a watch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_object_ms: Option<u64>,
     /// The number of a watch that was accepted: the same one as in the evidence of anomalies.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<u64>,
     /// When the newest object version was sent on a watch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_object_ms: Option<u64>,
 }
 

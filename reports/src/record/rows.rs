@@ -33,6 +33,10 @@ pub enum Phase {
 }
 
 /// One row of `intervals.jsonl`: what happened since the row before.
+#[serde_with::apply(
+    Option => #[serde(default, skip_serializing_if = "Option::is_none")],
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Interval {
@@ -56,96 +60,73 @@ pub struct Interval {
     /// The ledger's deadline in this interval.
     pub deadline_ms: u64,
     /// Lag of observations made in this interval, of commits made while no fault was active.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<Quantiles>,
     /// Admission load; none if the scenario has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionRow>,
     /// Calls of the subject's API over Deployments; none if the scenario has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallsRow>,
     /// Object churn; none if the scenario has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurnRow>,
     /// What came through the witness.
     pub witness: WitnessRow,
     /// What the control plane was asked.
     pub api: ApiRow,
     /// What the registry was asked; none where nobody counts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<RegistryRow>,
     /// The ids of the faults that were active at some time of the interval.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults_active: Vec<String>,
     /// What the control plane refused to the subject, because its roles do not allow it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
     /// How often the control plane called each registered webhook since the row that told it before; in the last row, where the control
     /// plane tells.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookRow>,
 }
 
 /// Outcomes of the ledger, counted. In an interval: those decided since the row before.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCounts {
     /// Versions committed to the control plane, deletions too.
-    #[serde(skip_serializing_if = "is_zero")]
     pub commits: u64,
     /// Observations that the witness carried, of any kind.
-    #[serde(skip_serializing_if = "is_zero")]
     pub observations: u64,
     /// Versions observed within the deadline.
-    #[serde(skip_serializing_if = "is_zero")]
     pub observed: u64,
     /// Versions superseded in time by an observed later version.
-    #[serde(skip_serializing_if = "is_zero")]
     pub coalesced: u64,
     /// Versions observed or superseded only after the deadline.
-    #[serde(skip_serializing_if = "is_zero")]
     pub late: u64,
     /// Versions of which neither they nor a later version were observed by the end.
-    #[serde(skip_serializing_if = "is_zero")]
     pub missed: u64,
     /// Objects of which no version was observed by the end.
-    #[serde(skip_serializing_if = "is_zero")]
     pub unseen: u64,
     /// Deletions not observed by the end.
-    #[serde(skip_serializing_if = "is_zero")]
     pub ghost: u64,
     /// Deletions observed only after the deadline.
-    #[serde(skip_serializing_if = "is_zero")]
     pub late_ghost: u64,
     /// Observations of a version observed before.
-    #[serde(skip_serializing_if = "is_zero")]
     pub duplicate: u64,
     /// Observations of an older version after a newer one.
-    #[serde(skip_serializing_if = "is_zero")]
     pub regressed: u64,
     /// Observations of something never committed.
-    #[serde(skip_serializing_if = "is_zero")]
     pub phantom: u64,
     /// Observations of a version after the object's deletion was observed.
-    #[serde(skip_serializing_if = "is_zero")]
     pub resurrected: u64,
     /// Objects replaced under the same name whose deletion was never observed.
-    #[serde(skip_serializing_if = "is_zero")]
     pub identity_swap: u64,
     /// Versions of objects created and deleted inside one outage of the subject's stream.
-    #[serde(skip_serializing_if = "is_zero")]
     pub unobservable: u64,
 }
 
 /// What came through the witness in one interval.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WitnessRow {
     /// Lines, or other units of the witness.
-    #[serde(skip_serializing_if = "is_zero")]
     pub lines: u64,
     /// Lines that could not be read as an observation.
-    #[serde(skip_serializing_if = "is_zero")]
     pub malformed: u64,
     /// The first line of the run that could not be read: its number, why, and its beginning. In the row of its interval alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,62 +134,51 @@ pub struct WitnessRow {
 }
 
 /// What the control plane was asked in one interval.
+#[serde_with::apply(
+    u64 => #[serde(skip_serializing_if = "is_zero")],
+    Option => #[serde(skip_serializing_if = "Option::is_none")],
+)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApiRow {
     /// Requests of everybody, the harness too.
-    #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// Requests of the subject.
-    #[serde(skip_serializing_if = "is_zero")]
     pub subject_requests: u64,
     /// Watches that the subject opened.
-    #[serde(skip_serializing_if = "is_zero")]
     pub subject_watches: u64,
     /// Lists that the subject asked for, one a page.
-    #[serde(skip_serializing_if = "is_zero")]
     pub subject_lists: u64,
     /// Lists and watches of what is judged that the subject sent; none where not each request was seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject_follows: Option<u64>,
     /// Watches of the subject that are open at the end of the interval.
-    #[serde(skip_serializing_if = "is_zero")]
     pub subject_open_watches: u64,
     /// Connections on which the subject sent its first request. One that it opens and never uses is not known to be its own.
-    #[serde(skip_serializing_if = "is_zero")]
     pub subject_connections: u64,
     /// Connections of the subject that are open at the end of the interval.
-    #[serde(skip_serializing_if = "is_zero")]
     pub subject_open_connections: u64,
     /// Milliseconds since the subject's last request, while none of its requests is open; none while one is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject_idle_ms: Option<u64>,
     /// Answers 410, as HTTP status or inside a stream, sent to the subject.
-    #[serde(skip_serializing_if = "is_zero")]
     pub gone_answers: u64,
     /// Those among them for a resourceVersion that had been refused to the subject before.
-    #[serde(skip_serializing_if = "is_zero")]
     pub repeated_gone: u64,
 }
 
 /// What the registry was asked in one interval; the harness's own canaries are not in it.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryRow {
     /// Requests, tokens included.
-    #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// Those among them that were answered with a status of the 400s or 500s.
-    #[serde(skip_serializing_if = "is_zero")]
     pub refused: u64,
     /// Those among them that got no answer.
-    #[serde(skip_serializing_if = "is_zero")]
     pub unanswered: u64,
     /// Distinct tags that were asked for, since the start.
-    #[serde(skip_serializing_if = "is_zero")]
     pub tags_total: u64,
     /// The most requests for one tag, since the start.
-    #[serde(skip_serializing_if = "is_zero")]
     pub most_of_one_tag: u64,
 }
 
@@ -229,26 +199,8 @@ macro_rules! each_count {
 
 impl EventCounts {
     fn zip(self, other: Self, op: impl Fn(u64, u64) -> u64) -> Self {
-        each_count!(
-            self,
-            other,
-            op,
-            commits,
-            observations,
-            observed,
-            coalesced,
-            late,
-            missed,
-            unseen,
-            ghost,
-            late_ghost,
-            duplicate,
-            regressed,
-            phantom,
-            resurrected,
-            identity_swap,
-            unobservable
-        )
+        each_count! {self, other, op, commits, observations, observed, coalesced, late, missed, unseen, ghost, late_ghost, duplicate,
+        regressed, phantom, resurrected, identity_swap, unobservable}
     }
 }
 

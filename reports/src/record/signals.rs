@@ -27,6 +27,7 @@ pub struct MetricsPlan {
 }
 
 /// One row of `metrics.jsonl`: one reading of the subject's own metrics.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricsRow {
@@ -37,16 +38,13 @@ pub struct MetricsRow {
     /// The length of the page, in bytes.
     pub page_bytes: u64,
     /// The heap in use, in bytes, where the page tells it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_bytes: Option<u64>,
     /// What tells it, such as `Go` or `jemalloc`; only in the first row that has it, and in the first after a change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_of: Option<String>,
     /// The values of the series that are followed; what the page does not have is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, f64>,
     /// Why nothing could be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::{Error, Renderer};
 use crate::judge::{Judgement, Verdict};
+use crate::ledger::Outcome;
 use crate::record::{Phase, Process, Record, quantile_us, tag};
 
 /// `metrics.txt`.
@@ -95,20 +96,9 @@ fn outcomes(registry: &mut Registry, record: &Record) {
     let totals = record.totals();
     registry.register("commits", "Versions written to the control plane", ConstCounter::new(totals.commits));
     registry.register("observations", "Versions that the subject reported", ConstCounter::new(totals.observations));
-    let versions = [
-        ("observed", totals.observed),
-        ("coalesced", totals.coalesced),
-        ("late", totals.late),
-        ("missed", totals.missed),
-        ("ghost", totals.ghost),
-        ("late-ghost", totals.late_ghost),
-        ("duplicate", totals.duplicate),
-        ("regressed", totals.regressed),
-        ("phantom", totals.phantom),
-        ("resurrected", totals.resurrected),
-        ("identity-swap", totals.identity_swap),
-        ("unobservable", totals.unobservable),
-    ];
+    let words = Outcome::ALL.map(|outcome| outcome.words().replace(' ', "-"));
+    let versions: Vec<_> =
+        words.iter().map(String::as_str).zip(Outcome::ALL.map(|outcome| outcome.of(&totals))).collect();
     counters(registry, ("versions", "Versions by what became of them"), "outcome", &versions);
     let rows = || record.intervals.iter().filter_map(|row| row.admission.as_ref());
     if rows().next().is_some() {
@@ -248,8 +238,7 @@ mod tests {
     use crate::example::Example;
 
     fn text(example: &Example) -> String {
-        let dir = tempfile::tempdir().unwrap();
-        let record = example.open(dir.path());
+        let record = example.opened();
         openmetrics(&record, &crate::judge::judge(&record)).unwrap()
     }
 

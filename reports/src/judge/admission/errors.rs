@@ -1,8 +1,6 @@
 //! `admission.errors`: reviews without a valid answer.
 
-use super::Admission;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
@@ -10,9 +8,6 @@ use crate::words::{count, counted};
 pub(super) struct Errors;
 
 impl Rule for Errors {
-    type Section = Admission;
-    type Limit = u64;
-    const KEY: &'static str = "errors";
     const DOC: &'static str =
         "Reviews without a valid answer: HTTP error, timeout, connect, TLS, invalid response. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::NoAnswer);

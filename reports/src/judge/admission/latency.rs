@@ -4,9 +4,7 @@
 
 use units::Span;
 
-use super::Admission;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Phase, Record, quantile_us, samples_needed, tag};
 use crate::words::{count, counted, micros};
 
@@ -17,9 +15,6 @@ macro_rules! quantiles {
         pub(super) struct $name;
 
         impl Rule for $name {
-            type Section = Admission;
-            type Limit = Span;
-            const KEY: &'static str = $key;
             const DOC: &'static str =
                 concat!("The ", $words, " of the response time from the planned start, in the steady phase.");
             const WORD: Option<Word> = Some(Word::Slow);

@@ -3,9 +3,7 @@
 //! A webhook that fails open, allows without a patch or is never asked leaves the same trace: an object that is there with an image
 //! without a digest. What the webhook answered is not looked at.
 
-use super::Admission;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record, StoredRow};
 use crate::words::{count, counted};
 
@@ -13,9 +11,6 @@ use crate::words::{count, counted};
 pub(super) struct Unpinned;
 
 impl Rule for Unpinned {
-    type Section = Admission;
-    type Limit = u64;
-    const KEY: &'static str = "unpinned";
     const DOC: &'static str = "Objects that the control plane stored with an image that has no digest, whether the webhook was asked or not. Needs load \
         through the API server. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::Unpinned);

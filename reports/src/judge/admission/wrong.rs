@@ -1,8 +1,6 @@
 //! `admission.wrongVerdicts`: answers that are not the right one.
 
-use super::Admission;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
@@ -10,9 +8,6 @@ use crate::words::{count, counted};
 pub(super) struct WrongVerdicts;
 
 impl Rule for WrongVerdicts {
-    type Section = Admission;
-    type Limit = u64;
-    const KEY: &'static str = "wrongVerdicts";
     const DOC: &'static str = "Answers that differ from the right one in verdict or patch. Default 0.";
     const WORD: Option<Word> = Some(Word::WrongAnswer);
     const DEFAULT: Option<u64> = Some(0);

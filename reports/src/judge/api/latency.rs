@@ -2,9 +2,7 @@
 
 use units::Span;
 
-use super::Api;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CallsRow, Phase, Record, quantile_us, samples_needed, tag};
 use crate::words::{count, counted, micros};
 
@@ -15,9 +13,6 @@ macro_rules! quantiles {
         pub(super) struct $name;
 
         impl Rule for $name {
-            type Section = Api;
-            type Limit = Span;
-            const KEY: &'static str = $key;
             const DOC: &'static str =
                 concat!("The ", $words, " of the time of reads from the planned start, in the steady phase.");
             const WORD: Option<Word> = Some(Word::Slow);

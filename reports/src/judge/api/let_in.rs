@@ -1,17 +1,13 @@
 //! `api.letIn`: who must be refused, and was not.
 
-use super::{Api, AtMost, sum};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
+use super::{AtMost, sum};
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{CallsRow, Record};
 
 /// `api.letIn`.
 pub(super) struct LetIn;
 
 impl Rule for LetIn {
-    type Section = Api;
-    type Limit = u64;
-    const KEY: &'static str = "letIn";
     const DOC: &'static str = "Calls that were answered though their certificate was revoked, had expired, was not valid yet, was not for clients, of another \
          authority, or not there. Default 0.";
     const WORD: Option<Word> = Some(Word::LetIn);

@@ -1,17 +1,13 @@
 //! `api.wrong`, `api.lost`, `api.errors`: what answers say, and whether there are any.
 
-use super::{Api, AtMost, sum};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
+use super::{AtMost, sum};
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{CallsRow, Record};
 
 /// `api.wrong`.
 pub(super) struct Wrong;
 
 impl Rule for Wrong {
-    type Section = Api;
-    type Limit = u64;
-    const KEY: &'static str = "wrong";
     const DOC: &'static str =
         "Answers with a count that was never committed, or that a Deployment which exists does not. Default 0.";
     const WORD: Option<Word> = Some(Word::StaleAnswer);
@@ -36,9 +32,6 @@ impl Rule for Wrong {
 pub(super) struct Lost;
 
 impl Rule for Lost {
-    type Section = Api;
-    type Limit = u64;
-    const KEY: &'static str = "lost";
     const DOC: &'static str = "Counts that were said to be set and never were. Default 0.";
     const WORD: Option<Word> = Some(Word::LostUpdate);
     const DEFAULT: Option<u64> = Some(0);
@@ -70,9 +63,6 @@ impl Rule for Lost {
 pub(super) struct Errors;
 
 impl Rule for Errors {
-    type Section = Api;
-    type Limit = u64;
-    const KEY: &'static str = "errors";
     const DOC: &'static str = "Calls of those who may call that were not answered with success. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::NoAnswer);
 

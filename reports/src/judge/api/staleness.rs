@@ -2,9 +2,8 @@
 
 use units::Span;
 
-use super::{Api, sum};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::sum;
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CallsRow, Record};
 use crate::words::{count, counted, micros};
 
@@ -12,9 +11,6 @@ use crate::words::{count, counted, micros};
 pub(super) struct Staleness;
 
 impl Rule for Staleness {
-    type Section = Api;
-    type Limit = Span;
-    const KEY: &'static str = "staleness";
     const DOC: &'static str = "The age of the oldest count that an answer told: from the commit that followed it, to the question. The time of a \
         fault that keeps the subject from learning is part of it. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::StaleAnswer);

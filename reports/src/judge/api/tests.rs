@@ -1,7 +1,6 @@
 //! Each planted fault of what was recorded of calls makes exactly its finding fire; the clean twin none.
 
 use crate::example::Example;
-use crate::judge::judge;
 use crate::record::{CallsRow, Quantiles, tag};
 
 /// A record with calls in every interval, all of them right, and every limit set.
@@ -26,8 +25,7 @@ fn called() -> Example {
 }
 
 fn fired(example: &Example) -> Vec<String> {
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let crossed = judgement.crossed().into_iter();
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }

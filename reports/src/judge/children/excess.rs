@@ -3,9 +3,7 @@
 //! The usual one is made twice because the subject asked a cache that did not have the first yet, under a name that the server chose. A
 //! garbage collector, or the subject's own next look, hides it before the end.
 
-use super::ChildrenLimits;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Siblings, TooMany};
 use crate::words::{count, counted, millis};
 
@@ -13,9 +11,6 @@ use crate::words::{count, counted, millis};
 pub(super) struct Excess;
 
 impl Rule for Excess {
-    type Section = ChildrenLimits;
-    type Limit = u64;
-    const KEY: &'static str = "excess";
     const DOC: &'static str = "Objects that at any time had more children than `subject.children` says, also where that was mended before the end. \
         Children of an older version of their parent may stand beside those that replace them, for the least deadline of events. Default 0.";
     const WORD: Option<Word> = Some(Word::Excess);

@@ -1,7 +1,7 @@
 //! Parents of a record that had too many children.
 
 use crate::example::Example;
-use crate::judge::{Judgement, Verdict, Word, judge};
+use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Objects, Siblings, TooMany};
 
 fn kind(excess: u64) -> Siblings {
@@ -30,8 +30,7 @@ fn judged(siblings: Vec<Siblings>, budgets: Option<&str>) -> Judgement {
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
     }
     example.objects = Some(Objects { siblings, ..Objects::default() });
-    let dir = tempfile::tempdir().unwrap();
-    judge(&example.open(dir.path()))
+    example.judged()
 }
 
 fn said(judgement: &Judgement) -> (Verdict, &str) {

@@ -1,9 +1,7 @@
 //! `crashes.max`: how often a process ended by itself.
 
-use super::Crashes;
 use super::loops::worst;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CrashRow, Record};
 use crate::words::{count, counted, millis};
 
@@ -14,9 +12,6 @@ const TOLD_MAX: usize = 3;
 pub(super) struct Most;
 
 impl Rule for Most {
-    type Section = Crashes;
-    type Limit = u64;
-    const KEY: &'static str = "max";
     const DOC: &'static str =
         "How often a process of a subject with `restart` may end by itself, be it before it was ready. Default 0.";
     const WORD: Option<Word> = Some(Word::Crashed);
@@ -65,8 +60,7 @@ mod tests {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
         example.crash(times_ms);
-        let dir = tempfile::tempdir().unwrap();
-        judge::judge(&example.open(dir.path()))
+        example.judged()
     }
 
     fn verdicts(judgement: &Judgement, budget: &str) -> Vec<Verdict> {
@@ -126,8 +120,7 @@ mod tests {
             example.crash(crashes);
             example.crashes.iter_mut().for_each(|row| row.back_off_ms = 40_000);
             example.samples.retain(|row| !(40_000..80_000).contains(&row.t_ms));
-            let dir = tempfile::tempdir().unwrap();
-            verdicts(&judge::judge(&example.open(dir.path())), "validity.samples")
+            verdicts(&example.judged(), "validity.samples")
         };
         assert_eq!(verdict(&[]), [Verdict::Inconclusive]);
         assert_eq!(verdict(&[40_000]), [Verdict::Pass]);
@@ -141,8 +134,7 @@ mod tests {
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
         example.manifest.subject.unsampled = Some("it runs already and `pid` is not there".into());
         example.samples.iter_mut().for_each(|sample| sample.subject = None);
-        let dir = tempfile::tempdir().unwrap();
-        let judgement = judge::judge(&example.open(dir.path()));
+        let judgement = example.judged();
         let judged: Vec<_> = judgement.findings.iter().filter(|one| one.judge == "resources").collect();
         assert_eq!(judged.len(), 6);
         for finding in judged {

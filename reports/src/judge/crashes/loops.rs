@@ -1,18 +1,12 @@
 //! `crashes.loops`: how often it fell into a crash loop.
 
-use super::Crashes;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
-use crate::record::Record;
+use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{count, counted, millis};
 
 /// `crashes.loops`.
 pub(super) struct Loops;
 
 impl Rule for Loops {
-    type Section = Crashes;
-    type Limit = u64;
-    const KEY: &'static str = "loops";
     const DOC: &'static str = "How often it may fall into a crash loop, which a cluster calls CrashLoopBackOff: it ends again before the \
                                back-off is reset, and has to wait. Absent: told and not judged.";
     const WORD: Option<Word> = Some(Word::Crashed);

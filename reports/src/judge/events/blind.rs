@@ -1,8 +1,6 @@
 //! `events.blind`: a subject that has stopped asking, as far as the server's counts tell.
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{counted, millis};
 
@@ -15,9 +13,6 @@ const BLIND_AT_END_MS: u64 = 30_000;
 pub(super) struct Blind;
 
 impl Rule for Blind {
-    type Section = Events;
-    type Limit = ();
-    const KEY: &'static str = "blind";
     const DOC: &'static str = "The subject had no request open and sent none for 2 min, or for 30 s at the end while versions waited to be \
         observed.";
     const WORD: Option<Word> = Some(Word::Blind);

@@ -2,9 +2,7 @@
 //!
 //! Also where every event was told in time: a subject can report what it sees and keep something else.
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};
 use crate::words::{counted, millis};
 
@@ -12,9 +10,6 @@ use crate::words::{counted, millis};
 pub(super) struct Converged;
 
 impl Rule for Converged {
-    type Section = Events;
-    type Limit = bool;
-    const KEY: &'static str = "converged";
     const DOC: &'static str = "`true`: after the drain the subject's own idea of the world equals a fresh list of what is churned. The idea is read \
         from its page (`subject.world`; the service's is `/debug/watch`), else from the children that it keeps (`subject.children`), else \
         it is what it told last of each object. After `churn: {end: empty}` that list has to be empty.";

@@ -2,9 +2,7 @@
 
 use units::Span;
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::ledger::Outcome;
 use crate::record::{EventCounts, Record, Sight};
 use crate::statistics::proportion::share_when_none;
@@ -22,9 +20,6 @@ macro_rules! counts {
         pub(super) struct $name;
 
         impl Rule for $name {
-            type Section = Events;
-            type Limit = u64;
-            const KEY: &'static str = $key;
             const DOC: &'static str = $doc;
             const EXAMPLE: Option<&'static str> = Some($example);
             const WORD: Option<Word> = Some(Word::$name);
@@ -63,9 +58,6 @@ counts! {
 pub(super) struct Deadline;
 
 impl Rule for Deadline {
-    type Section = Events;
-    type Limit = Span;
-    const KEY: &'static str = "deadline";
     const DOC: &'static str = "The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag \
         if that is more.";
     const EXAMPLE: Option<&'static str> = Some("10s");

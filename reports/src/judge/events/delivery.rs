@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
@@ -24,9 +22,6 @@ pub enum Delivery {
 pub(super) struct Asked;
 
 impl Rule for Asked {
-    type Section = Events;
-    type Limit = Delivery;
-    const KEY: &'static str = "delivery";
     const DOC: &'static str = "Which versions must be observed. `latest`: a version that a newer one superseded may be left out; `every-version`: \
         it may not. Default `latest`.";
     const EXAMPLE: Option<&'static str> = Some("latest");

@@ -2,9 +2,8 @@
 
 use units::Span;
 
-use super::{Events, micros_of};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::micros_of;
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight, tag};
 use crate::words::micros;
 
@@ -12,9 +11,6 @@ use crate::words::micros;
 pub(super) struct Heal;
 
 impl Rule for Heal {
-    type Section = Events;
-    type Limit = Span;
-    const KEY: &'static str = "heal";
     const DOC: &'static str =
         "The longest time from a commit to the observation that made up for it, of commits observed late.";
     const EXAMPLE: Option<&'static str> = Some("10s");

@@ -2,9 +2,8 @@
 
 use units::Rate;
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word, requests};
+use crate::judge::requests;
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
@@ -16,9 +15,6 @@ const HOT_LOOP_PER_SECOND: f64 = 2.0;
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
-    type Section = Events;
-    type Limit = ();
-    const KEY: &'static str = "hotLoop";
     const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (`compress` times as many).";
     const WORD: Option<Word> = Some(Word::HotLoop);
 

@@ -2,9 +2,8 @@
 
 use units::Span;
 
-use super::{Events, micros_of};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::micros_of;
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, quantile_us, tag};
 use crate::statistics::proportion::{Side, samples_when_none, side_of};
 use crate::words::{count, micros};
@@ -13,9 +12,6 @@ use crate::words::{count, micros};
 pub(super) struct P99;
 
 impl Rule for P99 {
-    type Section = Events;
-    type Limit = Span;
-    const KEY: &'static str = "lagP99";
     const DOC: &'static str = "The 99th percentile of the time from commit to observation, of commits made while no fault was active; needs about \
         300 of them, so `churn`.";
     const WORD: Option<Word> = Some(Word::Late);

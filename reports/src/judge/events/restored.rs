@@ -1,8 +1,6 @@
 //! `events.restored`: at the end each object has the children that it should have, also those that somebody deleted or edited.
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};
 use crate::words::{count, counted};
 
@@ -15,9 +13,6 @@ const NAMED_MAX: usize = 3;
 pub(super) struct Restored;
 
 impl Rule for Restored {
-    type Section = Events;
-    type Limit = bool;
-    const KEY: &'static str = "restored";
     const DOC: &'static str = "`true`: after the drain each object has its children as `subject.children` says: none too few, none too many, none \
         of an older version, none that is still as `drift` edited it, and none whose parent is gone. What drifted proves something only \
         where the subject restored it before anybody wrote the parent again.";

@@ -1,7 +1,7 @@
 //! The end state in a record: each thing that is wrong with it makes exactly its finding fire.
 
 use crate::example::Example;
-use crate::judge::{DRIFT, Judgement, Verdict, judge};
+use crate::judge::{DRIFT, Judgement, Verdict};
 use crate::record::{
     ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, Drifted, EndState,
     FaultEvent, FaultRow, IdeaSource, Left, Objects,
@@ -53,8 +53,7 @@ fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
     });
     example.end_state = state;
     example.objects = drift.map(|drift| Objects { drift: Some(drift), ..Objects::default() });
-    let dir = tempfile::tempdir().unwrap();
-    judge(&example.open(dir.path()))
+    example.judged()
 }
 
 /// What fired, with its text.
@@ -169,8 +168,7 @@ fn all_children_that_drifted_are_told_of() {
     let rows = [(FaultEvent::Hit, 63), (FaultEvent::Hit, 130), (FaultEvent::Hit, 248), (FaultEvent::Ended, 248)];
     example.faults.extend(rows.map(|(event, hits)| row(event, hits)));
     example.end_state = Some(state());
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge(&example.open(dir.path()));
+    let judgement = example.judged();
     let restored = judgement.findings.iter().find(|finding| finding.budget == "events.restored").unwrap();
     assert!(restored.text.contains("edited 248 children"), "{}", restored.text);
 }

@@ -1,8 +1,6 @@
 //! `events.unseen`: objects that were never seen at all. What is left of `missed` for a witness that cannot tell which version is known.
 
-use super::Events;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
@@ -10,9 +8,6 @@ use crate::words::{count, counted};
 pub(super) struct Unseen;
 
 impl Rule for Unseen {
-    type Section = Events;
-    type Limit = u64;
-    const KEY: &'static str = "unseen";
     const DOC: &'static str = "Objects of which no version was observed by the end. Absent: 0 where the witness tells that objects are there but not \
         which version is known, so that `missed` cannot be judged; else not judged.";
     const EXAMPLE: Option<&'static str> = Some("0");

@@ -1,9 +1,7 @@
 //! `events.watchGrowth`: watches that become more with each end of one.
 
-use super::Events;
 use crate::judge::requests::{self, grown};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{count, counted, millis};
 
@@ -11,9 +9,6 @@ use crate::words::{count, counted, millis};
 pub(super) struct WatchGrowth;
 
 impl Rule for WatchGrowth {
-    type Section = Events;
-    type Limit = ();
-    const KEY: &'static str = "watchGrowth";
     const DOC: &'static str = "The subject's open watches of one scope became more with each that ended: at least 4 at once, and 3 times as many \
         as before. Informers of one scope, however many, are constant. Judged where the control plane tells what was asked, as the mock does.";
     const WORD: Option<Word> = Some(Word::WatchLeak);

@@ -6,10 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Finalizers;
 use crate::budgets::Events;
-use crate::judge::rule::{Name, Rule, Section};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
 use crate::record::{Hanging, Held, PutOn, Record};
 use crate::words::{count, counted, millis};
 
@@ -27,9 +25,6 @@ const UNSEEN: u64 = 3;
 pub(super) struct Stuck;
 
 impl Rule for Stuck {
-    type Section = Finalizers;
-    type Limit = u64;
-    const KEY: &'static str = "stuck";
     const DOC: &'static str = "Objects that were deleted and are still there after the drain because a finalizer holds them that the subject put on. \
         What was deleted later than the deadline of events before the end does not count, nor what the subject was refused to write so often \
         that client-go would still be waiting. Default 0.";

@@ -1,7 +1,7 @@
 //! Objects of a record that hang in their deletion.
 
 use crate::example::Example;
-use crate::judge::{Judgement, Verdict, Word, judge};
+use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Hanging, Held, Objects, PutOn, Refusals};
 
 fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
@@ -28,8 +28,7 @@ fn judged(held: Vec<Held>, budgets: Option<&str>) -> Judgement {
     }
     let hanging = Hanging { read_ms: 159_000, objects: 500, held, ..Hanging::default() };
     example.objects = Some(Objects { hanging: Some(hanging), ..Objects::default() });
-    let dir = tempfile::tempdir().unwrap();
-    judge(&example.open(dir.path()))
+    example.judged()
 }
 
 fn said(judgement: &Judgement) -> (Verdict, &str) {

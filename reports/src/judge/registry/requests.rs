@@ -1,8 +1,7 @@
 //! `registry.requests`, `registry.requestsPerImage`: how much the registry is asked.
 
-use super::{Registry, push};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
+use super::push;
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Record, RegistryRow};
 use crate::words::counted;
 
@@ -10,9 +9,6 @@ use crate::words::counted;
 pub(super) struct Requests;
 
 impl Rule for Requests {
-    type Section = Registry;
-    type Limit = u64;
-    const KEY: &'static str = "requests";
     const DOC: &'static str = "Requests in the whole run, tokens included.";
     const WORD: Option<Word> = Some(Word::RegistryLoad);
 
@@ -27,9 +23,6 @@ impl Rule for Requests {
 pub(super) struct PerImage;
 
 impl Rule for PerImage {
-    type Section = Registry;
-    type Limit = u64;
-    const KEY: &'static str = "requestsPerImage";
     const DOC: &'static str = "Requests for the manifest of any one tag in the whole run.";
     const WORD: Option<Word> = Some(Word::RegistryLoad);
 

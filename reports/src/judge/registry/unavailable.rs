@@ -1,8 +1,7 @@
 //! `registry.unavailable`: reviews that suffered from a sick registry.
 
-use super::{Registry, push};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
+use super::push;
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AdmissionRow, Record, RegistryRow};
 use crate::words::{count, counted};
 
@@ -10,9 +9,6 @@ use crate::words::{count, counted};
 pub(super) struct Unavailable;
 
 impl Rule for Unavailable {
-    type Section = Registry;
-    type Limit = u64;
-    const KEY: &'static str = "unavailable";
     const DOC: &'static str =
         "Reviews that were refused only because the registry was sick: what a cache knows need not be refused.";
     const WORD: Option<Word> = Some(Word::Unavailable);

@@ -2,9 +2,8 @@
 
 use units::Span;
 
-use super::{Asked, Requests};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::Asked;
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::millis;
 
@@ -25,9 +24,6 @@ impl Gap {
 pub(super) struct Blind;
 
 impl Rule for Blind {
-    type Section = Requests;
-    type Limit = Span;
-    const KEY: &'static str = "blind";
     const DOC: &'static str = "The longest time in which no list and no watch of a judged resource was open and none was sent, from the end of \
         one to the start of the next or to the end of the run. It counts once the subject has watched that resource, and \
         otherwise only while something was committed. Judged resources: what the subject was told to watch, or else what \

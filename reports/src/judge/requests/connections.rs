@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Limit, Requests, at_most};
-use crate::judge::rule::{Budget, Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::{Asked, Limit, at_most};
+use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::{count, counted, three_digits};
 
@@ -17,14 +16,13 @@ const PER_RECONNECT: &str = "perReconnect";
 
 /// Limits on the subject's connections, counted by the control plane. A connection is known to be the subject's from its first
 /// request on.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Connections {
     /// How many may be open when the drain phase ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u64>,
     /// How many new ones may be used for each watch that is opened, from the end of the first watch on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_reconnect: Option<f64>,
 }
 
@@ -40,9 +38,6 @@ impl Limit for Connections {
 pub(super) struct Held;
 
 impl Rule for Held {
-    type Section = Requests;
-    type Limit = Connections;
-    const KEY: &'static str = "connections";
     const DOC: &'static str = "How many connections the subject may hold and open. `open`: open when the drain phase ends. `perReconnect`: new ones for \
         each watch that is opened, from the end of the first watch on.";
     const EXAMPLE: Option<&'static str> = Some("{open: 4, perReconnect: 2}");

@@ -212,7 +212,7 @@ mod tests {
         });
         example.requests = Some(rows.collect());
         example.faults = faults.to_vec();
-        grown(&example.open(tempfile::tempdir().unwrap().path()))
+        grown(&example.opened())
     }
 
     /// 1, 2, 4, 8: each end opens two.

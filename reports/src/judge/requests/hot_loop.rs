@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::{Asked, Requests};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::Asked;
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
 
@@ -26,9 +25,6 @@ struct Busiest {
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
-    type Section = Requests;
-    type Limit = Rate;
-    const KEY: &'static str = "hotLoop";
     const DOC: &'static str = "How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or its \
         revision is no newer than the subject had been given before; further pages of a list are not, nor is one that a \
         fruitful watch follows. A watch is fruitless if it is over without having carried a version newer than that. Any \

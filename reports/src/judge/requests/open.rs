@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Limit, Requests, at_least, at_most, watches};
-use crate::judge::rule::{Budget, Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use super::{Asked, Limit, at_least, at_most, watches};
+use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis};
 
@@ -27,9 +26,6 @@ impl Limit for AtLeast {
 pub(super) struct Watches;
 
 impl Rule for Watches {
-    type Section = Requests;
-    type Limit = AtLeast;
-    const KEY: &'static str = "watches";
     const DOC: &'static str = "`{min: 12}`: so many watches must have been open at once, of all scopes together.";
     const EXAMPLE: Option<&'static str> = Some("{min: 1}");
     const WORD: Option<Word> = Some(Word::TooFewWatches);
@@ -43,9 +39,6 @@ impl Rule for Watches {
 pub(super) struct OpenWatches;
 
 impl Rule for OpenWatches {
-    type Section = Requests;
-    type Limit = u64;
-    const KEY: &'static str = "openWatches";
     const DOC: &'static str = "How many watches of one scope may be open at once, as the control plane sees it: a watch that the subject \
         abandoned without closing it is open.";
     const EXAMPLE: Option<&'static str> = Some("1");

@@ -5,10 +5,9 @@
 
 use units::Rate;
 
+use super::Asked;
 use super::hot_loop::{WINDOW_MS, most_in_window};
-use super::{Asked, Requests};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestSummary};
 use crate::words::{count, millis, three_digits};
 
@@ -16,9 +15,6 @@ use crate::words::{count, millis, three_digits};
 pub(super) struct Most;
 
 impl Rule for Most {
-    type Section = Requests;
-    type Limit = Rate;
-    const KEY: &'static str = "rate";
     const DOC: &'static str = "How many requests a second of any kind, over any 5 s after the start of the warm-up, lists, watches and their \
         resumptions included.";
     const EXAMPLE: Option<&'static str> = Some("20/s");
@@ -56,7 +52,7 @@ mod tests {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_value(serde_json::json!({"requests": {"rate": "2/s"}})).unwrap();
         example.requests = Some(requests);
-        let mut record = example.open(tempfile::tempdir().unwrap().path());
+        let mut record = example.opened();
         record.requests.summaries = summaries;
         let judgement = judge(&record);
         let finding = judgement.findings.iter().find(|finding| finding.budget == "requests.rate").unwrap();

@@ -4,9 +4,8 @@
 //! that the server ended in order, its own requests. Events of a broken stream may never have reached it.
 
 use super::scope::Scope;
-use super::{Asked, Requests, at_most, watches};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
+use super::{Asked, at_most, watches};
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
 
@@ -44,9 +43,6 @@ struct Marks {
 pub(super) struct StaleResume;
 
 impl Rule for StaleResume {
-    type Section = Requests;
-    type Limit = u64;
-    const KEY: &'static str = "staleResume";
     const DOC: &'static str = "Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status \
         or as `ERROR` event), or not newer than what a so ended watch had reached, without a list in between; or one \
         older than the subject had been given: by a list while no watch of the scope was open, by a watch that the \
@@ -64,9 +60,6 @@ impl Rule for StaleResume {
 pub(super) struct Unanchored;
 
 impl Rule for Unanchored {
-    type Section = Requests;
-    type Limit = u64;
-    const KEY: &'static str = "unanchored";
     const DOC: &'static str = "Watches without `resourceVersion` (or with 0), and without `sendInitialEvents`, in a scope that was listed \
         before: what happened between list and watch is lost.";
     const EXAMPLE: Option<&'static str> = Some("0");
@@ -81,9 +74,6 @@ impl Rule for Unanchored {
 pub(super) struct InitialEvents;
 
 impl Rule for InitialEvents {
-    type Section = Requests;
-    type Limit = u64;
-    const KEY: &'static str = "initialEvents";
     const DOC: &'static str = "How often the subject may ask for `sendInitialEvents=true`, for each scope.";
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::Replayed);

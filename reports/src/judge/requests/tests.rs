@@ -9,13 +9,9 @@ use super::revisions::{stale, unanchored};
 use super::{Asked, connections};
 use crate::example::{Example, list, watch};
 use crate::judge::{Judgement, Verdict, judge};
-use crate::record::{EndedBy, Record, RequestRow, RequestSummary, Verb};
+use crate::record::{EndedBy, RequestRow, RequestSummary, Verb};
 
 const END_MS: u64 = 155_000;
-
-fn opened(example: &Example) -> Record {
-    example.open(tempfile::tempdir().unwrap().path())
-}
 
 /// The clean example with one budget for requests and other requests.
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
@@ -27,7 +23,7 @@ fn example(budget: serde_json::Value, requests: Vec<RequestRow>) -> Example {
 }
 
 fn judged(budget: serde_json::Value, requests: Vec<RequestRow>) -> Judgement {
-    judge(&opened(&example(budget, requests)))
+    example(budget, requests).judged()
 }
 
 /// The verdict words of requests under one budget, and the text of its finding.
@@ -218,10 +214,10 @@ fn going_back_behind_what_was_given_is_wrong() {
 fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     let rows = vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000), watch(3, 61_000, END_MS, 1990, 2000)];
     let mut example = example(serde_json::json!({"staleResume": 0}), rows);
-    assert_eq!(judge(&opened(&example)).verdict, Verdict::Fail);
+    assert_eq!(example.judged().verdict, Verdict::Fail);
     for name in ["net-freeze", "truncated-line", "out-of-order"] {
         example.manifest.faults[0].name = name.into();
-        assert_eq!(judge(&opened(&example)).verdict, Verdict::Pass, "{name}");
+        assert_eq!(example.judged().verdict, Verdict::Pass, "{name}");
     }
 }
 
@@ -253,7 +249,7 @@ fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
     let rows = [start(), vec![watch(3, 61_000, END_MS, 1990, 2000)]].concat();
     let mut example = example(serde_json::json!({"staleResume": 0}), rows);
     example.manifest.faults[0].name = "net-freeze".into();
-    let judgement = judge(&opened(&example));
+    let judgement = example.judged();
     let text = &judgement.findings.iter().find(|finding| finding.judge == "requests").unwrap().text;
     assert!(text.ends_with("had given last; with these faults the end of a watch proves nothing."), "{text}");
 }
@@ -320,12 +316,12 @@ fn connections_are_counted_at_the_end_and_for_each_reconnect() {
     for row in &mut held.intervals {
         row.api.subject_open_connections = 20;
     }
-    assert_eq!(judge(&opened(&held)).verdict, Verdict::Pass);
+    assert_eq!(judge(&held.opened()).verdict, Verdict::Pass);
     let rows = held.intervals.len();
     held.intervals[rows - 2].api.subject_open_connections = 21;
     // After the subject was stopped it holds none; that must not hide what it held.
     held.intervals[rows - 1].api.subject_open_connections = 0;
-    let judgement = judge(&opened(&held));
+    let judgement = judge(&held.opened());
     assert_eq!(judgement.words.iter().map(|word| word.as_str()).collect::<Vec<_>>(), ["connection-leak"]);
 
     let reconnects = |connections: u64| {
@@ -351,7 +347,7 @@ fn connections_are_counted_at_the_end_and_for_each_reconnect() {
 fn what_nobody_tells_is_not_decided() {
     let mut example = example(serde_json::json!({"blind": "5s", "connections": {"open": 1}}), Vec::new());
     example.requests = None;
-    let judgement = judge(&opened(&example));
+    let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
     assert_eq!(judgement.crossed().len(), 2);
 }
@@ -362,7 +358,7 @@ fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     let mut rows = good();
     rows.truncate(3);
     let example = example(serde_json::json!({"blind": "20s"}), rows);
-    let mut record = opened(&example);
+    let mut record = example.opened();
     record.requests.summaries =
         vec![RequestSummary { start_ms: 70_000, end_ms: 75_000, requests: 9, ..Default::default() }];
     let judgement = judge(&record);

@@ -3,8 +3,7 @@
 use units::Bytes;
 
 use super::{subject, unsampled};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Process, Record};
 use crate::words::{bytes, count, millis};
 
@@ -12,9 +11,6 @@ use crate::words::{bytes, count, millis};
 pub(super) struct Memory;
 
 impl Rule for Memory {
-    type Section = super::Memory;
-    type Limit = Bytes;
-    const KEY: &'static str = "ceiling";
     const DOC: &'static str = "The largest resident set of the process tree in any sample.";
     const WORD: Option<Word> = Some(Word::Leak);
 
@@ -27,9 +23,6 @@ impl Rule for Memory {
 pub(super) struct Descriptors;
 
 impl Rule for Descriptors {
-    type Section = super::Descriptors;
-    type Limit = u64;
-    const KEY: &'static str = "ceiling";
     const DOC: &'static str = "The most descriptors in any sample.";
     const WORD: Option<Word> = Some(Word::Descriptors);
 
@@ -43,9 +36,6 @@ impl Rule for Descriptors {
 pub(super) struct Threads;
 
 impl Rule for Threads {
-    type Section = super::Threads;
-    type Limit = u64;
-    const KEY: &'static str = "ceiling";
     const DOC: &'static str = "The most threads in any sample.";
     const WORD: Option<Word> = Some(Word::Threads);
 

@@ -1,18 +1,13 @@
 //! `threads.growth`, `openWatches.growth`: whether there are ever more of them.
 
 use super::more::{self, Of};
-use super::{OpenWatches, Threads, subject};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
-use crate::record::Record;
+use super::subject;
+use crate::judge::rule::{Findings, Name, Record, Rule, Word};
 
 /// `threads.growth`.
 pub(super) struct MoreThreads;
 
 impl Rule for MoreThreads {
-    type Section = Threads;
-    type Limit = u64;
-    const KEY: &'static str = "growth";
     const DOC: &'static str = "How many more at the end of the steady phase than at the end of the warm-up.";
     const WORD: Option<Word> = Some(Word::Threads);
 
@@ -27,9 +22,6 @@ impl Rule for MoreThreads {
 pub(super) struct MoreWatches;
 
 impl Rule for MoreWatches {
-    type Section = OpenWatches;
-    type Limit = u64;
-    const KEY: &'static str = "growth";
     const DOC: &'static str =
         "How many more at the end of the steady phase than at the end of the warm-up, as the control plane sees it.";
     const WORD: Option<Word> = Some(Word::WatchLeak);

@@ -1,18 +1,14 @@
 //! `descriptors.growth`: whether ever more descriptors are open.
 
 use super::more::{self, Ends, Of, WINDOW_ROWS, WINDOW_SAMPLES, ends};
-use super::{Descriptors, lives, subject};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Word};
+use super::{lives, subject};
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Process, Record};
 
 /// `descriptors.growth`.
 pub(super) struct Growing;
 
 impl Rule for Growing {
-    type Section = Descriptors;
-    type Limit = u64;
-    const KEY: &'static str = "growth";
     const DOC: &'static str = "How many more at the end of the steady phase than at the end of the warm-up.";
     const WORD: Option<Word> = Some(Word::Descriptors);
 

@@ -2,10 +2,7 @@
 
 use units::{Bytes, Growth};
 
-use super::Memory;
-use crate::judge::rule::{Budget, Name, Rule};
-use crate::judge::{Findings, Word};
-use crate::record::Record;
+use crate::judge::rule::{Budget, Findings, Name, Record, Rule, Word};
 
 pub(super) mod amount;
 mod axis;
@@ -25,9 +22,6 @@ pub(crate) use fit::{Fit, fits};
 pub(super) struct Growing;
 
 impl Rule for Growing {
-    type Section = Memory;
-    type Limit = Growth;
-    const KEY: &'static str = "growth";
     const DOC: &'static str = "How much memory may grow with time at a constant population: the heap in use where the subject tells it, else the resident set. Memory that grows outside of the heap breaks it too.";
     const WORD: Option<Word> = Some(Word::Leak);
 
@@ -41,9 +35,6 @@ impl Rule for Growing {
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
-    type Section = Memory;
-    type Limit = Bytes;
-    const KEY: &'static str = "growthPerObject";
     const DOC: &'static str = "How much memory may grow with each distinct object that has come and gone.";
     const WORD: Option<Word> = Some(Word::Leak);
 
@@ -57,9 +48,6 @@ impl Rule for PerObject {
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
-    type Section = Memory;
-    type Limit = Bytes;
-    const KEY: &'static str = "growthPerRequest";
     const DOC: &'static str = "How much memory may grow with each admission review.";
     const WORD: Option<Word> = Some(Word::Leak);
 

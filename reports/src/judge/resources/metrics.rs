@@ -9,9 +9,7 @@ use units::Rate;
 use super::growth::amount::Amount;
 use super::growth::decide::{Limit, decide, size_of_count};
 use super::growth::{Axis, judge_growth};
-use crate::judge::rule::{Name, Rule, Section, section};
-use crate::judge::{Findings, Verdict, Word};
-use crate::record::Record;
+use crate::judge::rule::{Findings, Name, Record, Rule, Section, Verdict, Word, section};
 use crate::statistics::quantile;
 use crate::words::{millis, three_digits};
 
@@ -24,11 +22,10 @@ const SECONDS_PER_HOUR: f64 = 3600.0;
 section! {
     /// Limits on one series of the subject's own metrics.
     OwnSeries as "metrics", judge "resources", facts<'a> &'a str;
-    always [];
-    ceiling: f64 = Ceiling,
-    growth: Rate = Growing,
-    growth_per_object: f64 = PerObject,
-    growth_per_request: f64 = PerRequest,
+    ceiling "ceiling": f64 = Ceiling,
+    growth "growth": Rate = Growing,
+    growth_per_object "growthPerObject": f64 = PerObject,
+    growth_per_request "growthPerRequest": f64 = PerRequest,
 }
 
 /// Judges each series by its name with labels.
@@ -42,9 +39,6 @@ pub(super) fn judge(record: &Record, series: &BTreeMap<String, OwnSeries>, findi
 pub(super) struct Ceiling;
 
 impl Rule for Ceiling {
-    type Section = OwnSeries;
-    type Limit = f64;
-    const KEY: &'static str = "ceiling";
     const DOC: &'static str = "The largest value in any reading, from the first to the last phase.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
@@ -67,9 +61,6 @@ impl Rule for Ceiling {
 pub(super) struct Growing;
 
 impl Rule for Growing {
-    type Section = OwnSeries;
-    type Limit = Rate;
-    const KEY: &'static str = "growth";
     const DOC: &'static str = "How much it may grow with time, such as `10/h`.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
@@ -84,9 +75,6 @@ impl Rule for Growing {
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
-    type Section = OwnSeries;
-    type Limit = f64;
-    const KEY: &'static str = "growthPerObject";
     const DOC: &'static str = "How much it may grow with each distinct object that has come and gone.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
@@ -100,9 +88,6 @@ impl Rule for PerObject {
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
-    type Section = OwnSeries;
-    type Limit = f64;
-    const KEY: &'static str = "growthPerRequest";
     const DOC: &'static str = "How much it may grow with each admission review.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
@@ -146,7 +131,7 @@ fn never(record: &Record, series: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::example::Example;
-    use crate::judge::{self, Finding, Verdict};
+    use crate::judge::{Finding, Verdict};
 
     /// The findings of limits on the series `queue`.
     fn found(limits: &str, queue: impl Fn(u64) -> f64) -> Vec<Finding> {
@@ -157,8 +142,7 @@ mod tests {
 
     fn judged(example: &mut Example, limits: &str) -> Vec<Finding> {
         example.manifest.budgets = serde_json::from_str(&format!(r#"{{"metrics": {{"queue": {limits}}}}}"#)).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let judgement = judge::judge(&example.open(dir.path()));
+        let judgement = example.judged();
         judgement.findings.into_iter().filter(|finding| finding.budget.starts_with("metrics.")).collect()
     }
 

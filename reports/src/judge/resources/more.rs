@@ -4,8 +4,7 @@
 //! the first third. Of a subject that was started anew each life is judged for itself.
 
 use super::{Life, anew, lives, unsampled};
-use crate::judge::rule::Name;
-use crate::judge::{Findings, Verdict};
+use crate::judge::rule::{Findings, Name, Verdict};
 use crate::record::{Phase, Record};
 use crate::statistics::quantile;
 use crate::words::{count, millis};
@@ -188,7 +187,6 @@ fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
 mod tests {
     use super::*;
     use crate::example::Example;
-    use crate::judge;
 
     /// The verdict of a budget for the clean example, spoilt.
     fn verdict(budget: &str, spoil: impl Fn(&mut Example)) -> Verdict {
@@ -196,8 +194,7 @@ mod tests {
         example.manifest.budgets =
             serde_json::from_str(r#"{"threads": {"growth": 2}, "openWatches": {"growth": 2}}"#).unwrap();
         spoil(&mut example);
-        let dir = tempfile::tempdir().unwrap();
-        let judgement = judge::judge(&example.open(dir.path()));
+        let judgement = example.judged();
         judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().verdict
     }
 

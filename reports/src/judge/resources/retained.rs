@@ -6,11 +6,9 @@
 
 use units::Bytes;
 
+use super::anew;
 use super::growth::decide::size_of_bytes;
-use super::{Memory, anew};
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
-use crate::record::Record;
+use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{bytes, count, millis};
 
 /// A burst takes the number of objects to this share of its highest, or lower.
@@ -25,9 +23,6 @@ const BLOCKS_LEAST: usize = 3;
 pub(super) struct Retained;
 
 impl Rule for Retained {
-    type Section = Memory;
-    type Limit = Bytes;
-    const KEY: &'static str = "retained";
     const DOC: &'static str = "How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use where the subject tells it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least twice as many.";
     const WORD: Option<Word> = Some(Word::Leak);
 
@@ -182,7 +177,7 @@ fn still_falling(after: &[(u64, u64)], target: f64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::example::Example;
-    use crate::judge::{self, Finding};
+    use crate::judge::Finding;
 
     const MIB: u64 = 1 << 20;
 
@@ -198,8 +193,7 @@ mod tests {
         }
         example.manifest.budgets.memory = Some(serde_json::from_str(r#"{"retained": "8MiB"}"#).unwrap());
         spoil(&mut example);
-        let dir = tempfile::tempdir().unwrap();
-        let judgement = judge::judge(&example.open(dir.path()));
+        let judgement = example.judged();
         judgement.findings.into_iter().find(|finding| finding.budget == "memory.retained").unwrap()
     }
 

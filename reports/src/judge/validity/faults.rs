@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::condition;
-use crate::judge::rule::Name;
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Verdict, Word};
 use crate::record::{FaultEvent, FaultRow, Need, PlannedFault, Record, RequestRow, Verb};
 use crate::words::{count, counted, percent};
 

@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::condition;
-use crate::judge::Findings;
 use crate::judge::doubt::{self, Doubts, Unmet};
-use crate::judge::rule::Name;
+use crate::judge::rule::{Findings, Name};
 use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Record};
 use crate::words::millis;

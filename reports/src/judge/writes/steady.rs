@@ -5,9 +5,7 @@
 
 use units::Rate;
 
-use super::Writes;
-use crate::judge::rule::{Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Quiet, Record, Rewritten};
 use crate::words::{count, counted, millis, three_digits};
 
@@ -21,9 +19,6 @@ const FIELDS_NAMED: usize = 3;
 pub(super) struct Steady;
 
 impl Rule for Steady {
-    type Section = Writes;
-    type Limit = Rate;
-    const KEY: &'static str = "steady";
     const DOC: &'static str = "How often the subject may write one object while nobody else writes anything: in the drain, after some time to \
         catch up. An object counts where it was written in each third of that time and more often than this. Leases, events and writes \
         that change nothing do not count. `0/s`: not at all. Default `6/m`.";

@@ -1,7 +1,7 @@
 //! Writes in the quiet of a record.
 
 use crate::example::Example;
-use crate::judge::{Judgement, Verdict, Word, judge};
+use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Flip, Objects, Quiet, Rewritten};
 
 /// An object that was written in each third of six seconds.
@@ -40,8 +40,7 @@ fn judged(quiet: Option<Quiet>, budgets: Option<&str>) -> Judgement {
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
     }
     example.objects = quiet.map(|quiet| Objects { quiet: Some(quiet), ..Objects::default() });
-    let dir = tempfile::tempdir().unwrap();
-    judge(&example.open(dir.path()))
+    example.judged()
 }
 
 fn said(judgement: &Judgement) -> (Verdict, &str) {

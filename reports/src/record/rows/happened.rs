@@ -25,6 +25,7 @@ pub enum FaultEvent {
 }
 
 /// One row of `faults.jsonl`.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultRow {
@@ -39,10 +40,8 @@ pub struct FaultRow {
     /// Real effects so far.
     pub hits: u64,
     /// For a canary: whether it was healthy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
     /// More for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 

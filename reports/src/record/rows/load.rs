@@ -27,89 +27,72 @@ pub struct Refused {
 }
 
 /// A few points of a distribution. A percentile is present only with at least 100 samples beyond it.
+#[serde_with::apply(
+    u64 => #[serde(skip_serializing_if = "super::is_zero")],
+    Option => #[serde(skip_serializing_if = "Option::is_none")],
+)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Quantiles {
     /// Samples.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub count: u64,
     /// Median, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<u64>,
     /// 90th percentile, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p90_us: Option<u64>,
     /// 99th percentile, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<u64>,
     /// 99.9th percentile, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p999_us: Option<u64>,
     /// The largest sample, in microseconds.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub max_us: u64,
 }
 
 /// Calls of the subject's API over Deployments, of one interval.
+#[serde_with::apply(
+    u64 => #[serde(skip_serializing_if = "super::is_zero")],
+    Option => #[serde(skip_serializing_if = "Option::is_none")],
+)]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CallsRow {
     /// Calls that were due.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub planned: u64,
     /// Calls that were made.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub sent: u64,
     /// Calls that were due but could not be made, because too many were under way.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub overflow: u64,
     /// Counts and lists that were read.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub read: u64,
     /// Counts that were set.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub set: u64,
     /// Calls of those who may call that were not answered with success.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub errors: u64,
     /// Counts that others set past the subject.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub by_others: u64,
     /// Those of them that the control plane refused.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub others_failed: u64,
     /// Calls of those who must be refused, that were.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub turned_away: u64,
     /// Calls of those who must be refused, that were let in.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub let_in: u64,
     /// Calls of those who must be refused, that found nobody: no connection came about, or time was over.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub unanswered: u64,
     /// Answers that told a count, or that there is none, compared with what was committed.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub judged: u64,
     /// Of these, those that told what never was.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub wrong: u64,
     /// Counts that were said to be set and never were.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub lost: u64,
     /// Answers that could not be judged.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub unjudged: u64,
     /// Response time of reads from the planned start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Quantiles>,
     /// Response time of writes from the planned start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub set_response: Option<Quantiles>,
     /// How much later than planned calls were started by the generator.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
     /// How old the counts were that were told: from the commit that followed, to the question.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub staleness: Option<Quantiles>,
     /// Some errors and wrong answers in words, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -117,77 +100,64 @@ pub struct CallsRow {
 }
 
 /// Admission load of one interval.
+#[serde_with::apply(
+    u64 => #[serde(skip_serializing_if = "super::is_zero")],
+    Option => #[serde(skip_serializing_if = "Option::is_none")],
+)]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionRow {
     /// Reviews that were due.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub planned: u64,
     /// Reviews that were sent.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub sent: u64,
     /// Reviews that were due but could not be sent, because too many were under way.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub overflow: u64,
     /// Answers that allowed.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub allowed: u64,
     /// Answers that denied.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub denied: u64,
     /// Answers with an HTTP status other than 200.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub http_error: u64,
     /// Reviews without an answer in time.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub timeout: u64,
     /// Reviews for which no connection could be made.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub connect: u64,
     /// Reviews for which the TLS handshake failed.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub tls: u64,
     /// Answers that kube-apiserver would have refused.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub invalid_response: u64,
     /// Reviews that were sent once more, because the server had surely not looked at them.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub sent_again: u64,
     /// Those among the denials that are right only because the registry was sick, HTTP 500 in answer to an UPDATE included.
     #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde_with(skip_apply)]
     pub unavailable: u64,
     /// Valid answers that differ from the right one in verdict or patch.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub wrong_verdicts: u64,
     /// Those among them that allowed what had to be denied.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub wrong_allows: u64,
     /// Response time from the planned start, of all outcomes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Quantiles>,
     /// Service time from the real start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<Quantiles>,
     /// How much later than planned requests were started by the generator.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
     /// Up to 5 error texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
     /// What the control plane stored, where the load goes through it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredRow>,
 }
 
 /// What the control plane stored of admission load in one interval, by a watch of its own.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoredRow {
     /// Versions with images that were stored.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub versions: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub unpinned: u64,
     /// Up to 5 of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -195,32 +165,26 @@ pub struct StoredRow {
 }
 
 /// Object churn of one interval.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChurnRow {
     /// Changes that were due.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub planned: u64,
     /// Objects created.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub created: u64,
     /// Objects updated.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub updated: u64,
     /// Objects deleted.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub deleted: u64,
     /// Changes that a webhook refused, rightly or not.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub refused: u64,
     /// Changes that the control plane refused.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub failed: u64,
     /// How much later than planned changes were started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
     /// Distinct objects since the start of the run.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub objects_total: u64,
 }
 

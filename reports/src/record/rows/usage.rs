@@ -6,29 +6,25 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Cgroup, Sockets};
 
 /// One row of `samples.jsonl`: resources at one moment.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
     /// When it was taken.
     pub t_ms: u64,
     /// The subject's process tree; none if it was not running or is not on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Process>,
     /// The harness itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<Process>,
     /// The machine.
     pub machine: MachineRow,
     /// The subject's TCP sockets by state; read every few seconds, because the kernel lists those of all processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<Sockets>,
     /// The subject's memory cgroup, where it has one of its own; read with the sockets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<Cgroup>,
     /// What taking the sample cost, in microseconds.
     pub read_cost_us: u64,
     /// What reading the proportional set cost of it, in microseconds: the kernel walks all pages and holds the subject's map meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollup_cost_us: Option<u64>,
     /// Kept for its large resident set alone, where only one sample of an interval is kept: it counts for ceilings, and would bend
     /// what is computed from samples that were taken in turn.
@@ -63,47 +59,38 @@ pub struct Process {
 }
 
 /// Open file descriptors by class.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Fds {
     /// Sockets.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub socket: u64,
     /// Files and directories.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub file: u64,
     /// Pipes.
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub pipe: u64,
     /// Everything else: epoll, eventfd, timerfd, …
-    #[serde(skip_serializing_if = "super::is_zero")]
     pub other: u64,
 }
 
 /// Pressure on the machine. A field is none where the kernel does not say.
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineRow {
     /// Share of the last 10 s in which some task waited for a processor, in percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub psi_cpu_some_pct: Option<f64>,
     /// Share of the last 10 s in which some task waited for memory, in percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub psi_memory_some_pct: Option<f64>,
     /// Share of the last 10 s in which some task waited for a disk, in percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub psi_io_some_pct: Option<f64>,
     /// Processor time taken by other guests of the host since boot, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ms: Option<u64>,
     /// The load average of one minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_1m: Option<f64>,
     /// How long the machine has been suspended since the run began to sample, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended_ms: Option<u64>,
     /// How far the wall clock has been set since then, in milliseconds; negative where it was set back.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_set_ms: Option<i64>,
 }
 

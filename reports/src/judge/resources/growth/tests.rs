@@ -1,6 +1,6 @@
 use crate::example::Example;
+use crate::judge::Finding;
 use crate::judge::Verdict;
-use crate::judge::{self, Finding};
 
 const MIB: u64 = 1 << 20;
 
@@ -10,8 +10,7 @@ fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     resident(&mut example, |_| 0);
     example.manifest.budgets.memory = Some(serde_json::from_str(limit).unwrap());
     spoil(&mut example);
-    let dir = tempfile::tempdir().unwrap();
-    let judgement = judge::judge(&example.open(dir.path()));
+    let judgement = example.judged();
     judgement.findings.into_iter().find(|finding| finding.budget == budget).unwrap()
 }
 
