@@ -24,9 +24,9 @@ pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
                 _ => "",
             },
         );
-        let all = resource.rules.printer.columns.iter();
+        let all = resource.rules.printer.columns();
         return all
-            .map(|(name, kind, priority)| definition(name, kind, format(name), description(name), *priority))
+            .map(|(name, kind, priority)| definition(name, kind, format(name), description(name), priority))
             .collect();
     }
     let mut columns = vec![definition("Name", "string", "name", "Name must be unique within a namespace.", 0)];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, NONE, Printer, Row, duration};
+use super::print::{NONE, Printer, Row, duration};
 use super::{Causes, Generation, Kind, Part, Subresource};
 use crate::status::Cause;
 
@@ -18,20 +18,13 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     }],
     carry_status: |value, old| decided(value, old),
     messages: &[
-        (
-            "CertificateSigningRequest",
-            "1:metadata:ObjectMeta 2:spec:CertificateSigningRequestSpec 3:status:CertificateSigningRequestStatus",
-        ),
-        (
-            "CertificateSigningRequestSpec",
-            "1:request:B 2:username:s 3:uid:s 4:groups:[s] 5:usages:[s] 6:extra:{L} 7:signerName:s! \
-             8:expirationSeconds:i?",
-        ),
-        ("CertificateSigningRequestStatus", "1:conditions:[CertificateSigningRequestCondition] 2:certificate:B"),
-        (
-            "CertificateSigningRequestCondition",
-            "1:type:s! 2:reason:s 3:message:s 4:lastUpdateTime:T 5:lastTransitionTime:T 6:status:s!",
-        ),
+        "CertificateSigningRequest 1:metadata:ObjectMeta 2:spec:CertificateSigningRequestSpec \
+         3:status:CertificateSigningRequestStatus",
+        "CertificateSigningRequestSpec 1:request:B 2:username:s 3:uid:s 4:groups:[s] 5:usages:[s] 6:extra:{L} \
+         7:signerName:s! 8:expirationSeconds:i?",
+        "CertificateSigningRequestStatus 1:conditions:[CertificateSigningRequestCondition] 2:certificate:B",
+        "CertificateSigningRequestCondition 1:type:s! 2:reason:s 3:message:s 4:lastUpdateTime:T \
+         5:lastTransitionTime:T 6:status:s!",
     ],
     selectable: &[("spec.signerName", &[])],
     printer: PRINTER,
@@ -83,14 +76,7 @@ fn check(value: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        AGE,
-        ("SignerName", "string", 0),
-        ("Requestor", "string", 0),
-        ("RequestedDuration", "string", 0),
-        ("Condition", "string", 0),
-    ],
+    columns: "Name, Age, SignerName, Requestor, RequestedDuration, Condition",
     cells: |row| {
         let wanted = row.at("/spec/expirationSeconds").and_then(Value::as_i64);
         vec![

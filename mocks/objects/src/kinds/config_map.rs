@@ -2,15 +2,18 @@
 
 use serde_json::Value;
 
-use super::print::{AGE, NAME, Printer, entries};
+use super::print::{Printer, entries};
 use super::{Causes, Generation, Kind, Meaning};
 use crate::status::Cause;
 
 pub(super) const CONFIG_MAP: Kind = Kind {
     short_names: &["cm"],
     about: "Settings that are no secret: texts and bytes under keys.",
-    messages: &[("ConfigMap", "1:metadata:ObjectMeta 2:data:{s} 3:binaryData:{B} 4:immutable:b?")],
-    printer: PRINTER,
+    messages: &["ConfigMap 1:metadata:ObjectMeta 2:data:{s} 3:binaryData:{B} 4:immutable:b?"],
+    printer: Printer {
+        columns: "Name, Data, Age",
+        cells: |row| vec![row.name(), (entries(row, "/data") + entries(row, "/binaryData")).into(), row.age()],
+    },
     check,
     check_update,
     data: &[("data", false), ("binaryData", true)],
@@ -56,8 +59,3 @@ pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
         }
     }
 }
-
-const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Data", "string", 0), AGE],
-    cells: |row| vec![row.name(), (entries(row, "/data") + entries(row, "/binaryData")).into(), row.age()],
-};

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::causes::at_least;
-use super::print::{AGE, NAME, NONE, Printer};
+use super::print::{NONE, Printer};
 use super::{Causes, Generation, Kind};
 use crate::status::Cause;
 
 pub(super) const CONTROLLER_REVISION: Kind = Kind {
-    messages: &[("ControllerRevision", "1:metadata:ObjectMeta 2:data:J 3:revision:i!")],
+    messages: &["ControllerRevision 1:metadata:ObjectMeta 2:data:J 3:revision:i!"],
     printer: PRINTER,
     check,
     generation: Generation::None,
@@ -23,7 +23,7 @@ fn check(value: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Controller", "string", 0), ("Revision", "string", 0), AGE],
+    columns: "Name, Controller, Revision, Age",
     cells: |row| {
         let owner = row.items("/metadata/ownerReferences").find(|owner| owner["controller"] == json!(true));
         let owner = owner.map(|owner| {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::causes::{at_least, unsupported};
-use super::print::{AGE, CONTAINERS, IMAGES, NAME, NONE, Printer, SELECTOR, UNSET, selector};
+use super::print::{NONE, Printer, UNSET, selector};
 use super::{Causes, Kind, pod_spec};
 use crate::fields::set;
 use crate::status::Cause;
@@ -14,15 +14,11 @@ pub(super) const CRON_JOB: Kind = Kind {
     about: "Starts a Job again and again by a schedule.",
     status: true,
     messages: &[
-        ("CronJob", "1:metadata:ObjectMeta 2:spec:CronJobSpec 3:status:CronJobStatus"),
-        (
-            "CronJobSpec",
-            "1:schedule:s! 2:startingDeadlineSeconds:i? 3:concurrencyPolicy:s 4:suspend:b? \
-             5:jobTemplate:JobTemplateSpec 6:successfulJobsHistoryLimit:i? 7:failedJobsHistoryLimit:i? \
-             8:timeZone:s?",
-        ),
-        ("JobTemplateSpec", "1:metadata:ObjectMeta 2:spec:JobSpec"),
-        ("CronJobStatus", "1:active:[ObjectReference] 4:lastScheduleTime:T 5:lastSuccessfulTime:T"),
+        "CronJob 1:metadata:ObjectMeta 2:spec:CronJobSpec 3:status:CronJobStatus",
+        "CronJobSpec 1:schedule:s! 2:startingDeadlineSeconds:i? 3:concurrencyPolicy:s 4:suspend:b? \
+         5:jobTemplate:JobTemplateSpec 6:successfulJobsHistoryLimit:i? 7:failedJobsHistoryLimit:i? 8:timeZone:s?",
+        "JobTemplateSpec 1:metadata:ObjectMeta 2:spec:JobSpec",
+        "CronJobStatus 1:active:[ObjectReference] 4:lastScheduleTime:T 5:lastSuccessfulTime:T",
     ],
     pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
     printer: PRINTER,
@@ -75,18 +71,8 @@ fn not_a_schedule(text: &str) -> Option<String> {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Schedule", "string", 0),
-        ("Timezone", "string", 0),
-        ("Suspend", "boolean", 0),
-        ("Active", "integer", 0),
-        ("Last Schedule", "string", 0),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ],
+    columns: "Name, Schedule, Timezone, Suspend:boolean, Active:integer, Last Schedule, Age, Containers+, Images+, \
+         Selector+",
     cells: |row| {
         let spec = "/spec/jobTemplate/spec/template/spec";
         let suspended = match row.at("/spec/suspend").and_then(Value::as_bool) {

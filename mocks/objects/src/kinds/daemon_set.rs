@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, CONTAINERS, IMAGES, NAME, Printer, SELECTOR, labels};
+use super::print::{Printer, labels};
 use super::{Kind, pod_spec, workload};
 use crate::fields::{self, set};
 
@@ -12,21 +12,15 @@ pub(super) const DAEMON_SET: Kind = Kind {
     about: "Keeps one pod on every node that is selected.",
     status: true,
     messages: &[
-        ("DaemonSet", "1:metadata:ObjectMeta 2:spec:DaemonSetSpec 3:status:DaemonSetStatus"),
-        (
-            "DaemonSetSpec",
-            "1:selector:LabelSelector 2:template:PodTemplateSpec 3:updateStrategy:DaemonSetUpdateStrategy \
-             4:minReadySeconds:i 6:revisionHistoryLimit:i?",
-        ),
-        ("DaemonSetUpdateStrategy", "1:type:s 2:rollingUpdate:RollingUpdateDaemonSet"),
-        ("RollingUpdateDaemonSet", "1:maxUnavailable:O? 2:maxSurge:O"),
-        (
-            "DaemonSetStatus",
-            "1:currentNumberScheduled:i! 2:numberMisscheduled:i! 3:desiredNumberScheduled:i! 4:numberReady:i! \
-             5:observedGeneration:i 6:updatedNumberScheduled:i 7:numberAvailable:i 8:numberUnavailable:i \
-             9:collisionCount:i? 10:conditions:[DaemonSetCondition]",
-        ),
-        ("DaemonSetCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
+        "DaemonSet 1:metadata:ObjectMeta 2:spec:DaemonSetSpec 3:status:DaemonSetStatus",
+        "DaemonSetSpec 1:selector:LabelSelector 2:template:PodTemplateSpec 3:updateStrategy:DaemonSetUpdateStrategy \
+         4:minReadySeconds:i 6:revisionHistoryLimit:i?",
+        "DaemonSetUpdateStrategy 1:type:s 2:rollingUpdate:RollingUpdateDaemonSet",
+        "RollingUpdateDaemonSet 1:maxUnavailable:O? 2:maxSurge:O",
+        "DaemonSetStatus 1:currentNumberScheduled:i! 2:numberMisscheduled:i! 3:desiredNumberScheduled:i! \
+         4:numberReady:i! 5:observedGeneration:i 6:updatedNumberScheduled:i 7:numberAvailable:i \
+         8:numberUnavailable:i 9:collisionCount:i? 10:conditions:[DaemonSetCondition]",
+        "DaemonSetCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
     ],
     published_merges: &[("DaemonSetStatus", "conditions", "merge", "type")],
     printer: PRINTER,
@@ -68,19 +62,8 @@ fn count_template(value: &mut Value, old: &Value) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Desired", "integer", 0),
-        ("Current", "integer", 0),
-        ("Ready", "integer", 0),
-        ("Up-to-date", "integer", 0),
-        ("Available", "integer", 0),
-        ("Node Selector", "string", 0),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ],
+    columns: "Name, Desired:integer, Current:integer, Ready:integer, Up-to-date:integer, Available:integer, Node \
+         Selector, Age, Containers+, Images+, Selector+",
     cells: |row| {
         let counted = ["desired", "current"].map(|which| row.number(&format!("/status/{which}NumberScheduled")));
         let mut cells = vec![row.name(), counted[0].into(), counted[1].into()];

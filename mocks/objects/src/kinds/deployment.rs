@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::causes::{at_least, unsupported};
-use super::print::{AGE, CONTAINERS, IMAGES, NAME, Printer, SELECTOR};
+use super::print::Printer;
 use super::{Causes, Generation, Kind, pod_spec, workload};
 use crate::fields::set;
 use crate::status::Cause;
@@ -15,24 +15,16 @@ pub(super) const DEPLOYMENT: Kind = Kind {
     status: true,
     scale: true,
     messages: &[
-        ("Deployment", "1:metadata:ObjectMeta 2:spec:DeploymentSpec 3:status:DeploymentStatus"),
-        (
-            "DeploymentSpec",
-            "1:replicas:i? 2:selector:LabelSelector 3:template:PodTemplateSpec 4:strategy:DeploymentStrategy \
-             5:minReadySeconds:i 6:revisionHistoryLimit:i? 7:paused:b 9:progressDeadlineSeconds:i?",
-        ),
-        ("DeploymentStrategy", "1:type:s 2:rollingUpdate:RollingUpdateDeployment"),
-        ("RollingUpdateDeployment", "1:maxUnavailable:O? 2:maxSurge:O?"),
-        (
-            "DeploymentStatus",
-            "1:observedGeneration:i 2:replicas:i 3:updatedReplicas:i 4:availableReplicas:i \
-             5:unavailableReplicas:i 6:conditions:[DeploymentCondition] 7:readyReplicas:i 8:collisionCount:i? \
-             9:terminatingReplicas:i?",
-        ),
-        (
-            "DeploymentCondition",
-            "1:type:s! 2:status:s! 4:reason:s 5:message:s 6:lastUpdateTime:T 7:lastTransitionTime:T",
-        ),
+        "Deployment 1:metadata:ObjectMeta 2:spec:DeploymentSpec 3:status:DeploymentStatus",
+        "DeploymentSpec 1:replicas:i? 2:selector:LabelSelector 3:template:PodTemplateSpec \
+         4:strategy:DeploymentStrategy 5:minReadySeconds:i 6:revisionHistoryLimit:i? 7:paused:b \
+         9:progressDeadlineSeconds:i?",
+        "DeploymentStrategy 1:type:s 2:rollingUpdate:RollingUpdateDeployment",
+        "RollingUpdateDeployment 1:maxUnavailable:O? 2:maxSurge:O?",
+        "DeploymentStatus 1:observedGeneration:i 2:replicas:i 3:updatedReplicas:i 4:availableReplicas:i \
+         5:unavailableReplicas:i 6:conditions:[DeploymentCondition] 7:readyReplicas:i 8:collisionCount:i? \
+         9:terminatingReplicas:i?",
+        "DeploymentCondition 1:type:s! 2:status:s! 4:reason:s 5:message:s 6:lastUpdateTime:T 7:lastTransitionTime:T",
     ],
     published_merges: &[
         ("DeploymentSpec", "strategy", "retainKeys", ""),
@@ -90,16 +82,7 @@ fn check(value: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Ready", "string", 0),
-        ("Up-to-date", "string", 0),
-        ("Available", "string", 0),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ],
+    columns: "Name, Ready, Up-to-date, Available, Age, Containers+, Images+, Selector+",
     cells: |row| {
         let mut cells = vec![
             row.name(),

@@ -2,23 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, Printer, UNSET, some};
+use super::print::{Printer, UNSET, some};
 use super::{Generation, Kind};
 use crate::fields::{each, set, shown_empty};
 
 pub(super) const ENDPOINT_SLICE: Kind = Kind {
     about: "Some of the addresses behind a Service.",
     messages: &[
-        ("EndpointSlice", "1:metadata:ObjectMeta 2:endpoints:[Endpoint]! 3:ports:[EndpointPort]! 4:addressType:s!"),
-        (
-            "Endpoint",
-            "1:addresses:[s]! 2:conditions:EndpointConditions 3:hostname:s? 4:targetRef:ObjectReference \
-             5:deprecatedTopology:{s} 6:nodeName:s? 7:zone:s? 8:hints:EndpointHints",
-        ),
-        ("EndpointConditions", "1:ready:b? 2:serving:b? 3:terminating:b?"),
-        ("EndpointHints", "1:forZones:[ForZone] 2:forNodes:[ForNode]"),
-        ("ForZone", "1:name:s!"),
-        ("ForNode", "1:name:s!"),
+        "EndpointSlice 1:metadata:ObjectMeta 2:endpoints:[Endpoint]! 3:ports:[EndpointPort]! 4:addressType:s!",
+        "Endpoint 1:addresses:[s]! 2:conditions:EndpointConditions 3:hostname:s? 4:targetRef:ObjectReference \
+         5:deprecatedTopology:{s} 6:nodeName:s? 7:zone:s? 8:hints:EndpointHints",
+        "EndpointConditions 1:ready:b? 2:serving:b? 3:terminating:b?",
+        "EndpointHints 1:forZones:[ForZone] 2:forNodes:[ForNode]",
+        "ForZone 1:name:s!",
+        "ForNode 1:name:s!",
     ],
     printer: PRINTER,
     defaults,
@@ -39,7 +36,7 @@ fn defaults(value: &mut Value) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("AddressType", "string", 0), ("Ports", "string", 0), ("Endpoints", "string", 0), AGE],
+    columns: "Name, AddressType, Ports, Endpoints, Age",
     cells: |row| {
         let ports = row.items("/ports").map(|port| match &port["port"] {
             Value::Null => "*".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, NONE, Printer, some};
+use super::print::{NONE, Printer, some};
 use super::{Generation, Kind};
 use crate::fields::{each, set};
 
@@ -10,13 +10,10 @@ pub(super) const ENDPOINTS: Kind = Kind {
     short_names: &["ep"],
     about: "The addresses behind a Service, in the old form.",
     messages: &[
-        ("Endpoints", "1:metadata:ObjectMeta 2:subsets:[EndpointSubset]"),
-        (
-            "EndpointSubset",
-            "1:addresses:[EndpointAddress] 2:notReadyAddresses:[EndpointAddress] 3:ports:[EndpointPort]",
-        ),
-        ("EndpointAddress", "1:ip:s! 2:targetRef:ObjectReference 3:hostname:s 4:nodeName:s?"),
-        ("EndpointPort", "1:name:s 2:port:i! 3:protocol:s 4:appProtocol:s?"),
+        "Endpoints 1:metadata:ObjectMeta 2:subsets:[EndpointSubset]",
+        "EndpointSubset 1:addresses:[EndpointAddress] 2:notReadyAddresses:[EndpointAddress] 3:ports:[EndpointPort]",
+        "EndpointAddress 1:ip:s! 2:targetRef:ObjectReference 3:hostname:s 4:nodeName:s?",
+        "EndpointPort 1:name:s 2:port:i! 3:protocol:s 4:appProtocol:s?",
     ],
     printer: PRINTER,
     defaults,
@@ -30,7 +27,7 @@ fn defaults(value: &mut Value) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Endpoints", "string", 0), AGE],
+    columns: "Name, Endpoints, Age",
     cells: |row| {
         let mut list = Vec::new();
         for subset in row.items("/subsets") {

@@ -11,14 +11,11 @@ pub(super) const EVENT: Kind = Kind {
     short_names: &["ev"],
     about: "Something that happened to an object, for people to read. Kept for a while only.",
     messages: &[
-        (
-            "Event",
-            "1:metadata:ObjectMeta 2:involvedObject:ObjectReference 3:reason:s 4:message:s 5:source:EventSource \
-             6:firstTimestamp:T 7:lastTimestamp:T 8:count:i 9:type:s 10:eventTime:U 11:series:EventSeries \
-             12:action:s 13:related:ObjectReference 14:reportingComponent:s! 15:reportingInstance:s!",
-        ),
-        ("EventSource", "1:component:s 2:host:s"),
-        ("EventSeries", "1:count:i 2:lastObservedTime:U"),
+        "Event 1:metadata:ObjectMeta 2:involvedObject:ObjectReference 3:reason:s 4:message:s 5:source:EventSource \
+         6:firstTimestamp:T 7:lastTimestamp:T 8:count:i 9:type:s 10:eventTime:U 11:series:EventSeries 12:action:s \
+         13:related:ObjectReference 14:reportingComponent:s! 15:reportingInstance:s!",
+        "EventSource 1:component:s 2:host:s",
+        "EventSeries 1:count:i 2:lastObservedTime:U",
     ],
     selectable: &[
         ("involvedObject.kind", &[]),
@@ -49,13 +46,10 @@ pub(super) const EVENT: Kind = Kind {
 pub(super) const EVENTS_EVENT: Kind = Kind {
     short_names: &["ev"],
     about: EVENT.about,
-    messages: &[(
-        "EventsEvent",
-        "1:metadata:ObjectMeta 2:eventTime:U 3:series:EventSeries 4:reportingController:s \
-             5:reportingInstance:s 6:action:s 7:reason:s 8:regarding:ObjectReference 9:related:ObjectReference \
-             10:note:s 11:type:s 12:deprecatedSource:EventSource 13:deprecatedFirstTimestamp:T \
-             14:deprecatedLastTimestamp:T 15:deprecatedCount:i",
-    )],
+    messages: &["EventsEvent 1:metadata:ObjectMeta 2:eventTime:U 3:series:EventSeries 4:reportingController:s \
+         5:reportingInstance:s 6:action:s 7:reason:s 8:regarding:ObjectReference 9:related:ObjectReference 10:note:s \
+         11:type:s 12:deprecatedSource:EventSource 13:deprecatedFirstTimestamp:T 14:deprecatedLastTimestamp:T \
+         15:deprecatedCount:i"],
     message_of: &[("events.k8s.io/v1", "EventsEvent")],
     // In the order of the original, whose facts these are.
     selectable: &[
@@ -87,18 +81,7 @@ const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill 
 
 /// The columns stand in an order of their own, and the name comes last.
 const PRINTER: Printer = Printer {
-    columns: &[
-        ("Last Seen", "string", 0),
-        ("Type", "string", 0),
-        ("Reason", "string", 0),
-        ("Object", "string", 0),
-        ("Subobject", "string", 1),
-        ("Source", "string", 1),
-        ("Message", "string", 0),
-        ("First Seen", "string", 1),
-        ("Count", "string", 1),
-        ("Name", "string", 1),
-    ],
+    columns: "Last Seen, Type, Reason, Object, Subobject+, Source+, Message, First Seen+, Count+, Name+",
     cells,
 };
 

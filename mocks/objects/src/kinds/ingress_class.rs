@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::causes::required;
-use super::print::{AGE, NAME, NONE, Printer};
+use super::print::{NONE, Printer};
 use crate::fields::set;
 
 pub(super) const INGRESS_CLASS: Kind = Kind {
     messages: &[
-        ("IngressClass", "1:metadata:ObjectMeta 2:spec:IngressClassSpec"),
-        ("IngressClassSpec", "1:controller:s 2:parameters:IngressClassParametersReference"),
-        ("IngressClassParametersReference", "1:apiGroup:s? 2:kind:s! 3:name:s! 4:scope:s? 5:namespace:s?"),
+        "IngressClass 1:metadata:ObjectMeta 2:spec:IngressClassSpec",
+        "IngressClassSpec 1:controller:s 2:parameters:IngressClassParametersReference",
+        "IngressClassParametersReference 1:apiGroup:s? 2:kind:s! 3:name:s! 4:scope:s? 5:namespace:s?",
     ],
     printer: PRINTER,
     defaults,
@@ -26,7 +26,7 @@ fn defaults(value: &mut Value) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Controller", "string", 0), ("Parameters", "string", 0), AGE],
+    columns: "Name, Controller, Parameters, Age",
     cells: |row| {
         let text = |key: &str| row.text(&format!("/spec/parameters/{key}"));
         let parameters = match (text("kind"), text("apiGroup")) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::causes::at_least;
-use super::print::{AGE, CONTAINERS, IMAGES, NAME, Printer, Row, SELECTOR, age};
+use super::print::{Printer, Row, age};
 use super::{Causes, Kind, pod_spec};
 use crate::fields::{self, set};
 use crate::status::Cause;
@@ -13,32 +13,23 @@ pub(super) const JOB: Kind = Kind {
     about: "Runs pods until enough of them have ended well.",
     status: true,
     messages: &[
-        ("Job", "1:metadata:ObjectMeta 2:spec:JobSpec 3:status:JobStatus"),
-        (
-            "JobSpec",
-            "1:parallelism:i? 2:completions:i? 3:activeDeadlineSeconds:i? 4:selector:LabelSelector \
-             5:manualSelector:b? 6:template:PodTemplateSpec 7:backoffLimit:i? 8:ttlSecondsAfterFinished:i? \
-             9:completionMode:s? 10:suspend:b? 11:podFailurePolicy:PodFailurePolicy 12:backoffLimitPerIndex:i? \
-             13:maxFailedIndexes:i? 14:podReplacementPolicy:s? 15:managedBy:s? 16:successPolicy:SuccessPolicy",
-        ),
-        (
-            "JobStatus",
-            "1:conditions:[JobCondition] 2:startTime:T 3:completionTime:T 4:active:i 5:succeeded:i 6:failed:i \
-             7:completedIndexes:s 8:uncountedTerminatedPods:UncountedTerminatedPods 9:ready:i? \
-             10:failedIndexes:s? 11:terminating:i?",
-        ),
-        ("JobCondition", "1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s"),
-        ("PodFailurePolicy", "1:rules:[PodFailurePolicyRule]"),
-        (
-            "PodFailurePolicyRule",
-            "1:action:s! 2:onExitCodes:PodFailurePolicyOnExitCodesRequirement \
-             3:onPodConditions:[PodFailurePolicyOnPodConditionsPattern]",
-        ),
-        ("PodFailurePolicyOnExitCodesRequirement", "1:containerName:s? 2:operator:s! 3:values:[i]"),
-        ("PodFailurePolicyOnPodConditionsPattern", "1:type:s! 2:status:s!"),
-        ("SuccessPolicy", "1:rules:[SuccessPolicyRule]"),
-        ("SuccessPolicyRule", "1:succeededIndexes:s? 2:succeededCount:i?"),
-        ("UncountedTerminatedPods", "1:succeeded:[s] 2:failed:[s]"),
+        "Job 1:metadata:ObjectMeta 2:spec:JobSpec 3:status:JobStatus",
+        "JobSpec 1:parallelism:i? 2:completions:i? 3:activeDeadlineSeconds:i? 4:selector:LabelSelector \
+         5:manualSelector:b? 6:template:PodTemplateSpec 7:backoffLimit:i? 8:ttlSecondsAfterFinished:i? \
+         9:completionMode:s? 10:suspend:b? 11:podFailurePolicy:PodFailurePolicy 12:backoffLimitPerIndex:i? \
+         13:maxFailedIndexes:i? 14:podReplacementPolicy:s? 15:managedBy:s? 16:successPolicy:SuccessPolicy",
+        "JobStatus 1:conditions:[JobCondition] 2:startTime:T 3:completionTime:T 4:active:i 5:succeeded:i 6:failed:i \
+         7:completedIndexes:s 8:uncountedTerminatedPods:UncountedTerminatedPods 9:ready:i? 10:failedIndexes:s? \
+         11:terminating:i?",
+        "JobCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s",
+        "PodFailurePolicy 1:rules:[PodFailurePolicyRule]",
+        "PodFailurePolicyRule 1:action:s! 2:onExitCodes:PodFailurePolicyOnExitCodesRequirement \
+         3:onPodConditions:[PodFailurePolicyOnPodConditionsPattern]",
+        "PodFailurePolicyOnExitCodesRequirement 1:containerName:s? 2:operator:s! 3:values:[i]",
+        "PodFailurePolicyOnPodConditionsPattern 1:type:s! 2:status:s!",
+        "SuccessPolicy 1:rules:[SuccessPolicyRule]",
+        "SuccessPolicyRule 1:succeededIndexes:s? 2:succeededCount:i?",
+        "UncountedTerminatedPods 1:succeeded:[s] 2:failed:[s]",
     ],
     published_merges: &[("JobStatus", "conditions", "merge", "type")],
     selectable: &[("status.successful", &["/status/succeeded"])],
@@ -126,16 +117,7 @@ pub(super) fn check_at(value: &Value, at: &str, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Status", "string", 0),
-        ("Completions", "string", 0),
-        ("Duration", "string", 0),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
-    ],
+    columns: "Name, Status, Completions, Duration, Age, Containers+, Images+, Selector+",
     cells: |row| {
         let done = row.number("/status/succeeded");
         let completions = match (row.at("/spec/completions"), row.number("/spec/parallelism")) {

@@ -12,8 +12,8 @@ use crate::status::Cause;
 /// Why an object is refused.
 pub(crate) type Causes = Vec<Cause>;
 
-/// `(message, its fields)` in the notation of `protobuf::schema`.
-pub(crate) type Message = (&'static str, &'static str);
+/// A message and its fields in the notation of `protobuf::schema`.
+pub(crate) type Message = &'static str;
 
 /// One built-in kind.
 #[derive(Debug)]

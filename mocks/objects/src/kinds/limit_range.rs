@@ -9,12 +9,9 @@ pub(super) const LIMIT_RANGE: Kind = Kind {
     short_names: &["limits"],
     about: "Bounds and defaults of what single pods and containers of a namespace use.",
     messages: &[
-        ("LimitRange", "1:metadata:ObjectMeta 2:spec:LimitRangeSpec"),
-        ("LimitRangeSpec", "1:limits:[LimitRangeItem]!"),
-        (
-            "LimitRangeItem",
-            "1:type:s! 2:max:{Q} 3:min:{Q} 4:default:{Q} 5:defaultRequest:{Q} 6:maxLimitRequestRatio:{Q}",
-        ),
+        "LimitRange 1:metadata:ObjectMeta 2:spec:LimitRangeSpec",
+        "LimitRangeSpec 1:limits:[LimitRangeItem]!",
+        "LimitRangeItem 1:type:s! 2:max:{Q} 3:min:{Q} 4:default:{Q} 5:defaultRequest:{Q} 6:maxLimitRequestRatio:{Q}",
     ],
     defaults,
     generation: Generation::None,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, Printer};
+use super::print::Printer;
 use super::{Causes, Ending, Generation, Kind, Meaning, Names, Subresource};
 use crate::fields::{self, set};
 use crate::status::Cause;
@@ -19,13 +19,16 @@ pub(super) const NAMESPACE: Kind = Kind {
         part: None,
     }],
     messages: &[
-        ("Namespace", "1:metadata:ObjectMeta 2:spec:NamespaceSpec 3:status:NamespaceStatus"),
-        ("NamespaceSpec", "1:finalizers:[s]"),
-        ("NamespaceStatus", "1:phase:s 2:conditions:[NamespaceCondition]"),
-        ("NamespaceCondition", "1:type:s! 2:status:s! 4:lastTransitionTime:T 5:reason:s 6:message:s"),
+        "Namespace 1:metadata:ObjectMeta 2:spec:NamespaceSpec 3:status:NamespaceStatus",
+        "NamespaceSpec 1:finalizers:[s]",
+        "NamespaceStatus 1:phase:s 2:conditions:[NamespaceCondition]",
+        "NamespaceCondition 1:type:s! 2:status:s! 4:lastTransitionTime:T 5:reason:s 6:message:s",
     ],
     selectable: &[("status.phase", &[])],
-    printer: PRINTER,
+    printer: Printer {
+        columns: "Name, Status, Age",
+        cells: |row| vec![row.name(), row.text("/status/phase").into(), row.age()],
+    },
     defaults: name_label,
     new: |value| set(value, &["status"], "phase", json!("Active")),
     named,
@@ -72,8 +75,3 @@ fn check(value: &Value, causes: &mut Causes) {
         causes.push(Cause::invalid("status.Phase", &shown, why));
     }
 }
-
-const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Status", "string", 0), AGE],
-    cells: |row| vec![row.name(), row.text("/status/phase").into(), row.age()],
-};

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::persistent_volume::{access, check_access_modes, class, phase};
-use super::print::{AGE, NAME, Printer, UNSET};
+use super::print::{Printer, UNSET};
 use super::{Causes, Generation, Kind, Meaning};
 use crate::fields::set;
 use crate::status::Cause;
@@ -14,19 +14,13 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     about: "A wish for storage, and the volume that it was given.",
     status: true,
     messages: &[
-        (
-            "PersistentVolumeClaim",
-            "1:metadata:ObjectMeta 2:spec:PersistentVolumeClaimSpec 3:status:PersistentVolumeClaimStatus",
-        ),
-        (
-            "PersistentVolumeClaimStatus",
-            "1:phase:s 2:accessModes:[s] 3:capacity:{Q} 4:conditions:[PersistentVolumeClaimCondition] \
-             5:allocatedResources:{Q} 7:allocatedResourceStatuses:{s} 8:currentVolumeAttributesClassName:s?",
-        ),
-        (
-            "PersistentVolumeClaimCondition",
-            "1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s",
-        ),
+        "PersistentVolumeClaim 1:metadata:ObjectMeta 2:spec:PersistentVolumeClaimSpec \
+         3:status:PersistentVolumeClaimStatus",
+        "PersistentVolumeClaimStatus 1:phase:s 2:accessModes:[s] 3:capacity:{Q} \
+         4:conditions:[PersistentVolumeClaimCondition] 5:allocatedResources:{Q} 7:allocatedResourceStatuses:{s} \
+         8:currentVolumeAttributesClassName:s?",
+        "PersistentVolumeClaimCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s \
+         6:message:s",
     ],
     printer: PRINTER,
     defaults,
@@ -54,17 +48,7 @@ fn check(value: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Status", "string", 0),
-        ("Volume", "string", 0),
-        ("Capacity", "string", 0),
-        ("Access Modes", "string", 0),
-        ("StorageClass", "string", 0),
-        ("VolumeAttributesClass", "string", 0),
-        AGE,
-        ("VolumeMode", "string", 1),
-    ],
+    columns: "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, VolumeMode+",
     cells: |row| {
         // Only a claim that has a volume has its room.
         let bound = !row.text("/spec/volumeName").is_empty();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, NONE, Printer, Row, age};
+use super::print::{NONE, Printer, Row, age};
 use super::{Causes, Ending, Kind, Meaning, Part, Subresource, pod_spec};
 use crate::fields::{each, set};
 use crate::status::Cause;
@@ -30,39 +30,25 @@ pub(super) const POD: Kind = Kind {
         },
     ],
     messages: &[
-        ("Pod", "1:metadata:ObjectMeta 2:spec:PodSpec 3:status:PodStatus"),
-        (
-            "PodStatus",
-            "1:phase:s 2:conditions:[PodCondition] 3:message:s 4:reason:s 5:hostIP:s 6:podIP:s 7:startTime:T \
-             8:containerStatuses:[ContainerStatus] 9:qosClass:s 10:initContainerStatuses:[ContainerStatus] \
-             11:nominatedNodeName:s 12:podIPs:[PodIP] 13:ephemeralContainerStatuses:[ContainerStatus] 14:resize:s \
-             16:hostIPs:[HostIP] 17:observedGeneration:i",
-        ),
-        (
-            "PodCondition",
-            "1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s \
-             7:observedGeneration:i",
-        ),
-        (
-            "ContainerStatus",
-            "1:name:s! 2:state:ContainerState 3:lastState:ContainerState 4:ready:b! 5:restartCount:i! 6:image:s! \
-             7:imageID:s! 8:containerID:s 9:started:b? 10:allocatedResources:{Q} \
-             11:resources:ResourceRequirements",
-        ),
-        ("PodIP", "1:ip:s"),
-        ("HostIP", "1:ip:s!"),
-        (
-            "ContainerState",
-            "1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning \
-             3:terminated:ContainerStateTerminated",
-        ),
-        ("ContainerStateWaiting", "1:reason:s 2:message:s"),
-        ("ContainerStateRunning", "1:startedAt:T"),
-        (
-            "ContainerStateTerminated",
-            "1:exitCode:i! 2:signal:i 3:reason:s 4:message:s 5:startedAt:T 6:finishedAt:T 7:containerID:s",
-        ),
-        ("Eviction", "1:metadata:ObjectMeta 2:deleteOptions:DeleteOptions"),
+        "Pod 1:metadata:ObjectMeta 2:spec:PodSpec 3:status:PodStatus",
+        "PodStatus 1:phase:s 2:conditions:[PodCondition] 3:message:s 4:reason:s 5:hostIP:s 6:podIP:s 7:startTime:T \
+         8:containerStatuses:[ContainerStatus] 9:qosClass:s 10:initContainerStatuses:[ContainerStatus] \
+         11:nominatedNodeName:s 12:podIPs:[PodIP] 13:ephemeralContainerStatuses:[ContainerStatus] 14:resize:s \
+         16:hostIPs:[HostIP] 17:observedGeneration:i",
+        "PodCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s \
+         7:observedGeneration:i",
+        "ContainerStatus 1:name:s! 2:state:ContainerState 3:lastState:ContainerState 4:ready:b! 5:restartCount:i! \
+         6:image:s! 7:imageID:s! 8:containerID:s 9:started:b? 10:allocatedResources:{Q} \
+         11:resources:ResourceRequirements",
+        "PodIP 1:ip:s",
+        "HostIP 1:ip:s!",
+        "ContainerState 1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning \
+         3:terminated:ContainerStateTerminated",
+        "ContainerStateWaiting 1:reason:s 2:message:s",
+        "ContainerStateRunning 1:startedAt:T",
+        "ContainerStateTerminated 1:exitCode:i! 2:signal:i 3:reason:s 4:message:s 5:startedAt:T 6:finishedAt:T \
+         7:containerID:s",
+        "Eviction 1:metadata:ObjectMeta 2:deleteOptions:DeleteOptions",
     ],
     merge_keys: &[(&["status", "addresses"], "type")],
     published_merges: &[("PodStatus", "conditions", "merge", "type"), ("PodStatus", "podIPs", "merge", "ip")],
@@ -225,17 +211,7 @@ fn spec_differs(new: &Value, old: &Value) -> bool {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Ready", "string", 0),
-        ("Status", "string", 0),
-        ("Restarts", "string", 0),
-        AGE,
-        ("IP", "string", 1),
-        ("Node", "string", 1),
-        ("Nominated Node", "string", 1),
-        ("Readiness Gates", "string", 1),
-    ],
+    columns: "Name, Ready, Status, Restarts, Age, IP+, Node+, Nominated Node+, Readiness Gates+",
     cells: |row| {
         let pod = Containers::of(row);
         let ip = row.items("/status/podIPs").find_map(|ip| ip["ip"].as_str()).unwrap_or(row.text("/status/podIP"));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::causes::at_least;
-use super::print::{AGE, NAME, Printer, amount};
+use super::print::{Printer, amount};
 use super::{Causes, Kind};
 use crate::fields::set;
 use crate::status::Cause;
@@ -13,19 +13,11 @@ pub(super) const POD_DISRUPTION_BUDGET: Kind = Kind {
     about: "How many pods may be missing when somebody takes them away on purpose.",
     status: true,
     messages: &[
-        (
-            "PodDisruptionBudget",
-            "1:metadata:ObjectMeta 2:spec:PodDisruptionBudgetSpec 3:status:PodDisruptionBudgetStatus",
-        ),
-        (
-            "PodDisruptionBudgetSpec",
-            "1:minAvailable:O? 2:selector:LabelSelector 3:maxUnavailable:O? 4:unhealthyPodEvictionPolicy:s?",
-        ),
-        (
-            "PodDisruptionBudgetStatus",
-            "1:observedGeneration:i 2:disruptedPods:{T} 3:disruptionsAllowed:i! 4:currentHealthy:i! \
-             5:desiredHealthy:i! 6:expectedPods:i! 7:conditions:[MetaCondition]",
-        ),
+        "PodDisruptionBudget 1:metadata:ObjectMeta 2:spec:PodDisruptionBudgetSpec 3:status:PodDisruptionBudgetStatus",
+        "PodDisruptionBudgetSpec 1:minAvailable:O? 2:selector:LabelSelector 3:maxUnavailable:O? \
+         4:unhealthyPodEvictionPolicy:s?",
+        "PodDisruptionBudgetStatus 1:observedGeneration:i 2:disruptedPods:{T} 3:disruptionsAllowed:i! \
+         4:currentHealthy:i! 5:desiredHealthy:i! 6:expectedPods:i! 7:conditions:[MetaCondition]",
     ],
     printer: PRINTER,
     new,
@@ -60,13 +52,7 @@ fn check(value: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Min Available", "string", 0),
-        ("Max Unavailable", "string", 0),
-        ("Allowed Disruptions", "integer", 0),
-        AGE,
-    ],
+    columns: "Name, Min Available, Max Unavailable, Allowed Disruptions:integer, Age",
     cells: |row| {
         vec![
             row.name(),

@@ -1,10 +1,10 @@
 //! `PodTemplate`: what pods look like, for others to read.
 
-use super::print::{NAME, Printer, labels};
+use super::print::{Printer, labels};
 use super::{Kind, pod_spec};
 
 pub(super) const POD_TEMPLATE: Kind = Kind {
-    messages: &[("PodTemplate", "1:metadata:ObjectMeta 2:template:PodTemplateSpec")],
+    messages: &["PodTemplate 1:metadata:ObjectMeta 2:template:PodTemplateSpec"],
     pod_spec: &["template", "spec"],
     printer: PRINTER,
     defaults: |value| pod_spec::fill_template(value, "/template"),
@@ -13,7 +13,7 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
 };
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Containers", "string", 0), ("Images", "string", 0), ("Pod Labels", "string", 0)],
+    columns: "Name, Containers, Images, Pod Labels",
     cells: |row| {
         let spec = "/template/spec";
         let own = labels(row.at("/template/metadata/labels"));

@@ -5,27 +5,30 @@ use serde_json::Value;
 
 use crate::fields;
 
-/// `(name, type, priority)`; priority 1 shows with `-o wide` only.
-pub(crate) type Columns = &'static [(&'static str, &'static str, i64)];
-
 /// How one kind is shown.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    /// All columns, in order; the first one whose name is `Name` has the format `name`.
-    pub(crate) columns: Columns,
+    /// All columns, in order: `Name, Active:integer, Selector+`. Behind the colon stands the type where it is no text; a plus is shown
+    /// with `-o wide` only. A column `Name` has the format `name`.
+    pub(crate) columns: &'static str,
     /// A cell for each column.
     pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
 }
 
-pub(crate) const NAME: (&str, &str, i64) = ("Name", "string", 0);
-pub(crate) const AGE: (&str, &str, i64) = ("Age", "string", 0);
-pub(crate) const CONTAINERS: (&str, &str, i64) = ("Containers", "string", 1);
-pub(crate) const IMAGES: (&str, &str, i64) = ("Images", "string", 1);
-pub(crate) const SELECTOR: (&str, &str, i64) = ("Selector", "string", 1);
-
 /// For every kind that has no printer of its own.
 pub(crate) const PLAIN: Printer =
-    Printer { columns: &[NAME, ("Created At", "date", 0)], cells: |row| vec![row.name(), row.created()] };
+    Printer { columns: "Name, Created At:date", cells: |row| vec![row.name(), row.created()] };
+
+impl Printer {
+    /// `(name, type, priority)` of each column.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str, i64)> {
+        self.columns.split(", ").map(|column| {
+            let (column, priority) = column.strip_suffix('+').map_or((column, 0), |column| (column, 1));
+            let (name, kind) = column.split_once(':').unwrap_or((column, "string"));
+            (name, kind, priority)
+        })
+    }
+}
 
 /// Entries that a cell lists at most; the rest is a number.
 const LISTED: usize = 3;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, Printer};
+use super::print::Printer;
 use super::{Causes, Kind, Meaning};
 use crate::fields::{self, set};
 use crate::status::Cause;
@@ -10,10 +10,9 @@ use crate::status::Cause;
 pub(super) const PRIORITY_CLASS: Kind = Kind {
     short_names: &["pc"],
     about: "A name for how important pods are.",
-    messages: &[(
-        "PriorityClass",
-        "1:metadata:ObjectMeta 2:value:i! 3:globalDefault:b 4:description:s 5:preemptionPolicy:s?",
-    )],
+    messages: &[
+        "PriorityClass 1:metadata:ObjectMeta 2:value:i! 3:globalDefault:b 4:description:s 5:preemptionPolicy:s?",
+    ],
     printer: PRINTER,
     defaults: |value| set(value, &[], "preemptionPolicy", json!("PreemptLowerPriority")),
     check,
@@ -34,7 +33,7 @@ fn check(value: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Value", "integer", 0), ("Global-Default", "boolean", 0), AGE, ("PreemptionPolicy", "string", 0)],
+    columns: "Name, Value:integer, Global-Default:boolean, Age, PreemptionPolicy",
     cells: |row| {
         let policy = row.text_or("/preemptionPolicy", "");
         vec![row.name(), row.number("/value").into(), row.flag("/globalDefault"), row.age(), policy]

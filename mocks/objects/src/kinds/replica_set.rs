@@ -13,14 +13,11 @@ pub(super) const REPLICA_SET: Kind = Kind {
     status: true,
     scale: true,
     messages: &[
-        ("ReplicaSet", "1:metadata:ObjectMeta 2:spec:ReplicaSetSpec 3:status:ReplicaSetStatus"),
-        ("ReplicaSetSpec", "1:replicas:i? 2:selector:LabelSelector 3:template:PodTemplateSpec 4:minReadySeconds:i"),
-        (
-            "ReplicaSetStatus",
-            "1:replicas:i! 2:fullyLabeledReplicas:i 3:observedGeneration:i 4:readyReplicas:i \
-             5:availableReplicas:i 6:conditions:[ReplicaSetCondition] 7:terminatingReplicas:i?",
-        ),
-        ("ReplicaSetCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
+        "ReplicaSet 1:metadata:ObjectMeta 2:spec:ReplicaSetSpec 3:status:ReplicaSetStatus",
+        "ReplicaSetSpec 1:replicas:i? 2:selector:LabelSelector 3:template:PodTemplateSpec 4:minReadySeconds:i",
+        "ReplicaSetStatus 1:replicas:i! 2:fullyLabeledReplicas:i 3:observedGeneration:i 4:readyReplicas:i \
+         5:availableReplicas:i 6:conditions:[ReplicaSetCondition] 7:terminatingReplicas:i?",
+        "ReplicaSetCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
     ],
     published_merges: &[("ReplicaSetStatus", "conditions", "merge", "type")],
     selectable: &[("status.replicas", &[])],

@@ -15,17 +15,12 @@ pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
     status: true,
     scale: true,
     messages: &[
-        (
-            "ReplicationController",
-            "1:metadata:ObjectMeta 2:spec:ReplicationControllerSpec 3:status:ReplicationControllerStatus",
-        ),
-        ("ReplicationControllerSpec", "1:replicas:i? 2:selector:{s} 3:template:PodTemplateSpec 4:minReadySeconds:i"),
-        (
-            "ReplicationControllerStatus",
-            "1:replicas:i! 2:fullyLabeledReplicas:i 3:observedGeneration:i 4:readyReplicas:i \
-             5:availableReplicas:i 6:conditions:[ReplicationControllerCondition]",
-        ),
-        ("ReplicationControllerCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
+        "ReplicationController 1:metadata:ObjectMeta 2:spec:ReplicationControllerSpec \
+         3:status:ReplicationControllerStatus",
+        "ReplicationControllerSpec 1:replicas:i? 2:selector:{s} 3:template:PodTemplateSpec 4:minReadySeconds:i",
+        "ReplicationControllerStatus 1:replicas:i! 2:fullyLabeledReplicas:i 3:observedGeneration:i 4:readyReplicas:i \
+         5:availableReplicas:i 6:conditions:[ReplicationControllerCondition]",
+        "ReplicationControllerCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
     ],
     selectable: &[("status.replicas", &[])],
     selectable_unset: &[("status.replicas", "0")],

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::causes::unsupported;
-use super::print::{AGE, NAME, Printer};
+use super::print::Printer;
 use super::{Causes, Generation, Kind, Names};
 use crate::fields::{each, set};
 use crate::status::Cause;
@@ -13,9 +13,9 @@ const RIGHTS: &str = "rbac.authorization.k8s.io";
 pub(super) const CLUSTER_ROLE_BINDING: Kind = Kind {
     about: "Who has a role in the whole cluster.",
     messages: &[
-        ("ClusterRoleBinding", "1:metadata:ObjectMeta 2:subjects:[Subject] 3:roleRef:RoleRef"),
-        ("Subject", "1:kind:s! 2:apiGroup:s 3:name:s! 4:namespace:s"),
-        ("RoleRef", "1:apiGroup:s! 2:kind:s! 3:name:s!"),
+        "ClusterRoleBinding 1:metadata:ObjectMeta 2:subjects:[Subject] 3:roleRef:RoleRef",
+        "Subject 1:kind:s! 2:apiGroup:s 3:name:s! 4:namespace:s",
+        "RoleRef 1:apiGroup:s! 2:kind:s! 3:name:s!",
     ],
     printer: PRINTER,
     defaults,
@@ -29,7 +29,7 @@ pub(super) const CLUSTER_ROLE_BINDING: Kind = Kind {
 
 pub(super) const ROLE_BINDING: Kind = Kind {
     about: "Who has a role in one namespace.",
-    messages: &[("RoleBinding", "1:metadata:ObjectMeta 2:subjects:[Subject] 3:roleRef:RoleRef")],
+    messages: &["RoleBinding 1:metadata:ObjectMeta 2:subjects:[Subject] 3:roleRef:RoleRef"],
     printer: PRINTER,
     defaults,
     names: Names::Path,
@@ -83,14 +83,7 @@ fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Role", "string", 0),
-        AGE,
-        ("Users", "string", 1),
-        ("Groups", "string", 1),
-        ("ServiceAccounts", "string", 1),
-    ],
+    columns: "Name, Role, Age, Users+, Groups+, ServiceAccounts+",
     cells: |row| {
         let subjects = |kind: &str| {
             let names = row.items("/subjects").filter(|subject| subject["kind"] == kind).map(|subject| {

@@ -9,9 +9,9 @@ use crate::status::Cause;
 pub(super) const CLUSTER_ROLE: Kind = Kind {
     about: "What may be done in the whole cluster.",
     messages: &[
-        ("ClusterRole", "1:metadata:ObjectMeta 2:rules:[PolicyRule]! 3:aggregationRule:AggregationRule"),
-        ("PolicyRule", "1:verbs:[s]! 2:apiGroups:[s] 3:resources:[s] 4:resourceNames:[s] 5:nonResourceURLs:[s]"),
-        ("AggregationRule", "1:clusterRoleSelectors:[LabelSelector]"),
+        "ClusterRole 1:metadata:ObjectMeta 2:rules:[PolicyRule]! 3:aggregationRule:AggregationRule",
+        "PolicyRule 1:verbs:[s]! 2:apiGroups:[s] 3:resources:[s] 4:resourceNames:[s] 5:nonResourceURLs:[s]",
+        "AggregationRule 1:clusterRoleSelectors:[LabelSelector]",
     ],
     defaults: |value| shown_empty(value, &[], "rules"),
     names: Names::Path,
@@ -24,7 +24,7 @@ pub(super) const CLUSTER_ROLE: Kind = Kind {
 
 pub(super) const ROLE: Kind = Kind {
     about: "What may be done in one namespace.",
-    messages: &[("Role", "1:metadata:ObjectMeta 2:rules:[PolicyRule]!")],
+    messages: &["Role 1:metadata:ObjectMeta 2:rules:[PolicyRule]!"],
     defaults: |value| shown_empty(value, &[], "rules"),
     names: Names::Path,
     check: |value, causes| check(value, false, causes),

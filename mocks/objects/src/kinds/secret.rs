@@ -2,16 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, Printer, entries};
+use super::print::{Printer, entries};
 use super::{Causes, Generation, Kind};
 use crate::fields::set;
 use crate::status::Cause;
 
 pub(super) const SECRET: Kind = Kind {
     about: "Small confidential data: keys, passwords, certificates.",
-    messages: &[("Secret", "1:metadata:ObjectMeta 2:data:{B} 3:type:s 4:stringData:{s} 5:immutable:b?")],
+    messages: &["Secret 1:metadata:ObjectMeta 2:data:{B} 3:type:s 4:stringData:{s} 5:immutable:b?"],
     selectable: &[("type", &[])],
-    printer: PRINTER,
+    printer: Printer {
+        columns: "Name, Type, Data, Age",
+        cells: |row| vec![row.name(), row.text("/type").into(), entries(row, "/data").into(), row.age()],
+    },
     defaults,
     check,
     fixed: &["/type"],
@@ -90,8 +93,3 @@ fn is_json(base64: &str) -> bool {
     let decoded = base64::engine::general_purpose::STANDARD.decode(base64).unwrap_or_default();
     serde_json::from_slice::<serde::de::IgnoredAny>(&decoded).is_ok()
 }
-
-const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Type", "string", 0), ("Data", "string", 0), AGE],
-    cells: |row| vec![row.name(), row.text("/type").into(), entries(row, "/data").into(), row.age()],
-};

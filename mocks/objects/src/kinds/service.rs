@@ -4,7 +4,7 @@ use mock_cel::formats::{LABEL, is_label};
 use serde_json::{Value, json};
 
 use super::causes::{duplicate, unsupported};
-use super::print::{AGE, NAME, NONE, Printer, Row, labels, load_balancer};
+use super::print::{NONE, Printer, Row, labels, load_balancer};
 use super::{Causes, Generation, Kind, Meaning, Names};
 use crate::fields::{each, set};
 use crate::status::Cause;
@@ -15,23 +15,20 @@ pub(super) const SERVICE: Kind = Kind {
     about: "One stable address for a changing set of pods.",
     status: true,
     messages: &[
-        ("Service", "1:metadata:ObjectMeta 2:spec:ServiceSpec 3:status:ServiceStatus"),
-        (
-            "ServiceSpec",
-            "1:ports:[ServicePort] 2:selector:{s} 3:clusterIP:s 4:type:s 5:externalIPs:[s] 7:sessionAffinity:s \
-             8:loadBalancerIP:s 9:loadBalancerSourceRanges:[s] 10:externalName:s 11:externalTrafficPolicy:s \
-             12:healthCheckNodePort:i 13:publishNotReadyAddresses:b \
-             14:sessionAffinityConfig:SessionAffinityConfig 16:topologyKeys:[s] 17:ipFamilyPolicy:s? \
-             18:clusterIPs:[s] 19:ipFamilies:[s] 20:allocateLoadBalancerNodePorts:b? 21:loadBalancerClass:s? \
-             22:internalTrafficPolicy:s? 23:trafficDistribution:s?",
-        ),
-        ("ServicePort", "1:name:s 2:protocol:s 3:port:i! 4:targetPort:O 5:nodePort:i 6:appProtocol:s?"),
-        ("SessionAffinityConfig", "1:clientIP:ClientIPConfig"),
-        ("ClientIPConfig", "1:timeoutSeconds:i?"),
-        ("ServiceStatus", "1:loadBalancer:LoadBalancerStatus 2:conditions:[MetaCondition]"),
-        ("LoadBalancerStatus", "1:ingress:[LoadBalancerIngress]"),
-        ("LoadBalancerIngress", "1:ip:s 2:hostname:s 3:ipMode:s? 4:ports:[PortStatus]"),
-        ("PortStatus", "1:port:i! 2:protocol:s! 3:error:s?"),
+        "Service 1:metadata:ObjectMeta 2:spec:ServiceSpec 3:status:ServiceStatus",
+        "ServiceSpec 1:ports:[ServicePort] 2:selector:{s} 3:clusterIP:s 4:type:s 5:externalIPs:[s] \
+         7:sessionAffinity:s 8:loadBalancerIP:s 9:loadBalancerSourceRanges:[s] 10:externalName:s \
+         11:externalTrafficPolicy:s 12:healthCheckNodePort:i 13:publishNotReadyAddresses:b \
+         14:sessionAffinityConfig:SessionAffinityConfig 16:topologyKeys:[s] 17:ipFamilyPolicy:s? 18:clusterIPs:[s] \
+         19:ipFamilies:[s] 20:allocateLoadBalancerNodePorts:b? 21:loadBalancerClass:s? 22:internalTrafficPolicy:s? \
+         23:trafficDistribution:s?",
+        "ServicePort 1:name:s 2:protocol:s 3:port:i! 4:targetPort:O 5:nodePort:i 6:appProtocol:s?",
+        "SessionAffinityConfig 1:clientIP:ClientIPConfig",
+        "ClientIPConfig 1:timeoutSeconds:i?",
+        "ServiceStatus 1:loadBalancer:LoadBalancerStatus 2:conditions:[MetaCondition]",
+        "LoadBalancerStatus 1:ingress:[LoadBalancerIngress]",
+        "LoadBalancerIngress 1:ip:s 2:hostname:s 3:ipMode:s? 4:ports:[PortStatus]",
+        "PortStatus 1:port:i! 2:protocol:s! 3:error:s?",
     ],
     merge_keys: &[(&["spec", "ports"], "port")],
     published_merges: &[("ServiceSpec", "ports", "merge", "port")],
@@ -141,15 +138,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Type", "string", 0),
-        ("Cluster-IP", "string", 0),
-        ("External-IP", "string", 0),
-        ("Port(s)", "string", 0),
-        AGE,
-        ("Selector", "string", 1),
-    ],
+    columns: "Name, Type, Cluster-IP, External-IP, Port(s), Age, Selector+",
     cells: |row| {
         let ports = row.items("/spec/ports").map(|port| {
             let protocol = port["protocol"].as_str().unwrap_or("TCP");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::causes::required;
-use super::print::{AGE, NAME, Printer};
+use super::print::Printer;
 use super::{Generation, Kind};
 use crate::fields::set;
 
@@ -11,13 +11,10 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
     short_names: &["sc"],
     about: "How volumes of a kind are made.",
     messages: &[
-        (
-            "StorageClass",
-            "1:metadata:ObjectMeta 2:provisioner:s! 3:parameters:{s} 4:reclaimPolicy:s? 5:mountOptions:[s] \
-             6:allowVolumeExpansion:b? 7:volumeBindingMode:s? 8:allowedTopologies:[TopologySelectorTerm]",
-        ),
-        ("TopologySelectorTerm", "1:matchLabelExpressions:[TopologySelectorLabelRequirement]"),
-        ("TopologySelectorLabelRequirement", "1:key:s! 2:values:[s]!"),
+        "StorageClass 1:metadata:ObjectMeta 2:provisioner:s! 3:parameters:{s} 4:reclaimPolicy:s? 5:mountOptions:[s] \
+         6:allowVolumeExpansion:b? 7:volumeBindingMode:s? 8:allowedTopologies:[TopologySelectorTerm]",
+        "TopologySelectorTerm 1:matchLabelExpressions:[TopologySelectorLabelRequirement]",
+        "TopologySelectorLabelRequirement 1:key:s! 2:values:[s]!",
     ],
     printer: PRINTER,
     defaults,
@@ -34,14 +31,7 @@ fn defaults(value: &mut Value) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Provisioner", "string", 0),
-        ("ReclaimPolicy", "string", 0),
-        ("VolumeBindingMode", "string", 0),
-        ("AllowVolumeExpansion", "string", 0),
-        AGE,
-    ],
+    columns: "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
     cells: |row| {
         let default = row.text("/metadata/annotations/storageclass.kubernetes.io~1is-default-class") == "true";
         let name = row.text("/metadata/name");

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::print::{AGE, NAME, Printer};
+use super::print::Printer;
 use super::{Kind, Meaning};
 use crate::fields::{each, set};
 
@@ -13,19 +13,16 @@ pub(super) const MUTATING: Kind = Kind {
     categories: &["api-extensions"],
     about: "Webhooks that may change objects before they are stored.",
     messages: &[
-        ("MutatingWebhookConfiguration", "1:metadata:ObjectMeta 2:webhooks:[MutatingWebhook]"),
-        (
-            "MutatingWebhook",
-            "1:name:s! 2:clientConfig:WebhookClientConfig 3:rules:[RuleWithOperations] 4:failurePolicy:s? \
-             5:namespaceSelector:LabelSelector 6:sideEffects:s? 7:timeoutSeconds:i? \
-             8:admissionReviewVersions:[s]! 9:matchPolicy:s? 10:reinvocationPolicy:s? \
-             11:objectSelector:LabelSelector 12:matchConditions:[MatchCondition]",
-        ),
-        ("WebhookClientConfig", "1:service:ServiceReference 2:caBundle:B 3:url:s?"),
-        ("ServiceReference", "1:namespace:s! 2:name:s! 3:path:s? 4:port:i?"),
-        ("RuleWithOperations", "1:operations:[s] 2:<inline>:Rule"),
-        ("Rule", "1:apiGroups:[s] 2:apiVersions:[s] 3:resources:[s] 4:scope:s?"),
-        ("MatchCondition", "1:name:s! 2:expression:s!"),
+        "MutatingWebhookConfiguration 1:metadata:ObjectMeta 2:webhooks:[MutatingWebhook]",
+        "MutatingWebhook 1:name:s! 2:clientConfig:WebhookClientConfig 3:rules:[RuleWithOperations] \
+         4:failurePolicy:s? 5:namespaceSelector:LabelSelector 6:sideEffects:s? 7:timeoutSeconds:i? \
+         8:admissionReviewVersions:[s]! 9:matchPolicy:s? 10:reinvocationPolicy:s? 11:objectSelector:LabelSelector \
+         12:matchConditions:[MatchCondition]",
+        "WebhookClientConfig 1:service:ServiceReference 2:caBundle:B 3:url:s?",
+        "ServiceReference 1:namespace:s! 2:name:s! 3:path:s? 4:port:i?",
+        "RuleWithOperations 1:operations:[s] 2:<inline>:Rule",
+        "Rule 1:apiGroups:[s] 2:apiVersions:[s] 3:resources:[s] 4:scope:s?",
+        "MatchCondition 1:name:s! 2:expression:s!",
     ],
     merge_keys: &[(&["webhooks"], "name")],
     published_merges: &[("MutatingWebhookConfiguration", "webhooks", "merge", "name")],
@@ -44,14 +41,11 @@ pub(super) const VALIDATING: Kind = Kind {
     categories: &["api-extensions"],
     about: "Webhooks that may refuse objects before they are stored.",
     messages: &[
-        ("ValidatingWebhookConfiguration", "1:metadata:ObjectMeta 2:webhooks:[ValidatingWebhook]"),
-        (
-            "ValidatingWebhook",
-            "1:name:s! 2:clientConfig:WebhookClientConfig 3:rules:[RuleWithOperations] 4:failurePolicy:s? \
-             5:namespaceSelector:LabelSelector 6:sideEffects:s? 7:timeoutSeconds:i? \
-             8:admissionReviewVersions:[s]! 9:matchPolicy:s? 10:objectSelector:LabelSelector \
-             11:matchConditions:[MatchCondition]",
-        ),
+        "ValidatingWebhookConfiguration 1:metadata:ObjectMeta 2:webhooks:[ValidatingWebhook]",
+        "ValidatingWebhook 1:name:s! 2:clientConfig:WebhookClientConfig 3:rules:[RuleWithOperations] \
+         4:failurePolicy:s? 5:namespaceSelector:LabelSelector 6:sideEffects:s? 7:timeoutSeconds:i? \
+         8:admissionReviewVersions:[s]! 9:matchPolicy:s? 10:objectSelector:LabelSelector \
+         11:matchConditions:[MatchCondition]",
     ],
     merge_keys: &[(&["webhooks"], "name")],
     published_merges: &[("ValidatingWebhookConfiguration", "webhooks", "merge", "name")],
@@ -79,6 +73,6 @@ fn fill(hook: &mut Value) {
 }
 
 const PRINTER: Printer = Printer {
-    columns: &[NAME, ("Webhooks", "integer", 0), AGE],
+    columns: "Name, Webhooks:integer, Age",
     cells: |row| vec![row.name(), row.items("/webhooks").len().into(), row.age()],
 };

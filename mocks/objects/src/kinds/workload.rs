@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::causes::{at_least, unsupported};
-use super::print::{AGE, CONTAINERS, Columns, IMAGES, NAME, Row, SELECTOR};
+use super::print::Row;
 use super::{Causes, pod_spec};
 use crate::status::Cause;
 
@@ -55,16 +55,8 @@ fn selects(selector: &Value, labels: &Value) -> bool {
     equal && selector["matchExpressions"].as_array().into_iter().flatten().all(fits)
 }
 
-pub(super) const REPLICAS: Columns = &[
-    NAME,
-    ("Desired", "integer", 0),
-    ("Current", "integer", 0),
-    ("Ready", "integer", 0),
-    AGE,
-    CONTAINERS,
-    IMAGES,
-    SELECTOR,
-];
+pub(super) const REPLICAS: &str =
+    "Name, Desired:integer, Current:integer, Ready:integer, Age, Containers+, Images+, Selector+";
 
 pub(super) fn replicas(row: &Row<'_>, template: [Value; 3]) -> Vec<Value> {
     let counts = ["/spec/replicas", "/status/replicas", "/status/readyReplicas"].map(|path| row.number(path));

@@ -95,37 +95,6 @@ mod tests {
         drop_unknown(value, Catalogue::builtin().by_full_name(full_name).unwrap())
     }
 
-    #[test]
-    fn unknown_fields_go_wherever_they_are() {
-        let mut value = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "extra": 1,
-            "metadata": {"name": "a", "labels": {"any": "label"}, "lables": {"a": "b"}},
-            "spec": {"replicas": 1, "Replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {
-                "metadata": {"labels": {"a": "b"}},
-                "spec": {
-                    "containers": [{"name": "c", "image": "i"}, {"name": "d", "imagePullPolcy": "Always"}],
-                    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi", "odd": true}}],
-                    "nodeSelector": {"any": "node"},
-                },
-            }},
-        });
-        let unknown = dropped("deployments.apps", &mut value);
-        assert_eq!(
-            unknown,
-            [
-                "extra",
-                "metadata.lables",
-                "spec.Replicas",
-                "spec.template.spec.containers[1].imagePullPolcy",
-                "spec.template.spec.volumes[0].emptyDir.odd",
-            ]
-        );
-        let left = &value["spec"]["template"]["spec"];
-        assert_eq!(left["volumes"], json!([{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}]));
-        assert_eq!(left["nodeSelector"], json!({"any": "node"}));
-        assert_eq!(dropped("deployments.apps", &mut value), Vec::<String>::new());
-    }
-
     /// `apiVersion` and `kind` are every object's own, but not those of what is in it.
     #[test]
     fn the_type_belongs_to_the_whole() {

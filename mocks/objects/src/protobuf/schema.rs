@@ -1,6 +1,6 @@
 //! Field numbers of the built-in types, as the API publishes them.
 //!
-//! Owns one table in a notation of its own: `number:name:kind`. Kinds: `s` text, `i` integer, `b` flag, `B` bytes,
+//! Owns one table in a notation of its own: a name and its fields, `number:name:kind`. Kinds: `s` text, `i` integer, `b` flag, `B` bytes,
 //! `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON, a capitalised word is a
 //! message, `L` a list of texts in a message of its own, `D` a number with a fraction, `/` before a message means what that message
 //! holds and not the message itself (a schema, or what else may stand in its place). `[k]` is a list, `{k}` a map from text, `k?` is optional, so that zero
@@ -70,7 +70,11 @@ pub struct Field {
 static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
     let shared = [core::TABLE, pods::TABLE, volumes::TABLE].into_iter().flatten();
     let own = kinds::ALL.iter().flat_map(|kind| kind.messages);
-    shared.chain(own).map(|(name, fields)| (*name, fields.split_whitespace().map(field).collect())).collect()
+    let message = |row: &Row| {
+        let (name, fields) = row.split_once(' ').unwrap_or((row, ""));
+        (name, fields.split_whitespace().map(field).collect())
+    };
+    shared.chain(own).map(message).collect()
 });
 
 /// The fields of a message.

@@ -152,21 +152,10 @@ pub(super) fn check_update(value: &Value, old: &Value, causes: &mut Causes) {
     if value["series"] != old["series"] {
         series(value, causes);
     }
-    for key in [
-        "involvedObject",
-        "reason",
-        "message",
-        "source",
-        "firstTimestamp",
-        "lastTimestamp",
-        "count",
-        "type",
-        "eventTime",
-        "action",
-        "related",
-        "reportingComponent",
-        "reportingInstance",
-    ] {
+    for key in "involvedObject reason message source firstTimestamp lastTimestamp count type eventTime action related \
+        reportingComponent reportingInstance"
+        .split(' ')
+    {
         if is_set(value, key) != is_set(old, key) || (is_set(value, key) && value[key] != old[key]) {
             let field = if key == "reportingComponent" { "reportingController" } else { key };
             causes.push(Cause::invalid(field, &value[key].to_string(), "field is immutable"));

@@ -162,47 +162,21 @@ fn what_a_rule_may_not_be() {
 #[test]
 fn the_form_of_a_rule() {
     let place = format!("{AT}.properties[spec].x-kubernetes-validations[0]");
-    let long = "a".repeat(2_049);
-    for (rule, found) in [
-        (json!({"rule": " "}), "rule: Required value: rule is not specified"),
-        (
-            json!({"rule": "true", "message": " "}),
-            "message: Invalid value: \" \": message must be non-empty if specified",
-        ),
-        (
-            json!({"rule": "true", "message": long}),
-            "message: Invalid value: \"aaaaaaaaaa...\": message must have a maximum length of 2048 characters",
-        ),
-        (
-            json!({"rule": "true", "message": "a\nb"}),
-            "message: Invalid value: \"a\\nb\": message must not contain line breaks",
-        ),
-        (
-            json!({"rule": "true &&\ntrue"}),
-            "message: Required value: message must be specified if rule contains line breaks",
-        ),
-        (
-            json!({"rule": "true", "messageExpression": " "}),
-            "messageExpression: Required value: messageExpression must be non-empty if specified",
-        ),
-        (
-            json!({"rule": "true", "reason": "Other"}),
-            "reason: Unsupported value: \"Other\": supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", \
-             \"FieldValueInvalid\", \"FieldValueRequired\"",
-        ),
-        (
-            json!({"rule": "true", "fieldPath": ".nothing"}),
-            "fieldPath: Invalid value: \".nothing\": fieldPath must be a valid path: does not refer to a valid field",
-        ),
-        (
-            json!({"rule": "true", "fieldPath": "t"}),
-            "fieldPath: Invalid value: \"t\": fieldPath must be a valid path: expected [ or . but got: t",
-        ),
-        (
-            json!({"rule": "true", "fieldPath": ".map[a]"}),
-            "fieldPath: Invalid value: \".map[a]\": fieldPath must be a valid path: expected single quoted string but got a",
-        ),
-    ] {
+    let cases = r#"
+{"rule": " "} => rule: Required value: rule is not specified
+{"rule": "true", "message": " "} => message: Invalid value: " ": message must be non-empty if specified
+{"rule": "true", "message": "a\nb"} => message: Invalid value: "a\nb": message must not contain line breaks
+{"rule": "true &&\ntrue"} => message: Required value: message must be specified if rule contains line breaks
+{"rule": "true", "messageExpression": " "} => messageExpression: Required value: messageExpression must be non-empty if specified
+{"rule": "true", "reason": "Other"} => reason: Unsupported value: "Other": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"
+{"rule": "true", "fieldPath": ".nothing"} => fieldPath: Invalid value: ".nothing": fieldPath must be a valid path: does not refer to a valid field
+{"rule": "true", "fieldPath": "t"} => fieldPath: Invalid value: "t": fieldPath must be a valid path: expected [ or . but got: t
+{"rule": "true", "fieldPath": ".map[a]"} => fieldPath: Invalid value: ".map[a]": fieldPath must be a valid path: expected single quoted string but got a"#;
+    let cases = cases.lines().filter_map(|line| line.split_once(" => "));
+    let long = format!(r#"{{"rule": "true", "message": "{}"}}"#, "a".repeat(2_049));
+    let too_long = "message: Invalid value: \"aaaaaaaaaa...\": message must have a maximum length of 2048 characters";
+    for (rule, found) in cases.chain([(&long[..], too_long)]) {
+        let rule: Value = serde_json::from_str(rule).unwrap();
         assert_eq!(refused(&with(rich(), &json!([rule]))), [format!("{place}.{found}")], "{rule}");
     }
     let found = refused(&with(rich(), &json!([{"rule": "true", "optionalOldSelf": true}])));
@@ -228,47 +202,20 @@ fn the_form_of_a_rule() {
 #[test]
 fn where_errors_point_to_and_what_they_say() {
     let spec = |rule: Value| with(rich(), &json!([rule]));
-    for (rule, found) in [
-        (json!({"rule": " self.n > 5 "}), "spec: Invalid value: \"object\": failed rule: self.n > 5"),
-        (json!({"rule": "self.n > 5", "message": " more "}), "spec: Invalid value: \"object\": more"),
-        (
-            json!({"rule": "self.n > 5", "messageExpression": "'%d is few'.format([self.n])", "message": "m"}),
-            "spec: Invalid value: \"object\": 3 is few",
-        ),
-        (
-            json!({"rule": "self.n > 5", "messageExpression": "self.list[9].a", "message": "m"}),
-            "spec: Invalid value: \"object\": m",
-        ),
-        (
-            json!({"rule": "self.n > 5", "messageExpression": "' '"}),
-            "spec: Invalid value: \"object\": failed rule: self.n > 5",
-        ),
-        (
-            json!({"rule": "self.n > 5", "fieldPath": ".n", "reason": "FieldValueForbidden", "message": "m"}),
-            "spec.n: Forbidden: m",
-        ),
-        (
-            json!({"rule": "self.n > 5", "fieldPath": ".map['a-b']", "reason": "FieldValueRequired", "message": "m"}),
-            "spec.map[a-b]: Required value: m",
-        ),
-        (
-            json!({"rule": "self.n > 5", "fieldPath": ".inner.spec", "reason": "FieldValueDuplicate"}),
-            "spec.inner.spec: Duplicate value: \"object\"",
-        ),
-        (
-            json!({"rule": "self.list[5].a == ''"}),
-            "spec: Invalid value: \"object\": index out of bounds: 5 evaluating rule: self.list[5].a == ''",
-        ),
-        (
-            json!({"rule": "self.list[1].a == ''", "message": "m"}),
-            "spec: Invalid value: \"object\": no such key: a evaluating rule: m",
-        ),
-        (
-            json!({"rule": "self.any > 5", "message": "m"}),
-            "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a supported operator, function or macro \
-             signature for rule: m",
-        ),
-    ] {
+    let cases = r#"
+{"rule": " self.n > 5 "} => spec: Invalid value: "object": failed rule: self.n > 5
+{"rule": "self.n > 5", "message": " more "} => spec: Invalid value: "object": more
+{"rule": "self.n > 5", "messageExpression": "'%d is few'.format([self.n])", "message": "m"} => spec: Invalid value: "object": 3 is few
+{"rule": "self.n > 5", "messageExpression": "self.list[9].a", "message": "m"} => spec: Invalid value: "object": m
+{"rule": "self.n > 5", "messageExpression": "' '"} => spec: Invalid value: "object": failed rule: self.n > 5
+{"rule": "self.n > 5", "fieldPath": ".n", "reason": "FieldValueForbidden", "message": "m"} => spec.n: Forbidden: m
+{"rule": "self.n > 5", "fieldPath": ".map['a-b']", "reason": "FieldValueRequired", "message": "m"} => spec.map[a-b]: Required value: m
+{"rule": "self.n > 5", "fieldPath": ".inner.spec", "reason": "FieldValueDuplicate"} => spec.inner.spec: Duplicate value: "object"
+{"rule": "self.list[5].a == ''"} => spec: Invalid value: "object": index out of bounds: 5 evaluating rule: self.list[5].a == ''
+{"rule": "self.list[1].a == ''", "message": "m"} => spec: Invalid value: "object": no such key: a evaluating rule: m
+{"rule": "self.any > 5", "message": "m"} => spec: Invalid value: "object": 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: m"#;
+    for (rule, found) in cases.lines().filter_map(|line| line.split_once(" => ")) {
+        let rule: Value = serde_json::from_str(rule).unwrap();
         assert_eq!(judged(&spec(rule.clone()), &full(), None), [found], "{rule}");
     }
     let text = one(json!({"type": "string"}), "self.size() > 5");
@@ -487,63 +434,16 @@ fn long_lists_are_compared_item_by_item() {
 
 /// Expressions of a start and what may be done with it, so that many of them compile.
 fn expression() -> impl Strategy<Value = String> {
-    let starts = vec![
-        "self",
-        "oldSelf",
-        "self.n",
-        "self.r",
-        "self.t",
-        "self.list",
-        "self.keyed",
-        "self.set",
-        "self.map",
-        "self.at",
-        "self.wait",
-        "self.raw",
-        "self.any",
-        "self.none",
-        "self.inner",
-        "oldSelf.n",
-        "oldSelf.keyed",
-        "oldSelf.?t",
-        "1",
-        "'a%s'",
-        "b'a'",
-        "[1, 2]",
-        "{'a': 1}",
-        "duration('1h')",
-        "timestamp(0)",
-        "quantity('1')",
-        "optional.of(1)",
-    ];
-    let suffixes = vec![
-        "",
-        ".size()",
-        ".all(x, x == x)",
-        ".exists(x, x in [x])",
-        ".map(x, x)",
-        ".filter(x, true)",
-        "[0]",
-        "['a']",
-        ".a",
-        ".k",
-        ".?t",
-        ".orValue('')",
-        ".hasValue()",
-        ".value()",
-        ".optMap(x, x)",
-        ".matches('a+')",
-        ".format([1])",
-        ".isSorted()",
-        ".sum()",
-        ".max()",
-        ".findAll('a')",
-        ".getHours()",
-        ".asInteger()",
-        ".metadata.name",
-        " + 1",
-        " + self.set",
-    ];
+    let starts: Vec<_> = "self~oldSelf~self.n~self.r~self.t~self.list~self.keyed~self.set~self.map~self.at~self.wait~\
+        self.raw~self.any~self.none~self.inner~oldSelf.n~oldSelf.keyed~oldSelf.?t~1~'a%s'~b'a'~[1, 2]~{'a': 1}~\
+        duration('1h')~timestamp(0)~quantity('1')~optional.of(1)"
+        .split('~')
+        .collect();
+    let suffixes: Vec<_> = "~.size()~.all(x, x == x)~.exists(x, x in [x])~.map(x, x)~.filter(x, true)~[0]~['a']~.a~.k~\
+        .?t~.orValue('')~.hasValue()~.value()~.optMap(x, x)~.matches('a+')~.format([1])~.isSorted()~.sum()~.max()~\
+        .findAll('a')~.getHours()~.asInteger()~.metadata.name~ + 1~ + self.set"
+        .split('~')
+        .collect();
     let parts = prop::collection::vec(prop::sample::select(suffixes), 0..4);
     (prop::sample::select(starts), parts).prop_map(|(start, parts)| start.to_owned() + &parts.concat())
 }
