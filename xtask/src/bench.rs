@@ -33,10 +33,6 @@ enum What {
     Load,
     /// What a run becomes: the ledger, and writing, reading, judging and rendering the record of an hour.
     Reports,
-    /// Whether ledger and record stay as large as they are through fifty million events. Exit 1 when they grow.
-    FiftyMillion,
-    /// The core of the mock Kubernetes API server without sockets: the store, the log and selectors.
-    Store,
     /// Instructions that a request of admission load costs the generator and its review the service, outside the sockets, counted
     /// by valgrind.
     Instructions,
@@ -62,8 +58,6 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
         What::Reports => command.args(["bench", "--package=reports", "--bench=ledger", "--bench=record", "--"]),
-        What::FiftyMillion => command.args(["bench", "--package=reports", "--bench=fifty_million", "--"]),
-        What::Store => command.args(["bench", "--package=mock-kube", "--bench=store", "--"]),
         What::Instructions => {
             command.args(["bench", "--package=loadgen", "--package=service", "--bench=instructions", "--"])
         }

@@ -16,8 +16,6 @@ mod answer;
 mod audit;
 mod authentication;
 mod authorization;
-#[doc(hidden)]
-pub mod bench;
 mod body;
 mod bootstrap;
 mod broken;

@@ -94,32 +94,6 @@ mod tests {
 
     use super::*;
 
-    fn causes(conditions: &Value) -> Vec<String> {
-        check(conditions, "webhooks[0].matchConditions").iter().map(|c| format!("{}: {}", c.field, c.message)).collect()
-    }
-
-    #[test]
-    fn conditions_are_checked() {
-        let good =
-            json!([{"name": "a", "expression": "true"}, {"name": "example.com/b", "expression": "object.x == 1"}]);
-        assert_eq!(causes(&good), Vec::<String>::new());
-        let wrong = json!([{"name": "a", "expression": "foo"}, {"name": "a", "expression": " "}, {"name": "no name"}]);
-        let found = causes(&wrong);
-        assert_eq!(
-            found[0],
-            "webhooks[0].matchConditions[0].expression: Invalid value: \"foo\": compilation failed: \
-             ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^"
-        );
-        assert_eq!(found[1], "webhooks[0].matchConditions[1].expression: Required value");
-        assert_eq!(found[2], "webhooks[0].matchConditions[1].name: Duplicate value: \"a\"");
-        assert_eq!(found[3], "webhooks[0].matchConditions[2].expression: Required value");
-        assert!(found[4].starts_with("webhooks[0].matchConditions[2].name: Invalid value: \"no name\""), "{found:?}");
-        let many: Vec<Value> = (0..65).map(|n| json!({"name": format!("n{n}"), "expression": "true"})).collect();
-        assert_eq!(causes(&Value::from(&many[..64])), Vec::<String>::new());
-        let too_many = "webhooks[0].matchConditions: Too many: 65: must have at most 64 items";
-        assert_eq!(causes(&Value::from(many)), [too_many]);
-    }
-
     /// Each of two may use most of the budget, and both together may not.
     #[test]
     fn the_conditions_of_a_webhook_share_one_budget() {

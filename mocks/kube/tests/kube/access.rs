@@ -124,27 +124,6 @@ async fn a_service_account_gets_a_token_that_works() {
 }
 
 #[tokio::test]
-async fn what_a_subject_used_is_recorded() {
-    let world = World::start().await;
-    let mut subject = world.client(Protocol::Http1, "subject").await;
-    subject.get(PACKAGES).await;
-    subject.get(PACKAGES).await;
-    subject.get(&format!("{PACKAGES}/x/status")).await;
-    subject.get("/api/v1/nodes").await;
-    let used: Vec<String> = world
-        .server
-        .permissions("subject")
-        .into_iter()
-        .map(|p| format!("{} {}/{} in {}", p.verb, p.group, p.resource, p.namespace))
-        .collect();
-    assert_eq!(
-        used,
-        ["list /nodes in ", "list longhaul.dev/packages in default", "get longhaul.dev/packages/status in default"]
-    );
-    assert_eq!(world.server.permissions("harness"), []);
-}
-
-#[tokio::test]
 async fn faults_and_history_can_be_driven_by_hand() {
     let (world, mut admin, mut guest) = guarded().await;
     assert_eq!(guest.get("/longhaul/state").await.0, 403);

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::{PATIENCE, Protocol, World};
-use crate::{CONFIG_MAPS, config_map};
+use crate::{APPLY, CONFIG_MAPS, MERGE, PODS, config_map};
 
 mod order;
 mod plugins;
@@ -143,6 +143,11 @@ fn allowed(request: &Value) -> (u16, Value) {
     review(request, json!({"allowed": true}))
 }
 
+/// A webhook that allows everything.
+fn allowing() -> Script {
+    Arc::new(|_, request| Some(allowed(request)))
+}
+
 fn patched(request: &Value, operations: &Value) -> (u16, Value) {
     let patch = BASE64.encode(operations.to_string());
     review(request, json!({"allowed": true, "patch": patch, "patchType": "JSONPatch", "warnings": ["look out"]}))
@@ -156,6 +161,17 @@ async fn configure(world: &World, kind: &str, webhooks: Vec<Value>) -> (u16, Val
     });
     let plural = format!("{}s", kind.to_lowercase());
     client.post(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &configuration).await
+}
+
+/// `/mutate` and `/validate` are asked about these operations on these resources.
+async fn asking(script: Script, operation: &str, groups: &[&str], resources: &[&str]) -> (World, Webhook) {
+    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let rule = json!({"operations": [operation], "apiGroups": groups, "apiVersions": ["*"], "resources": resources});
+    for (kind, path) in [("MutatingWebhookConfiguration", "/mutate"), ("ValidatingWebhookConfiguration", "/validate")] {
+        let (status, made) = configure(&world, kind, vec![hook.entry(path, &json!({"rules": [rule]}))]).await;
+        assert_eq!(status, 201, "{made}");
+    }
+    (world, hook)
 }
 
 #[tokio::test]
@@ -188,9 +204,7 @@ async fn hooks_change_and_refuse_in_the_order_of_the_real_server() {
     assert_eq!(body["data"], json!({"a": "1", "patched": "yes"}));
     let (status, refused) = client.post(CONFIG_MAPS, &config_map("bad")).await;
     assert_eq!((status, &refused["reason"]), (403, &json!("Forbidden")));
-    let (_, change) = client
-        .patch(&format!("{CONFIG_MAPS}/good"), "application/merge-patch+json", &json!({"data": {"b": "2"}}))
-        .await;
+    let (_, change) = client.patch(&format!("{CONFIG_MAPS}/good"), MERGE, &json!({"data": {"b": "2"}})).await;
     assert_eq!(change["data"]["b"], json!("2"));
 
     let calls = hook.calls.lock().unwrap().clone();
@@ -239,8 +253,7 @@ async fn a_failed_call_follows_the_failure_policy() {
 
 #[tokio::test]
 async fn rules_and_selectors_decide_who_is_asked() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let rule = |groups: &str, resources: &str, operations: &str| json!({"rules": [{"operations": [operations], "apiGroups": [groups], "apiVersions": ["*"], "resources": [resources]}]});
     let selecting = |selector: &str, key: &str| json!({selector: {"matchLabels": {key: "x"}}});
     let webhooks = vec![
@@ -259,31 +272,24 @@ async fn rules_and_selectors_decide_who_is_asked() {
     let (status, made) = configure(&world, "ValidatingWebhookConfiguration", webhooks).await;
     assert_eq!(status, 201, "{made}");
     let mut client = world.client(Protocol::Http1, "harness").await;
-    let asked = || {
-        let mut paths: Vec<String> =
-            hook.paths().iter().map(|path| path.split('?').next().unwrap().to_owned()).collect();
-        hook.calls.lock().unwrap().clear();
-        paths.sort();
-        paths
-    };
     client.post(CONFIG_MAPS, &config_map("plain")).await;
-    assert_eq!(asked(), ["/all", "/kept"]);
+    assert_eq!(hook.asked(), ["/all", "/kept"]);
     let mut picked = config_map("picked");
     picked["metadata"]["labels"] = json!({"pick": "x"});
     client.post("/api/v1/namespaces/kube-system/configmaps", &picked).await;
-    assert_eq!(asked(), ["/all", "/objects"]);
+    assert_eq!(hook.asked(), ["/all", "/objects"]);
     client.delete(&format!("{CONFIG_MAPS}/plain")).await;
-    assert_eq!(asked(), ["/all", "/deletes"]);
+    assert_eq!(hook.asked(), ["/all", "/deletes"]);
     client.post(crate::PACKAGES, &crate::package("p")).await;
-    assert_eq!(asked(), ["/all"]);
+    assert_eq!(hook.asked(), ["/all"]);
     let ready = json!({"status": {"phase": "Ready"}});
-    client.patch(&format!("{}/p/status", crate::PACKAGES), "application/merge-patch+json", &ready).await;
-    assert_eq!(asked(), ["/all", "/status"]);
+    client.patch(&format!("{}/p/status", crate::PACKAGES), MERGE, &ready).await;
+    assert_eq!(hook.asked(), ["/all", "/status"]);
     let team = json!({"metadata": {"labels": {"team": "x"}}});
-    client.patch("/api/v1/namespaces/default", "application/merge-patch+json", &team).await;
-    asked();
+    client.patch("/api/v1/namespaces/default", MERGE, &team).await;
+    hook.asked();
     client.post(CONFIG_MAPS, &config_map("team")).await;
-    assert_eq!(asked(), ["/all", "/kept", "/namespaces"]);
+    assert_eq!(hook.asked(), ["/all", "/kept", "/namespaces"]);
 }
 
 #[tokio::test]
@@ -304,8 +310,7 @@ async fn a_hook_is_asked_again_when_a_later_one_changed_something() {
 
 #[tokio::test]
 async fn conditions_decide_who_is_asked() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let with = |path: &str, policy: &str, expression: &str| {
         let conditions = json!([{"name": "condition", "expression": expression}]);
         hook.entry(path, &json!({"matchConditions": conditions, "failurePolicy": policy}))
@@ -320,19 +325,12 @@ async fn conditions_decide_who_is_asked() {
     ];
     let (status, made) = configure(&world, "MutatingWebhookConfiguration", webhooks).await;
     assert_eq!(status, 201, "{made}");
-    let asked = || {
-        let mut paths: Vec<String> =
-            hook.paths().iter().map(|path| path.split('?').next().unwrap().to_owned()).collect();
-        hook.calls.lock().unwrap().clear();
-        paths.sort();
-        paths
-    };
     let mut client = world.client(Protocol::Http1, "harness").await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
-    assert_eq!(asked(), ["/all", "/new", "/who"]);
+    assert_eq!(hook.asked(), ["/all", "/new", "/who"]);
     let changed = json!({"data": {"b": "2"}});
-    client.patch(&format!("{CONFIG_MAPS}/a"), "application/merge-patch+json", &changed).await;
-    assert_eq!(asked(), ["/all", "/who"]);
+    client.patch(&format!("{CONFIG_MAPS}/a"), MERGE, &changed).await;
+    assert_eq!(hook.asked(), ["/all", "/who"]);
 
     let closed = vec![with("/closed", "Fail", "object.data.nothing == 'x'")];
     let (status, made) = configure(&world, "ValidatingWebhookConfiguration", closed).await;
@@ -341,7 +339,7 @@ async fn conditions_decide_who_is_asked() {
     let why = "configmaps \"b\" is forbidden: expression 'object.data.nothing == 'x'' resulted in error: \
                no such key: nothing";
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
-    assert!(!asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
+    assert!(!hook.asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
 }
 
 /// A webhook for one API of the events sees those that come through the other, in its own form, and may change them.
@@ -366,8 +364,7 @@ async fn equivalent_requests_match_unless_exact_ones_are_asked_for() {
     });
     let (status, made) = client.post("/api/v1/namespaces/default/events", &event).await;
     assert_eq!((status, &made["message"], &made["apiVersion"]), (201, &json!("changed"), &json!("v1")), "{made}");
-    let calls: Vec<(String, Value)> =
-        std::mem::take(&mut *hook.calls.lock().unwrap()).into_iter().map(|(uri, _, review)| (uri, review)).collect();
+    let calls = hook.reviews();
     assert_eq!(calls.len(), 1, "{calls:?}");
     let request = &calls[0].1["request"];
     assert_eq!(request["kind"], json!({"group": "events.k8s.io", "version": "v1", "kind": "Event"}));
@@ -412,8 +409,7 @@ async fn older_reviews_are_sent_to_webhooks_that_want_them() {
 /// A condition made to take for ever costs its request and nobody else anything.
 #[tokio::test]
 async fn a_condition_without_end_stops_nobody_else() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let hundred = format!("[{}]", (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join(", "));
     let expression =
         format!("{hundred}.all(a, {hundred}.all(b, {hundred}.all(c, {hundred}.all(d, a + b + c + d >= 0))))");
@@ -438,8 +434,7 @@ async fn a_condition_without_end_stops_nobody_else() {
 
 #[tokio::test]
 async fn dry_runs_and_configurations_are_checked() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     for (wrong, text) in [
         (
             json!({"matchConditions": [{"name": "x", "expression": "obj == 1"}]}),
@@ -470,8 +465,7 @@ async fn dry_runs_and_configurations_are_checked() {
 
 #[tokio::test]
 async fn a_service_is_found_and_its_name_is_checked() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let mut client = world.client(Protocol::Http1, "harness").await;
     let by_service = |name: &str| {
         let service = json!({"namespace": "default", "name": name, "path": "/svc"});
@@ -491,7 +485,7 @@ async fn a_service_is_found_and_its_name_is_checked() {
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
     let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hooks";
     let other = json!({"webhooks": [by_service("other")]});
-    client.patch(path, "application/merge-patch+json", &other).await;
+    client.patch(path, MERGE, &other).await;
     let (status, refused) = client.post(CONFIG_MAPS, &config_map("b")).await;
     assert_eq!(status, 500);
     assert!(refused["message"].as_str().unwrap().contains("verify certificate"), "{refused}");
@@ -501,8 +495,7 @@ async fn a_service_is_found_and_its_name_is_checked() {
 /// once more, which is answered together with the creation of another object.
 #[tokio::test]
 async fn an_update_that_was_overtaken_is_made_again() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::answering_together(script, 2).await);
+    let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);
     let mut harness = world.client(Protocol::Http1, "harness").await;
     assert_eq!(harness.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
     configure(&world, "ValidatingWebhookConfiguration", vec![hook.entry("/x", &json!({}))]).await;
@@ -525,8 +518,7 @@ async fn an_update_that_was_overtaken_is_made_again() {
 
 #[tokio::test]
 async fn at_most_25_connections_stay_open() {
-    let script: Script = Arc::new(|_, request| Some(allowed(request)));
-    let (world, hook) = (World::start().await, Webhook::answering_together(script, 40).await);
+    let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 40).await);
     configure(&world, "MutatingWebhookConfiguration", vec![hook.entry("/x", &json!({}))]).await;
     let mut clients = JoinSet::new();
     for index in 0..40 {

@@ -55,6 +55,20 @@ impl World {
         Self::with(|_| {}).await
     }
 
+    /// With a client of the harness.
+    pub async fn alone() -> (Self, Client) {
+        let world = Self::start().await;
+        let client = world.client(Protocol::Http1, "harness").await;
+        (world, client)
+    }
+
+    /// Faults mean the subject.
+    pub async fn aimed() -> Self {
+        let world = Self::start().await;
+        world.server.faults().target_users(["subject"]);
+        world
+    }
+
     pub async fn with(adapt: impl FnOnce(&mut Config)) -> Self {
         let authority = Authority::generate("test").unwrap();
         let mut config = Config::new();

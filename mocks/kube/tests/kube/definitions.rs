@@ -4,11 +4,10 @@ use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Protocol, World};
+use crate::client::{Client, World};
+use crate::{APPLY, DEFINITIONS, MERGE};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GADGETS: &str = "/apis/test.dev/v1/namespaces/default/gadgets";
-const MERGE: &str = "application/merge-patch+json";
 
 fn definition() -> Value {
     let spec = json!({"type": "object", "required": ["size"], "properties": {
@@ -27,12 +26,7 @@ fn definition() -> Value {
         json!({"name": name, "served": true, "storage": storage, "schema": schema, "subresources": subresources,
                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]})
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
-                 "versions": [version("v1", true), version("v1beta1", false)]},
-    })
+    crate::definition("gadgets", "Gadget", &json!([version("v1", true), version("v1beta1", false)]))
 }
 
 fn gadget(spec: &Value) -> Value {
@@ -40,8 +34,7 @@ fn gadget(spec: &Value) -> Value {
 }
 
 async fn defined() -> (World, Client) {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (world, mut client) = World::alone().await;
     let (status, made) = client.post(DEFINITIONS, &definition()).await;
     assert_eq!(status, 201, "{made}");
     (world, client)
@@ -116,73 +109,26 @@ async fn unknown_fields_are_dropped_told_or_refused() {
 #[tokio::test]
 async fn an_applied_object_must_be_of_its_schema() {
     let (_world, mut client) = defined().await;
-    let apply = "application/apply-patch+yaml";
     for (spec, why) in [
         (json!({"size": 1, "sice": 2}), ".spec.sice: field not declared in schema"),
         (json!({"size": "1"}), ".spec.size: expected numeric (int or float), got \"1\""),
         (json!(["size"]), ".spec: expected map, got [\"size\"]"),
     ] {
         let path = format!("{GADGETS}/g?fieldManager=m&fieldValidation=Ignore");
-        let (status, refused) = client.patch(&path, apply, &gadget(&spec)).await;
+        let (status, refused) = client.patch(&path, APPLY, &gadget(&spec)).await;
         assert_eq!((status, refused.get("reason")), (500, None), "{refused}");
         let message = format!("failed to create typed patch object (/g; test.dev/v1, Kind=Gadget): {why}");
         assert_eq!(refused["message"], json!(message));
     }
     let open = gadget(&json!({"size": 1, "color": null, "extra": {"free": {"odd": 1}}}));
-    let (status, made) = client.patch(&format!("{GADGETS}/g?fieldManager=m"), apply, &open).await;
+    let (status, made) = client.patch(&format!("{GADGETS}/g?fieldManager=m"), APPLY, &open).await;
     assert_eq!(status, 201, "{made}");
-}
-
-#[tokio::test]
-async fn every_served_version_shows_the_same_object() {
-    let (_world, mut client) = defined().await;
-    let other = GADGETS.replace("/v1/", "/v1beta1/");
-    let mut body = gadget(&json!({"size": 1, "replicas": 2}));
-    body["apiVersion"] = json!("test.dev/v1beta1");
-    let (status, made) = client.post(&other, &body).await;
-    assert_eq!((status, &made["apiVersion"]), (201, &json!("test.dev/v1beta1")));
-    let (_, stored) = client.get(&format!("{GADGETS}/g")).await;
-    assert_eq!((&stored["apiVersion"], &stored["spec"]), (&json!("test.dev/v1"), &made["spec"]));
-    assert_eq!(stored["metadata"]["uid"], made["metadata"]["uid"]);
-    let (_, list) = client.get(&other).await;
-    assert_eq!(
-        (&list["apiVersion"], &list["items"][0]["apiVersion"]),
-        (&list["apiVersion"], &json!("test.dev/v1beta1"))
-    );
-    let (_, scale) = client.get(&format!("{GADGETS}/g/scale")).await;
-    assert_eq!((&scale["kind"], &scale["spec"]["replicas"]), (&json!("Scale"), &json!(2)));
-    let scaled = json!({"spec": {"replicas": 5}});
-    assert_eq!(client.patch(&format!("{other}/g/scale"), MERGE, &scaled).await.0, 200);
-    assert_eq!(client.get(&format!("{GADGETS}/g")).await.1["spec"]["replicas"], json!(5));
-    // An update of a custom object must say which version it was made from; that of its scale need not.
-    let whole = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "g", "namespace": "default"},
-                       "spec": {"replicas": 6}});
-    assert_eq!(client.put(&format!("{GADGETS}/g/scale"), &whole).await.0, 200);
-    assert_eq!(client.get(&format!("{GADGETS}/g")).await.1["spec"]["replicas"], json!(6));
-    client.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-    let (_, table) = client.get(GADGETS).await;
-    assert_eq!(table["columnDefinitions"][1]["name"], json!("Size"));
-    assert_eq!(table["rows"][0]["cells"][1], json!(1));
-}
-
-#[tokio::test]
-async fn a_wrong_definition_is_refused() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    let mut wrong = definition();
-    wrong["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["code"] =
-        json!({"type": "string", "pattern": "("});
-    let (status, refused) = client.post(DEFINITIONS, &wrong).await;
-    let field = "spec.versions[1].schema.openAPIV3Schema.properties[spec].properties[code].pattern";
-    assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!(field)));
-    assert_eq!(client.get(GADGETS).await.0, 404);
 }
 
 /// What kube-apiserver 1.20.2 answered to a definition with every keyword, sent again.
 #[tokio::test]
 async fn every_keyword_of_a_definition_is_kept() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let recorded: Value = serde_json::from_str(include_str!("../../../objects/src/protobuf/definition.json")).unwrap();
     let mut sent = recorded.clone();
     sent["metadata"] = json!({"name": recorded["metadata"]["name"]});
@@ -221,8 +167,7 @@ async fn a_definition_may_come_in_protobuf() {
     let kind = [field(1, b"apiextensions.k8s.io/v1"), field(2, b"CustomResourceDefinition")].concat();
     let body = [b"k8s\0".to_vec(), field(1, &kind), field(2, &raw)].concat();
 
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     client.content_type = "application/vnd.kubernetes.protobuf";
     let response = client.send(Method::POST, DEFINITIONS, body).await;
     assert_eq!(response.status(), 201);

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::client::{Client, Protocol, World};
+use crate::{MERGE, PODS};
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-const MERGE: &str = "application/merge-patch+json";
 
 /// A pod `app=web` that runs and is ready.
 async fn running(client: &mut Client, name: &str) {
@@ -14,11 +13,6 @@ async fn running(client: &mut Client, name: &str) {
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     assert_eq!(client.post(PODS, &pod).await.0, 201);
     let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    assert_eq!(client.patch(&format!("{PODS}/{name}/status"), MERGE, &status).await.0, 200);
-}
-
-async fn unready(client: &mut Client, name: &str) {
-    let status = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
     assert_eq!(client.patch(&format!("{PODS}/{name}/status"), MERGE, &status).await.0, 200);
 }
 
@@ -49,8 +43,7 @@ async fn exists(client: &mut Client, name: &str) -> bool {
 
 #[tokio::test]
 async fn a_budget_gives_its_disruptions_away_one_by_one() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (world, mut client) = World::alone().await;
     for name in ["a", "b", "c"] {
         running(&mut client, name).await;
     }
@@ -98,33 +91,8 @@ async fn a_budget_gives_its_disruptions_away_one_by_one() {
 }
 
 #[tokio::test]
-async fn pods_that_do_no_work_are_not_guarded() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    let none_left = json!({"observedGeneration": 1, "desiredHealthy": 2, "currentHealthy": 2});
-    budget(&mut client, "web", &none_left).await;
-    for phase in ["Pending", "Succeeded", "Failed"] {
-        running(&mut client, "p").await;
-        client.patch(&format!("{PODS}/p/status"), MERGE, &json!({"status": {"phase": phase}})).await;
-        assert_eq!(evict(&mut client, "p", &Value::Null).await.0, 201, "{phase}");
-        assert!(!exists(&mut client, "p").await, "{phase}");
-    }
-    running(&mut client, "p").await;
-    assert_eq!(evict(&mut client, "p", &Value::Null).await.0, 429);
-    unready(&mut client, "p").await;
-    assert_eq!(evict(&mut client, "p", &json!({"dryRun": ["All"]})).await.0, 201, "enough others are healthy");
-    says(&mut client, "web", &json!({"currentHealthy": 1})).await;
-    assert_eq!(evict(&mut client, "p", &Value::Null).await.0, 429, "not enough others are healthy");
-    let always = json!({"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}});
-    assert_eq!(client.patch(&format!("{BUDGETS}/web"), MERGE, &always).await.0, 200);
-    assert_eq!(evict(&mut client, "p", &Value::Null).await.0, 201);
-    assert!(!exists(&mut client, "p").await);
-}
-
-#[tokio::test]
 async fn what_no_budget_can_decide_is_refused() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     running(&mut client, "p").await;
     budget(&mut client, "web", &json!({"observedGeneration": 1, "disruptionsAllowed": -1})).await;
     let (status, refused) = evict(&mut client, "p", &Value::Null).await;
@@ -142,31 +110,10 @@ async fn what_no_budget_can_decide_is_refused() {
     assert_eq!(evict(&mut client, "p", &Value::Null).await.0, 201);
 }
 
-#[tokio::test]
-async fn an_eviction_keeps_to_its_preconditions() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    running(&mut client, "p").await;
-    let (_, pod) = client.get(&format!("{PODS}/p")).await;
-    let (uid, revision) = (&pod["metadata"]["uid"], &pod["metadata"]["resourceVersion"]);
-    for wrong in [json!({"uid": "another"}), json!({"resourceVersion": "1"})] {
-        for mut options in [json!({}), json!({"dryRun": ["All"]})] {
-            options["preconditions"] = wrong.clone();
-            let (status, refused) = evict(&mut client, "p", &options).await;
-            assert_eq!((status, &refused["reason"]), (409, &json!("Conflict")), "{refused}");
-        }
-    }
-    assert_eq!(&client.get(&format!("{PODS}/p")).await.1["metadata"]["resourceVersion"], revision);
-    let right = json!({"preconditions": {"uid": uid, "resourceVersion": revision}, "gracePeriodSeconds": 0});
-    assert_eq!(evict(&mut client, "p", &right).await.0, 201);
-    assert!(!exists(&mut client, "p").await);
-}
-
 /// As many as the budget allows, and no more, however many come at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_at_the_same_time_take_no_more_than_there_is() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (world, mut client) = World::alone().await;
     let names: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
     for name in &names {
         running(&mut client, name).await;

@@ -33,8 +33,7 @@ async fn watch(world: &World, protocol: Protocol, user: &str) -> Lines {
 
 /// A fault of the subject that is begun on a server of its own.
 async fn with(fault: &Fault) -> World {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     world.server.faults().begin(ID, fault).unwrap();
     world
 }
@@ -74,8 +73,7 @@ async fn write(world: &World, name: &str) -> u64 {
 
 #[tokio::test]
 async fn a_reset_breaks_the_subjects_streams_only() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let id = FaultId(u32::from(protocol == Protocol::Http2));
         let mut hit = watch(&world, protocol, "subject").await;
@@ -101,8 +99,7 @@ async fn a_reset_breaks_the_subjects_streams_only() {
 
 #[tokio::test]
 async fn a_410_comes_in_both_forms_and_a_relist_helps() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     let mut lines = watch(&world, Protocol::Http1, "subject").await;
     let from = world.server.revision();
     world.server.faults().begin(ID, &fault(Name::Watch410)).unwrap();
@@ -154,8 +151,7 @@ async fn a_silent_watch_stays_silent_and_what_it_withheld_is_known() {
 
 #[tokio::test]
 async fn a_silent_watch_may_heal_and_new_ones_may_be_silent() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     let mut lines = watch(&world, Protocol::Http2, "subject").await;
     let heals = fault(Name::SilentWatch).set("heals", true).set("newStreams", NewStreams::Silent);
     world.server.faults().begin(ID, &heals).unwrap();
@@ -173,8 +169,7 @@ async fn a_silent_watch_may_heal_and_new_ones_may_be_silent() {
 
 #[tokio::test]
 async fn a_dropped_event_is_never_sent_and_the_stream_goes_on() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     let mut lines = watch(&world, Protocol::Http1, "subject").await;
     let only_deletions = fault(Name::EventDropped).set("change", Change::Deleted);
     world.server.faults().begin(ID, &only_deletions).unwrap();

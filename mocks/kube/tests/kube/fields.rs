@@ -4,8 +4,8 @@ use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::CONFIG_MAPS;
-use crate::client::{Client, Protocol, World};
+use crate::client::{Client, World};
+use crate::{APPLY, CONFIG_MAPS, MERGE};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
@@ -30,8 +30,7 @@ async fn send(client: &mut Client, method: Method, path: &str, body: String) -> 
 
 #[tokio::test]
 async fn unknown_fields_of_built_in_kinds_are_dropped_told_or_refused() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let strict = format!("{DEPLOYMENTS}?fieldValidation=Strict");
     let (status, _, refused) = send(&mut client, Method::POST, &strict, deployment().to_string()).await;
     let why = "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: \
@@ -51,20 +50,18 @@ async fn unknown_fields_of_built_in_kinds_are_dropped_told_or_refused() {
     let (status, warnings, made) = send(&mut client, Method::PUT, &quiet, deployment().to_string()).await;
     assert_eq!((status, warnings.len()), (200, 0), "{made}");
     let merge = json!({"metadata": {"lables": {"x": "y"}}, "spec": {"replicas": 2}});
-    let (status, patched) =
-        client.patch(&format!("{DEPLOYMENTS}/d?fieldValidation=Strict"), "application/merge-patch+json", &merge).await;
+    let (status, patched) = client.patch(&format!("{DEPLOYMENTS}/d?fieldValidation=Strict"), MERGE, &merge).await;
     assert_eq!((status, &patched["reason"]), (422, &json!("Invalid")), "{patched}");
     let why = "strict decoding error: unknown field \"metadata.lables\"";
     assert!(patched["details"]["causes"][0]["message"].as_str().unwrap().ends_with(why), "{patched}");
-    let (status, patched) = client.patch(&format!("{DEPLOYMENTS}/d"), "application/merge-patch+json", &merge).await;
+    let (status, patched) = client.patch(&format!("{DEPLOYMENTS}/d"), MERGE, &merge).await;
     assert_eq!((status, patched["metadata"].get("lables")), (200, None));
     assert_eq!(patched["spec"]["replicas"], json!(2));
 }
 
 #[tokio::test]
 async fn fields_that_come_twice_are_told_or_refused() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let body = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"x": "1", "x": "2"}},
                    "data": {"k": "first"}, "data": {"k": "second"}}"#;
     let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
@@ -78,9 +75,7 @@ async fn fields_that_come_twice_are_told_or_refused() {
 }
 
 const JSON_PATCH: &str = "application/json-patch+json";
-const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
 
 fn told(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| format!("299 - {text:?}")).collect()
@@ -89,8 +84,7 @@ fn told(texts: &[&str]) -> Vec<String> {
 /// The words are those of the real server's own test (`test/integration/apiserver/field_validation_test.go`).
 #[tokio::test]
 async fn patches_are_looked_at_before_and_after() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     assert_eq!(client.post(DEPLOYMENTS, &deployment()).await.0, 201);
     let merge = r#"{"spec": {"unknownDupe": 1, "unknownDupe": 2, "paused": true, "paused": false, "unknown1": 1}}"#;
     let of_merge = [
@@ -133,8 +127,7 @@ async fn patches_are_looked_at_before_and_after() {
 
 #[tokio::test]
 async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     client.content_type = "application/yaml";
     let body =
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\ndata: {k: '1'}\nodd: 1\ndata: {k: '2'}\n";
@@ -161,85 +154,4 @@ async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
     let (status, warnings, _) =
         send(&mut client, Method::PATCH, &format!("{CONFIG_MAPS}/b?fieldManager=m"), intent).await;
     assert_eq!((status, warnings), (200, told(&lines)));
-}
-
-/// As kube-apiserver 1.20.2 answers; newer ones name the object in the message.
-#[tokio::test]
-async fn an_applied_object_must_be_of_its_type() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    client.content_type = APPLY;
-    let config_map = |more: Value| {
-        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        ("ConfigMap", format!("{CONFIG_MAPS}/a"), object)
-    };
-    let with_spec = |spec: Value| {
-        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
-        ("Deployment", format!("{DEPLOYMENTS}/d"), object)
-    };
-    let pod = |containers: Value| json!({"template": {"spec": {"containers": containers}}});
-    let ports = |of: Value| pod(json!([{"name": "c", "ports": of}]));
-    for ((kind, path, object), whys) in [
-        (config_map(json!({"odd": 1})), vec![".odd: field not declared in schema"]),
-        (
-            config_map(json!({"metadata": {"name": "a", "odd": 1}, "odd": null})),
-            vec![".metadata.odd: field not declared in schema", ".odd: field not declared in schema"],
-        ),
-        (with_spec(json!({"replicas": "x"})), vec!["expected a number, got \"x\""]),
-        (
-            with_spec(pod(json!([{"name": "c"}, {"name": "c"}]))),
-            vec![".spec.template.spec.containers: duplicate entries for key [name=\"c\"]"],
-        ),
-        (
-            with_spec(pod(json!([{"image": "i"}, {"image": "j"}]))),
-            vec![".spec.template.spec.containers: duplicate entries for key [name=\"\"]"],
-        ),
-        (
-            with_spec(ports(json!([{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]))),
-            vec!["duplicate entries for key [containerPort=1,protocol=\"TCP\"]"],
-        ),
-    ] {
-        for mode in ["", "&fieldValidation=Ignore"] {
-            let path = format!("{path}?fieldManager=m{mode}");
-            let (status, _, refused) = send(&mut client, Method::PATCH, &path, object.to_string()).await;
-            assert_eq!((status, refused.get("reason")), (500, None), "{kind} {refused}");
-            let message = refused["message"].as_str().unwrap();
-            assert!(message.starts_with("failed to create typed patch object (/"), "{message}");
-            assert!(whys.iter().all(|why| message.contains(why)), "{message}");
-        }
-    }
-    let two = ports(json!([{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]));
-    let (_, path, mut object) = with_spec(two);
-    object["spec"]["selector"] = json!({"matchLabels": {"a": "b"}});
-    object["spec"]["template"]["metadata"] = json!({"labels": {"a": "b"}});
-    object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("i");
-    let path = format!("{path}?fieldManager=m");
-    let (status, _, made) = send(&mut client, Method::PATCH, &path, object.to_string()).await;
-    assert_eq!(status, 201, "{made}");
-    object["metadata"] = json!({});
-    assert_eq!(send(&mut client, Method::PATCH, &path, object.to_string()).await.0, 200, "the URL names it");
-    let absent = path.replace("/d?", "/e?");
-    let (status, _, refused) = send(&mut client, Method::PATCH, &absent, object.to_string()).await;
-    assert_eq!(status, 400);
-    assert!(refused["message"].as_str().unwrap().ends_with("name must be provided"), "{refused}");
-}
-
-/// An update that creates is told about its fields as well; one that names an object that is not there is refused.
-#[tokio::test]
-async fn updates_of_what_is_not_there() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    let lease = |odd: Value| json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {"odd": odd}});
-    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
-    let (status, warnings, made) = send(&mut client, Method::PUT, path, lease(json!(1)).to_string()).await;
-    assert_eq!((status, made["spec"].get("odd")), (201, None), "{made}");
-    assert_eq!(warnings, ["299 - \"unknown field \\\"spec.odd\\\"\""]);
-
-    let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone", "uid": "u"}});
-    let gone = format!("{CONFIG_MAPS}/gone");
-    let (status, _, refused) = send(&mut client, Method::PUT, &gone, map.to_string()).await;
-    assert_eq!((status, &refused["message"]), (404, &json!("configmaps \"gone\" not found")), "{refused}");
-    map["metadata"] = json!({"name": "gone"});
-    assert_eq!(send(&mut client, Method::PUT, &gone, map.to_string()).await.0, 404);
 }

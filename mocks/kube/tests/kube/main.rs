@@ -8,7 +8,6 @@ mod asked;
 mod client;
 mod connections;
 mod definitions;
-mod events;
 mod evictions;
 mod far_end;
 mod faults;
@@ -21,7 +20,6 @@ mod ownership;
 mod replicas;
 mod rewind;
 mod rules;
-mod services;
 mod tokens;
 mod watches;
 mod websockets;
@@ -56,6 +54,19 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
 }
 
+/// A definition of namespaced resources of `test.dev`.
+fn definition(plural: &str, kind: &str, versions: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.test.dev")},
+        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": versions},
+    })
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const PODS: &str = "/api/v1/namespaces/default/pods";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 fn revision(object: &Value) -> u64 {

@@ -5,11 +5,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Protocol, World};
-use crate::{CONFIG_MAPS, PACKAGES, config_map, package, package_definition, revision};
-
-const APPLY: &str = "application/apply-patch+yaml";
-const MERGE: &str = "application/merge-patch+json";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+use crate::{APPLY, CONFIG_MAPS, DEFINITIONS, MERGE, PACKAGES, config_map, package, package_definition, revision};
 
 async fn text(client: &mut Client, path: &str) -> String {
     let response = client.send(Method::GET, path, "").await;
@@ -18,8 +14,7 @@ async fn text(client: &mut Client, path: &str) -> String {
 
 #[tokio::test]
 async fn a_field_that_is_not_set_is_selected_by_its_zero() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     for (name, spec) in [("open", json!({})), ("shut", json!({"unschedulable": true}))] {
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec});
         assert_eq!(client.post("/api/v1/nodes", &node).await.0, 201);
@@ -35,8 +30,7 @@ async fn a_field_that_is_not_set_is_selected_by_its_zero() {
 
 #[tokio::test]
 async fn nobody_owns_a_status_by_applying_the_whole() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let mut intent = package("a");
     intent["status"] = json!({"ready": true});
     for _ in 0..2 {
@@ -49,8 +43,7 @@ async fn nobody_owns_a_status_by_applying_the_whole() {
 
 #[tokio::test]
 async fn what_it_is_comes_first_and_people_get_it_indented() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     client.post(CONFIG_MAPS, &config_map("a")).await;
     client.post(PACKAGES, &package("a")).await;
     let one = format!("{CONFIG_MAPS}/a");
@@ -74,8 +67,7 @@ async fn what_it_is_comes_first_and_people_get_it_indented() {
 
 #[tokio::test]
 async fn tables_come_in_the_older_version_and_with_initial_events() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     client.post(CONFIG_MAPS, &config_map("a")).await;
     client.accept = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
     let (status, table) = client.get(&format!("{CONFIG_MAPS}/a")).await;
@@ -95,8 +87,7 @@ async fn tables_come_in_the_older_version_and_with_initial_events() {
 
 #[tokio::test]
 async fn discovery_names_the_stored_version_and_the_parts() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let (_, core) = client.get("/api/v1").await;
     let resources = core["resources"].as_array().unwrap();
     let find = |name: &str| resources.iter().find(|resource| resource["name"] == name).unwrap();
@@ -108,8 +99,7 @@ async fn discovery_names_the_stored_version_and_the_parts() {
 
 #[tokio::test]
 async fn only_an_approval_approves() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
                      "spec": {"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "a.b/c", "usages": ["client auth"]}});
@@ -129,8 +119,7 @@ async fn only_an_approval_approves() {
 
 #[tokio::test]
 async fn defaults_that_come_later_are_seen_at_once_and_stored_by_the_next_write() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (world, mut client) = World::alone().await;
     let (_, made) = client.post(PACKAGES, &package("a")).await;
     let one = format!("{PACKAGES}/a");
     let spec = json!({"type": "object", "properties": {"image": {"type": "string"}, "tier": {"type": "string", "default": "gold"}}});
@@ -156,21 +145,22 @@ async fn defaults_that_come_later_are_seen_at_once_and_stored_by_the_next_write(
 
 #[tokio::test]
 async fn a_version_on_its_way_out_warns() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
     let version = |name: &str, stored: bool, more: Value| {
         let mut version = json!({"name": name, "served": true, "storage": stored, "schema": schema});
         version.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         version
     };
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "olds.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "olds", "kind": "Old"}, "versions": [
-            version("v1", true, json!({})), version("v1beta1", false, json!({"deprecated": true})),
+    let definition = crate::definition(
+        "olds",
+        "Old",
+        &json!([
+            version("v1", true, json!({})),
+            version("v1beta1", false, json!({"deprecated": true})),
             version("v1alpha1", false, json!({"deprecated": true, "deprecationWarning": "leave it"})),
-        ]},
-    });
+        ]),
+    );
     assert_eq!(client.post(DEFINITIONS, &definition).await.0, 201);
     for (version, wanted) in [
         ("v1", None),

@@ -3,11 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{Protocol, World};
-use crate::{CONFIG_MAPS, PACKAGES, config_map, package, revision};
-
-const MERGE: &str = "application/merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
+use crate::client::World;
+use crate::{APPLY, CONFIG_MAPS, DEFINITIONS, MERGE, PACKAGES, config_map, package, revision};
 
 /// `(manager, operation, subresource, fieldsV1)` of every entry.
 fn entries(object: &Value) -> Vec<(String, String, String, Value)> {
@@ -27,8 +24,7 @@ fn entry(manager: &str, operation: &str, subresource: &str, fields: Value) -> (S
 
 #[tokio::test]
 async fn fields_belong_to_who_wrote_them_last() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let (_, made) = client.post(CONFIG_MAPS, &config_map("a")).await;
     assert_eq!(entries(&made), [entry("test", "Update", "", json!({"f:data": {"f:a": {}}}))], "the user agent's name");
     assert_eq!(made["metadata"]["managedFields"][0]["apiVersion"], json!("v1"));
@@ -64,56 +60,8 @@ async fn fields_belong_to_who_wrote_them_last() {
 }
 
 #[tokio::test]
-async fn an_apply_conflicts_with_ordinary_writes_unless_forced() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http2, "harness").await;
-    let deployments = "/apis/apps/v1/namespaces/default/deployments";
-    let pod = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
-        {"name": "main", "image": "i:1", "args": ["x"]}, {"name": "side", "image": "s:1"},
-    ]}});
-    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
-        "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": pod,
-    }});
-    let (status, made) = client.post(deployments, &deployment).await;
-    assert_eq!(status, 201, "{made}");
-    let containers = "/f:spec/f:template/f:spec/f:containers";
-    let main = format!("{containers}/k:{{\"name\":\"main\"}}");
-    let fields = entries(&made)[0].3.clone();
-    let owned = fields.pointer(&main).unwrap();
-    assert_eq!((&owned["f:image"], &owned["f:args"], &owned["."]), (&json!({}), &json!({}), &json!({})));
-    assert_eq!(fields.get("f:status"), None, "the status of a new object is nobody's");
-
-    let one = format!("{deployments}/d");
-    client.patch(&format!("{one}?fieldManager=scaler"), MERGE, &json!({"spec": {"replicas": 3}})).await;
-    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "i:2"}]}}}});
-    let strategic = "application/strategic-merge-patch+json";
-    let (_, patched) = client.patch(&format!("{one}?fieldManager=deployer"), strategic, &image).await;
-    assert_eq!(entries(&patched)[2].3.pointer(&main), Some(&json!({"f:image": {}})));
-    assert_eq!(entries(&patched)[0].3.pointer(&main).unwrap().get("f:image"), None);
-
-    let intent = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
-        "replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "i:2"}]}},
-    }});
-    let (status, refused) = client.patch(&format!("{one}?fieldManager=tool"), APPLY, &intent).await;
-    assert_eq!((status, &refused["reason"]), (409, &json!("Conflict")));
-    let cause = json!({"reason": "FieldManagerConflict", "field": ".spec.replicas",
-                       "message": "conflict with \"scaler\" using apps/v1"});
-    assert_eq!(refused["details"]["causes"], json!([cause]), "the image agrees, so it is shared");
-    let (status, forced) = client.patch(&format!("{one}?fieldManager=tool&force=true"), APPLY, &intent).await;
-    assert_eq!((status, &forced["spec"]["replicas"]), (200, &json!(2)));
-    let managers: Vec<String> = entries(&forced).into_iter().map(|entry| entry.0).collect();
-    assert_eq!(managers, ["test", "deployer", "tool"], "nothing is left to the scaler");
-    assert_eq!(entries(&forced)[2].1, "Apply");
-    let (_, scaled) =
-        client.patch(&format!("{one}?fieldManager=scaler"), MERGE, &json!({"spec": {"replicas": 5}})).await;
-    let applied = &entries(&scaled).into_iter().find(|entry| entry.0 == "tool").unwrap().3;
-    assert_eq!(applied.pointer("/f:spec/f:replicas"), None, "an update takes fields from an applier");
-}
-
-#[tokio::test]
 async fn the_status_has_its_own_entry() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     client.post(PACKAGES, &package("p")).await;
     let status = json!({"status": {"phase": "Ready"}});
     let (_, written) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=robot"), MERGE, &status).await;
@@ -128,77 +76,6 @@ async fn the_status_has_its_own_entry() {
     let message = "conflict with \"robot\" with subresource \"status\" using longhaul.dev/v1";
     assert_eq!(refused["details"]["causes"][0]["message"], json!(message), "{refused}");
     assert_eq!(client.send(Method::DELETE, &format!("{PACKAGES}/p"), "").await.status(), 200);
-}
-
-/// A definition with lists of all types.
-fn gadgets() -> Value {
-    let port = json!({"type": "object", "required": ["port"], "properties": {
-        "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "note": {"type": "string"},
-    }});
-    let spec = json!({"type": "object", "properties": {
-        "plain": {"type": "array", "items": {"type": "string"}},
-        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-        "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
-                  "items": port},
-        "one": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
-        "many": {"type": "object", "additionalProperties": {"type": "string"}},
-    }});
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
-                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
-    })
-}
-
-#[tokio::test]
-async fn lists_of_custom_resources_merge_as_their_schema_says() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(client.post(definitions, &gadgets()).await.0, 201);
-    let path = |manager: &str| format!("/apis/test.dev/v1/namespaces/default/gadgets/g?fieldManager={manager}");
-    let intent = |spec: Value| {
-        json!({"apiVersion": "test.dev/v1", "kind": "Gadget", "metadata": {"name": "g", "finalizers": ["a.dev/f"]},
-               "spec": spec})
-    };
-    let first = json!({"set": ["x"], "ports": [{"port": 1, "note": "one"}], "plain": ["p"], "one": {"a": "1"},
-                       "many": {"a": "1"}});
-    let (status, made) = client.patch(&path("one"), APPLY, &intent(first)).await;
-    assert_eq!(status, 201, "{made}");
-    let mut second = intent(json!({"set": ["y"], "many": {"b": "2"},
-                                   "ports": [{"port": 1, "protocol": "UDP"}, {"port": 2, "note": "two"}]}));
-    second["metadata"]["finalizers"] = json!(["b.dev/f"]);
-    let (status, both) = client.patch(&path("two"), APPLY, &second).await;
-    assert_eq!(status, 200, "{both}");
-    assert_eq!(both["spec"]["set"], json!(["x", "y"]));
-    assert_eq!(both["spec"]["many"], json!({"a": "1", "b": "2"}));
-    assert_eq!(both["metadata"]["finalizers"], json!(["a.dev/f", "b.dev/f"]));
-    let ports = json!([
-        {"port": 1, "protocol": "TCP", "note": "one"}, {"port": 1, "protocol": "UDP"},
-        {"port": 2, "protocol": "TCP", "note": "two"},
-    ]);
-    assert_eq!(both["spec"]["ports"], ports, "two keys, one of them by default");
-    let owned = &entries(&both)[1].3["f:spec"]["f:ports"];
-    assert!(owned.get("k:{\"port\":2,\"protocol\":\"TCP\"}").is_some(), "{owned}");
-
-    for (spec, field) in [
-        (json!({"plain": ["q"]}), ".spec.plain"),
-        (json!({"one": {"b": "2"}}), ".spec.one"),
-        (json!({"ports": [{"port": 1, "note": "mine"}]}), ".spec.ports[port=1,protocol=\"TCP\"].note"),
-    ] {
-        let (status, refused) = client.patch(&path("three"), APPLY, &intent(spec)).await;
-        assert_eq!((status, &refused["details"]["causes"][0]["field"]), (409, &json!(field)), "{refused}");
-    }
-    let (status, left) = client.patch(&path("one"), APPLY, &intent(json!({"set": ["z"]}))).await;
-    assert_eq!(status, 200, "{left}");
-    assert_eq!(
-        left["spec"],
-        json!({"set": ["y", "z"], "many": {"b": "2"}, "ports": [
-            {"port": 1, "protocol": "UDP"}, {"port": 2, "protocol": "TCP", "note": "two"},
-        ]})
-    );
 }
 
 /// Lists in lists, lists below free names, and lists whose only key has a default.
@@ -222,21 +99,15 @@ fn nested() -> Value {
     }});
     let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
-                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema,
-                               "subresources": {"status": {}}}]},
-    })
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}}});
+    crate::definition("gadgets", "Gadget", &json!([version]))
 }
 
 #[tokio::test]
 async fn nested_lists_and_keys_with_defaults_merge_and_go() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(client.post(definitions, &nested()).await.0, 201);
+    let (_world, mut client) = World::alone().await;
+    assert_eq!(client.post(DEFINITIONS, &nested()).await.0, 201);
     let path = |manager: &str| format!("/apis/test.dev/v1/namespaces/default/gadgets/g?fieldManager={manager}");
     // Owners that exist: an object whose owners are gone is collected.
     let mut owners = Vec::new();
@@ -281,10 +152,8 @@ async fn nested_lists_and_keys_with_defaults_merge_and_go() {
 /// What a manager applies through the status is another matter than what it applies to the rest.
 #[tokio::test]
 async fn a_manager_has_an_entry_for_each_subresource() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(client.post(definitions, &nested()).await.0, 201);
+    let (_world, mut client) = World::alone().await;
+    assert_eq!(client.post(DEFINITIONS, &nested()).await.0, 201);
     let gadget = |key: &str, value: Value| json!({"apiVersion": "test.dev/v1", "kind": "Gadget", "metadata": {"name": "g"}, key: value});
     let path = "/apis/test.dev/v1/namespaces/default/gadgets/g";
     let apply = format!("{path}?fieldManager=tool");
@@ -301,8 +170,7 @@ async fn a_manager_has_an_entry_for_each_subresource() {
 /// Whoever scales owns the number of replicas and nothing else, however it was written (KEP-555).
 #[tokio::test]
 async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let path = "/apis/apps/v1/namespaces/default/deployments";
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
         "replicas": 1, "selector": {"matchLabels": {"app": "a"}},
@@ -310,7 +178,7 @@ async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
     }});
     assert_eq!(client.post(&format!("{path}?fieldManager=creator"), &deployment).await.0, 201);
     let scale = |replicas: i64| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": replicas}});
-    let (at, apply) = (format!("{path}/a/scale?fieldManager=scaler"), "application/apply-patch+yaml");
+    let (at, apply) = (format!("{path}/a/scale?fieldManager=scaler"), APPLY);
     let owners = |deployment: &Value| -> Vec<String> {
         let entries = deployment["metadata"]["managedFields"].as_array().unwrap().clone();
         let of_number = entries.iter().filter(|entry| entry["fieldsV1"]["f:spec"].get("f:replicas").is_some());
@@ -342,7 +210,7 @@ async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
 
     // The other patches and a PUT take it as well.
     let others = [
-        ("application/merge-patch+json", json!({"spec": {"replicas": 3}})),
+        (MERGE, json!({"spec": {"replicas": 3}})),
         ("application/strategic-merge-patch+json", json!({"spec": {"replicas": 4}})),
         ("application/json-patch+json", json!([{"op": "replace", "path": "/spec/replicas", "value": 5}])),
     ];
@@ -375,23 +243,21 @@ async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
 
 #[tokio::test]
 async fn a_status_is_applied_on_its_own() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     assert_eq!(client.post(&format!("{PACKAGES}?fieldManager=creator"), &package("p")).await.0, 201);
-    let apply = "application/apply-patch+yaml";
     let ready = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package", "metadata": {"name": "p"},
         "spec": {"image": "other:1"}, "status": {"phase": "Ready"}});
     let (status, applied) =
-        client.patch(&format!("{PACKAGES}/p/status?fieldManager=c&force=true"), apply, &ready).await;
+        client.patch(&format!("{PACKAGES}/p/status?fieldManager=c&force=true"), APPLY, &ready).await;
     assert_eq!(
         (status, &applied["status"], &applied["spec"]["image"]),
         (200, &json!({"phase": "Ready"}), &json!("a:1")),
         "{applied}"
     );
     let busy = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package", "status": {"phase": "Busy"}});
-    let (status, refused) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=d"), apply, &busy).await;
+    let (status, refused) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=d"), APPLY, &busy).await;
     assert_eq!((status, &refused["details"]["causes"][0]["field"]), (409, &json!(".status.phase")), "{refused}");
     let none = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package"});
-    let (status, empty) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=c"), apply, &none).await;
+    let (status, empty) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=c"), APPLY, &none).await;
     assert_eq!((status, empty["status"].get("phase")), (200, None), "{empty}");
 }

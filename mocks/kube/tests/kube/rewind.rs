@@ -9,7 +9,7 @@ use serde_json::json;
 use units::Span;
 
 use crate::client::{Protocol, World};
-use crate::{PACKAGES, package, revision};
+use crate::{MERGE, PACKAGES, package, revision};
 
 #[tokio::test]
 async fn objects_and_the_counter_go_back_and_the_feed_says_so() {
@@ -19,7 +19,7 @@ async fn objects_and_the_counter_go_back_and_the_feed_says_so() {
     let (_, kept) = client.post(PACKAGES, &package("kept")).await;
     client.post(PACKAGES, &package("deleted-later")).await;
     let backup = world.server.revision();
-    client.patch(&format!("{PACKAGES}/kept"), "application/merge-patch+json", &json!({"spec": {"image": "b"}})).await;
+    client.patch(&format!("{PACKAGES}/kept"), MERGE, &json!({"spec": {"image": "b"}})).await;
     client.delete(&format!("{PACKAGES}/deleted-later")).await;
     client.post(PACKAGES, &package("made-later")).await;
     let before = world.server.revision();
@@ -114,8 +114,7 @@ async fn whoever_comes_from_the_future_is_told_what_was_asked_for() {
 
 #[tokio::test]
 async fn the_fault_counts_who_sees_what_it_undid_and_who_comes_from_beyond() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     let mut client = world.client(Protocol::Http1, "subject").await;
     client.post(PACKAGES, &package("old")).await;
     let id = FaultId(3);

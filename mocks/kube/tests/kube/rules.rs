@@ -4,13 +4,11 @@ use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Protocol, World};
+use crate::client::{Client, World};
+use crate::{APPLY, DEFINITIONS, MERGE};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const QUEUES: &str = "/apis/test.dev/v1/namespaces/default/queues";
 const QUEUE: &str = "/apis/test.dev/v1/namespaces/default/queues/q";
-const MERGE: &str = "application/merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
 
 fn definition(rules: &Value) -> Value {
     let spec = json!({"type": "object", "x-kubernetes-validations": rules, "properties": {
@@ -23,12 +21,7 @@ fn definition(rules: &Value) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}});
     let version =
         json!({"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "queues.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "queues", "kind": "Queue"},
-                 "versions": [version]},
-    })
+    crate::definition("queues", "Queue", &json!([version]))
 }
 
 fn bounds() -> Value {
@@ -41,8 +34,7 @@ fn queue(spec: &Value) -> Value {
 }
 
 async fn defined() -> (World, Client) {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (world, mut client) = World::alone().await;
     let (status, made) = client.post(DEFINITIONS, &definition(&bounds())).await;
     assert_eq!(status, 201, "{made}");
     (world, client)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::{PATIENCE, Protocol, World};
-use crate::{CONFIG_MAPS, PACKAGES, config_map, package, revision};
+use crate::{CONFIG_MAPS, MERGE, PACKAGES, config_map, package, revision};
 
 fn event(kind: &str, name: &str, revision: u64) -> (String, String, u64) {
     (kind.to_owned(), name.to_owned(), revision)
@@ -23,7 +23,7 @@ async fn a_watch_gets_everything_after_its_revision_over_both_protocols() {
         let mut lines = watcher.watch(&format!("{PACKAGES}?watch=true&resourceVersion={from}")).await;
         assert_eq!(lines.event().await, event("ADDED", "one", revision(&one)));
         let image = json!({"spec": {"image": "a:2"}});
-        let (_, two) = writer.patch(&format!("{PACKAGES}/one"), "application/merge-patch+json", &image).await;
+        let (_, two) = writer.patch(&format!("{PACKAGES}/one"), MERGE, &image).await;
         assert_eq!(lines.event().await, event("MODIFIED", "one", revision(&two)));
         writer.post(CONFIG_MAPS, &config_map("other")).await;
         writer.delete(&format!("{CONFIG_MAPS}/other")).await;
@@ -56,78 +56,6 @@ async fn bookmarks_come_when_they_are_allowed_and_the_end_is_clean() {
     }
     assert!(more >= 2, "one every 100 ms in a second, got {more}");
     assert_eq!(without.next().await.unwrap(), None, "no bookmark, a clean end");
-}
-
-#[tokio::test]
-async fn initial_events_end_with_the_annotated_bookmark() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "subject").await;
-    for name in ["b", "a"] {
-        client.post(PACKAGES, &package(name)).await;
-    }
-    let at = world.server.revision();
-    let (status, refused) = client.get(&format!("{PACKAGES}?watch=1&sendInitialEvents=true")).await;
-    assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")));
-    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let mut lines = client.watch(&format!("{PACKAGES}?{query}")).await;
-    let names = [lines.event().await, lines.event().await];
-    assert!(names.iter().all(|(kind, _, _)| kind == "ADDED"), "{names:?}");
-    let end = lines.next().await.unwrap().unwrap();
-    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], json!("true"));
-    assert_eq!(revision(&end["object"]), at);
-    let mut writer = world.client(Protocol::Http1, "harness").await;
-    let (_, next) = writer.post(PACKAGES, &package("c")).await;
-    assert_eq!(lines.event().await, event("ADDED", "c", revision(&next)));
-}
-
-#[tokio::test]
-async fn leaving_a_selection_is_a_deletion() {
-    let world = World::start().await;
-    let mut writer = world.client(Protocol::Http1, "harness").await;
-    let mut watcher = world.client(Protocol::Http1, "subject").await;
-    let from = world.server.revision();
-    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}&labelSelector=tier%3Dfront");
-    let mut lines = watcher.watch(&path).await;
-    let label = |tier: &str| json!({"metadata": {"labels": {"tier": tier}}});
-    let merge = "application/merge-patch+json";
-    let one = format!("{CONFIG_MAPS}/one");
-    writer.post(CONFIG_MAPS, &config_map("one")).await;
-    let (_, enters) = writer.patch(&one, merge, &label("front")).await;
-    assert_eq!(lines.event().await, event("ADDED", "one", revision(&enters)));
-    let (_, stays) = writer.patch(&one, merge, &json!({"data": {"b": "2"}})).await;
-    assert_eq!(lines.event().await, event("MODIFIED", "one", revision(&stays)));
-    let (_, leaves) = writer.patch(&one, merge, &label("back")).await;
-    let left = lines.next().await.unwrap().unwrap();
-    assert_eq!((&left["type"], revision(&left["object"])), (&json!("DELETED"), revision(&leaves)));
-    assert_eq!(left["object"]["metadata"]["labels"]["tier"], json!("front"), "the last state that was selected");
-    writer.delete(&one).await;
-    assert!(lines.is_silent(Duration::from_millis(50)).await);
-    let mut by_field = world.client(Protocol::Http1, "subject").await;
-    let from = world.server.revision();
-    let path = format!("{PACKAGES}?watch=1&resourceVersion={from}&fieldSelector=spec.image%3Da:1");
-    let mut lines = by_field.watch(&path).await;
-    let (_, made) = writer.post(PACKAGES, &package("picked")).await;
-    assert_eq!(lines.event().await, event("ADDED", "picked", revision(&made)));
-}
-
-#[tokio::test]
-async fn a_compacted_revision_is_gone_and_a_future_one_is_refused() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "subject").await;
-    let (_, old) = client.post(PACKAGES, &package("one")).await;
-    let old = revision(&old);
-    client.post(PACKAGES, &package("two")).await;
-    world.server.compact(world.server.revision());
-    let mut lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={old}")).await;
-    let error = lines.next().await.unwrap().unwrap();
-    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)));
-    assert_eq!(error["object"]["reason"], json!("Expired"));
-    assert_eq!(lines.next().await.unwrap(), None);
-    let future = world.server.revision() + 100;
-    let (status, refused) = client.get(&format!("{PACKAGES}?watch=1&resourceVersion={future}")).await;
-    assert_eq!((status, &refused["reason"]), (504, &json!("Timeout")));
-    let traffic = world.server.traffic("subject");
-    assert_eq!((traffic.gone_stream, traffic.gone_http, traffic.gone_repeated), (1, 0, 0));
 }
 
 #[tokio::test]
@@ -183,19 +111,6 @@ async fn the_tail_shows_every_commit_and_the_audit_what_was_sent() {
     let requests = world.server.requests();
     let watch = requests.iter().rev().find(|request| request.query.contains("watch=1")).unwrap();
     assert_eq!((&*watch.user, &*watch.user_agent, watch.http_version, watch.status), ("subject", "test/1", 1, 200));
-}
-
-#[tokio::test]
-async fn a_table_is_watched_as_tables() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http2, "subject").await;
-    client.accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    let mut lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", world.server.revision())).await;
-    let mut writer = world.client(Protocol::Http1, "harness").await;
-    writer.post(PACKAGES, &package("one")).await;
-    let line = lines.next().await.unwrap().unwrap();
-    assert_eq!((&line["type"], &line["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
-    assert_eq!(line["object"]["rows"][0]["cells"][0], json!("one"));
 }
 
 #[tokio::test]
@@ -258,28 +173,4 @@ async fn a_client_that_leaves_is_noticed() {
         assert_eq!(traffic.requests_open, 0);
         assert!(traffic.idle_us.is_some(), "nobody is asking");
     }
-}
-
-#[tokio::test]
-async fn a_watcher_that_does_not_read_is_cut_and_nobody_waits_for_it() {
-    let world = World::with(|config| config.limits.write_timeout = Duration::from_millis(300)).await;
-    let mut sleeper = world.client(Protocol::Http1, "subject").await;
-    let from = world.server.revision();
-    let _unread = sleeper.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).await;
-    let mut reader = world.client(Protocol::Http1, "harness").await;
-    let mut lines = reader.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).await;
-    let mut writer = world.client(Protocol::Http1, "harness").await;
-    let mut big = config_map("big");
-    big["data"]["a"] = json!("x".repeat(500_000));
-    writer.post(CONFIG_MAPS, &big).await;
-    assert_eq!(lines.event().await.0, "ADDED");
-    // More than the kernel's buffers on both sides of a loopback connection hold.
-    for round in 0..40 {
-        let change = json!({"data": {"round": round.to_string()}});
-        let big = format!("{CONFIG_MAPS}/big");
-        assert_eq!(writer.patch(&big, "application/merge-patch+json", &change).await.0, 200);
-        assert_eq!(lines.event().await.0, "MODIFIED");
-    }
-    until_no_watch_is_open(&world).await;
-    assert_eq!(world.server.traffic("harness").watches_open, 1);
 }

@@ -49,38 +49,3 @@ pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Gr
 pub(super) fn later(from: Timestamp, seconds: i64) -> Timestamp {
     from.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use mock_objects::catalogue::Catalogue;
-
-    #[test]
-    fn who_waits_and_how_long() {
-        let catalogue = Catalogue::builtin();
-        let pods = catalogue.by_full_name("pods").unwrap();
-        let bound = json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}});
-        let mut done = bound.clone();
-        done["status"] = json!({"phase": "Succeeded"});
-        let mut waiting = bound.clone();
-        waiting["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30});
-        let cases = [
-            (&bound, None, Grace::Begins(30)),
-            (&bound, Some(5), Grace::Begins(5)),
-            (&bound, Some(0), Grace::Begins(0)),
-            (&bound, Some(-1), Grace::Begins(1)),
-            (&done, None, Grace::Begins(0)),
-            (&json!({"spec": {}}), Some(9), Grace::Begins(0)),
-            (&waiting, None, Grace::Pending),
-            (&waiting, Some(60), Grace::Pending),
-            (&waiting, Some(10), Grace::Shortens(10)),
-            (&waiting, Some(0), Grace::Shortens(0)),
-        ];
-        for (pod, asked_s, wanted) in cases {
-            assert_eq!(of(pod, pods, asked_s), wanted, "{pod} {asked_s:?}");
-        }
-        assert_eq!(of(&bound, catalogue.by_full_name("configmaps").unwrap(), Some(5)), Grace::None);
-    }
-}

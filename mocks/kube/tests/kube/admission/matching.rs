@@ -5,11 +5,9 @@ use std::sync::Arc;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Script, Webhook, allowed, configure, patched, review};
+use super::{Script, Webhook, allowed, allowing, configure, patched, review};
 use crate::client::{Protocol, World};
-use crate::{CONFIG_MAPS, PACKAGES, config_map, package};
-
-const MERGE: &str = "application/merge-patch+json";
+use crate::{CONFIG_MAPS, DEFINITIONS, MERGE, PACKAGES, config_map, package};
 
 fn rule(group: &str, version: &str, resource: &str, operation: &str) -> Value {
     json!({"operations": [operation], "apiGroups": [group], "apiVersions": [version], "resources": [resource]})
@@ -21,31 +19,24 @@ fn with_rule(hook: &Webhook, path: &str, rule: &Value, more: &Value) -> Value {
     entry
 }
 
-fn allows() -> Script {
-    Arc::new(|_, request| Some(allowed(request)))
-}
-
 /// Two served versions, of which only one has subresources, and one that nobody serves.
 fn gadgets() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"}, "versions": [
-            {"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}, "scale": scale}},
-            {"name": "v2", "served": true, "storage": false, "schema": schema},
-            {"name": "v3", "served": false, "storage": false, "schema": schema},
-        ]},
-    })
+    let versions = json!([
+        {"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}, "scale": scale}},
+        {"name": "v2", "served": true, "storage": false, "schema": schema},
+        {"name": "v3", "served": false, "storage": false, "schema": schema},
+    ]);
+    crate::definition("gadgets", "Gadget", &versions)
 }
 
 /// A webhook for another version gets what that version has, and nothing through one that is not served.
 #[tokio::test]
 async fn equivalents_are_served_and_have_the_subresource() {
-    let (world, hook) = (World::start().await, Webhook::start(allows()).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let mut client = world.client(Protocol::Http1, "harness").await;
-    assert_eq!(client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &gadgets()).await.0, 201);
+    assert_eq!(client.post(DEFINITIONS, &gadgets()).await.0, 201);
     let webhooks = vec![
         with_rule(&hook, "/v2", &rule("test.dev", "v2", "gadgets", "*"), &json!({})),
         with_rule(&hook, "/v3", &rule("test.dev", "v3", "gadgets", "*"), &json!({})),
@@ -69,7 +60,7 @@ async fn equivalents_are_served_and_have_the_subresource() {
 /// The old object comes in the same form as the new one.
 #[tokio::test]
 async fn the_old_object_is_converted_as_well() {
-    let (world, hook) = (World::start().await, Webhook::start(allows()).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let webhooks = vec![with_rule(&hook, "/newer", &rule("events.k8s.io", "v1", "events", "UPDATE"), &json!({}))];
     configure(&world, "ValidatingWebhookConfiguration", webhooks).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
@@ -90,7 +81,7 @@ async fn the_old_object_is_converted_as_well() {
 
 #[tokio::test]
 async fn scopes_and_subresources_of_rules_are_kept() {
-    let (world, hook) = (World::start().await, Webhook::start(allows()).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let scoped = |path: &str, scope: &str| {
         let mut rule = rule("", "v1", "*", "*");
         rule["scope"] = json!(scope);
@@ -127,7 +118,7 @@ async fn scopes_and_subresources_of_rules_are_kept() {
 /// An object is looked at as it is and as it was; a namespace that goes is known by its own labels.
 #[tokio::test]
 async fn selectors_look_at_what_was_there_too() {
-    let (world, hook) = (World::start().await, Webhook::start(allows()).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let labels = json!({"matchLabels": {"pick": "x"}});
     let webhooks = vec![
         hook.entry("/objects", &json!({"objectSelector": labels})),
@@ -155,7 +146,7 @@ async fn selectors_look_at_what_was_there_too() {
 /// What stands in a request beside its objects.
 #[tokio::test]
 async fn requests_say_what_the_real_ones_say() {
-    let (world, hook) = (World::start().await, Webhook::start(allows()).await);
+    let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
     let mut entry = hook.entry("/all", &json!({}));
     entry["rules"] = json!([rule("", "v1", "*", "*"), rule("longhaul.dev", "v1", "*/*", "*")]);
     configure(&world, "ValidatingWebhookConfiguration", vec![entry]).await;

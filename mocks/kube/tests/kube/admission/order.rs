@@ -2,25 +2,6 @@
 
 use super::*;
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
-const MERGE: &str = "application/merge-patch+json";
-
-/// `/mutate` and `/validate` are asked about everything that is done to these resources.
-async fn asking(script: Script, resources: &[&str]) -> (World, Webhook) {
-    let (world, hook) = (World::start().await, Webhook::start(script).await);
-    let rules =
-        json!({"rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": resources}]});
-    for (kind, path) in [("MutatingWebhookConfiguration", "/mutate"), ("ValidatingWebhookConfiguration", "/validate")] {
-        let (status, made) = configure(&world, kind, vec![hook.entry(path, &rules)]).await;
-        assert_eq!(status, 201, "{made}");
-    }
-    (world, hook)
-}
-
-fn allowing() -> Script {
-    Arc::new(|_, request| Some(allowed(request)))
-}
-
 fn pod(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
            "spec": {"containers": [{"name": "c", "image": "i"}]}})
@@ -44,7 +25,7 @@ async fn an_invalid_object_reaches_mutating_webhooks_only() {
         }
         _ => Some(allowed(request)),
     });
-    let (world, hook) = asking(script, &["configmaps"]).await;
+    let (world, hook) = asking(script, "*", &[""], &["configmaps"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     let (status, refused) = client.post(CONFIG_MAPS, &config_map("Not_A_Name")).await;
     assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
@@ -67,7 +48,7 @@ async fn an_invalid_object_reaches_mutating_webhooks_only() {
 /// A new object has no uid and no generated name before its webhooks have had their say.
 #[tokio::test]
 async fn a_generated_name_is_seen_by_validating_webhooks_only() {
-    let (world, hook) = asking(allowing(), &["configmaps"]).await;
+    let (world, hook) = asking(allowing(), "*", &[""], &["configmaps"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     let generated = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"generateName": "g-", "uid": "mine", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -91,7 +72,7 @@ async fn a_generated_name_is_seen_by_validating_webhooks_only() {
 
 #[tokio::test]
 async fn what_only_the_store_knows_comes_last() {
-    let (world, hook) = asking(allowing(), &["configmaps"]).await;
+    let (world, hook) = asking(allowing(), "*", &[""], &["configmaps"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
     asked(&hook);
@@ -123,7 +104,7 @@ async fn what_only_the_store_knows_comes_last() {
 
 #[tokio::test]
 async fn deletions_are_asked_about_as_often_as_they_are_decided() {
-    let (world, hook) = asking(allowing(), &["configmaps", "pods", "namespaces"]).await;
+    let (world, hook) = asking(allowing(), "*", &[""], &["configmaps", "pods", "namespaces"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     for name in ["a", "b"] {
         assert_eq!(client.post(CONFIG_MAPS, &config_map(name)).await.0, 201);
@@ -177,7 +158,7 @@ async fn bindings_evictions_and_token_requests_are_creations() {
         }
         _ => Some(allowed(request)),
     });
-    let (world, hook) = asking(script, &["pods/binding", "pods/eviction", "serviceaccounts/token"]).await;
+    let (world, hook) = asking(script, "*", &[""], &["pods/binding", "pods/eviction", "serviceaccounts/token"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     for name in ["p", "kept"] {
         assert_eq!(client.post(PODS, &pod(name)).await.0, 201);
@@ -237,7 +218,7 @@ async fn what_a_webhook_changes_belongs_to_nobody() {
         "/mutate" => Some(patched(request, &json!([{"op": "add", "path": "/data/injected", "value": "1"}]))),
         _ => Some(allowed(request)),
     });
-    let (world, _hook) = asking(script, &["configmaps"]).await;
+    let (world, _hook) = asking(script, "*", &[""], &["configmaps"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
     let changed = json!({"data": {"b": "2", "injected": null}});
@@ -300,9 +281,8 @@ async fn an_apply_that_was_overtaken_is_merged() {
     let intent =
         |key: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {key: "1"}});
     let path = |manager: &str| format!("{CONFIG_MAPS}/a?fieldManager={manager}");
-    let apply = "application/apply-patch+yaml";
     let (path_one, path_two, a, b) = (path("one"), path("two"), intent("a"), intent("b"));
-    let ((first, _), (second, _)) = tokio::join!(one.patch(&path_one, apply, &a), two.patch(&path_two, apply, &b));
+    let ((first, _), (second, _)) = tokio::join!(one.patch(&path_one, APPLY, &a), two.patch(&path_two, APPLY, &b));
     let mut statuses = [first, second];
     statuses.sort_unstable();
     assert_eq!((statuses, hook.asked().len()), ([200, 201], 2));
@@ -346,7 +326,7 @@ async fn an_apply_whose_object_is_deleted_meanwhile_makes_it_anew() {
         assert_eq!(client.delete(&format!("{CONFIG_MAPS}/a")).await.0, 200);
         answers.send(()).unwrap();
     };
-    let ((status, made), ()) = tokio::join!(applier.patch(&path, "application/apply-patch+yaml", &intent), deleting);
+    let ((status, made), ()) = tokio::join!(applier.patch(&path, APPLY, &intent), deleting);
     assert_eq!((status, &made["data"]), (201, &json!({"b": "2"})), "{made}");
     assert_ne!(made["metadata"]["uid"], first["metadata"]["uid"]);
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
 
 fn pod(name: &str, spec: &Value) -> Value {
@@ -21,8 +20,7 @@ fn priority_class(name: &str, value: i64, default: bool) -> Value {
 
 #[tokio::test]
 async fn a_pod_has_the_priority_of_its_class() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let (_, plain) = client.post(PODS, &pod("plain", &json!({}))).await;
     assert_eq!((&plain["spec"]["priority"], plain["spec"].get("priorityClassName")), (&json!(0), None), "{plain}");
     assert_eq!(client.post(CLASSES, &priority_class("high", 1000, false)).await.0, 201);
@@ -66,13 +64,12 @@ async fn a_pod_has_the_priority_of_its_class() {
                Only one default can exist";
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
     let described = json!({"description": "as ever"});
-    assert_eq!(client.patch(&format!("{CLASSES}/usual"), "application/merge-patch+json", &described).await.0, 200);
+    assert_eq!(client.patch(&format!("{CLASSES}/usual"), MERGE, &described).await.0, 200);
 }
 
 #[tokio::test]
 async fn a_claim_without_a_class_has_the_newest_default() {
-    let world = World::start().await;
-    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_world, mut client) = World::alone().await;
     let path = "/api/v1/namespaces/default/persistentvolumeclaims";
     let claim = |name: &str, class: Value| {
         let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},

@@ -65,11 +65,10 @@ async fn a_scale_is_shown_as_a_scale_and_may_be_changed() {
     assert_eq!((&old["status"], &old["metadata"]), (&new["status"], &new["metadata"]), "and nothing else changed");
     assert_eq!(new["status"], json!({"replicas": 0, "selector": "app=a,tier in (x,y)"}));
 
-    let merge = "application/merge-patch+json";
     let nine = json!({"spec": {"replicas": 9}});
-    let (status, refused) = client.patch(&format!("{path}/a/scale"), merge, &nine).await;
+    let (status, refused) = client.patch(&format!("{path}/a/scale"), MERGE, &nine).await;
     assert_eq!(status, 403, "{refused}");
-    let (status, dry) = client.patch(&format!("{path}/a/scale?dryRun=All"), merge, &json!({"spec": null})).await;
+    let (status, dry) = client.patch(&format!("{path}/a/scale?dryRun=All"), MERGE, &json!({"spec": null})).await;
     assert_eq!((status, &dry["spec"]), (200, &json!({})), "{dry}");
     let calls = hook.calls.lock().unwrap();
     let options = &calls.last().unwrap().2["request"]["options"];

@@ -21,8 +21,7 @@ async fn end(lines: &mut Lines) -> Result<(), String> {
 
 #[tokio::test]
 async fn a_stream_ends_cleanly_and_a_new_one_works() {
-    let world = crate::client::World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = crate::client::World::aimed().await;
     for (number, protocol) in (0..).zip(BOTH) {
         let mut cut = watch(&world, protocol, "subject").await;
         let mut spared = watch(&world, protocol, "harness").await;
@@ -41,8 +40,7 @@ async fn a_stream_ends_cleanly_and_a_new_one_works() {
 /// has a length strikes that one too.
 #[tokio::test]
 async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
-    let world = crate::client::World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = crate::client::World::aimed().await;
     let moment = Fault::new(Name::WatchEnd, Span::from_secs(0));
     let lasting = Fault { lasts: Some(Span::from_secs(60)), ..moment.clone() };
     for (number, protocol) in (0..).zip(BOTH) {
@@ -158,8 +156,7 @@ async fn a_connection_closes_in_the_middle_of_a_line() {
 
 #[tokio::test]
 async fn an_error_event_says_what_it_was_told_and_ends_the_stream() {
-    let world = crate::client::World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = crate::client::World::aimed().await;
     let cases =
         [(None, None, 410, "Expired"), (Some(500), None, 500, "InternalError"), (Some(410), Some("Gone"), 410, "Gone")];
     for (number, (code, reason, status, word)) in (0..).zip(cases) {
@@ -223,8 +220,7 @@ async fn only_the_nth_request_is_meant_and_only_with_its_query() {
 
 #[tokio::test]
 async fn an_endpoint_can_be_chosen_and_a_count_is_kept() {
-    let world = crate::client::World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = crate::client::World::aimed().await;
     let replica = world.server.replica(([127, 0, 0, 1], 0).into()).await.unwrap();
     let there = Fault { endpoint: Some(1), count: Some(1), ..fault(Name::WatchEnd) };
     world.server.faults().begin(ID, &there).unwrap();

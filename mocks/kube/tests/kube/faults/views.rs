@@ -17,8 +17,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 async fn world_with(objects: &[&str]) -> World {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     for name in objects {
         write(&world, name).await;
     }

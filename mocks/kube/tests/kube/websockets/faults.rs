@@ -20,8 +20,7 @@ fn fault(name: Name) -> Fault {
 }
 
 async fn with(fault: &Fault) -> World {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     world.server.faults().begin(ID, fault).unwrap();
     world
 }
@@ -67,8 +66,7 @@ async fn a_watch_may_end_cleanly_or_without_a_goodbye() {
 
 #[tokio::test]
 async fn a_silent_watch_answers_pings_and_sends_nothing() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     let mut socket = Socket::now(&world).await;
     world.server.faults().begin(ID, &fault(Name::SilentWatch).set("heals", true)).unwrap();
     let one = write(&world, "one").await;
@@ -89,8 +87,7 @@ async fn a_silent_watch_answers_pings_and_sends_nothing() {
 
 #[tokio::test]
 async fn a_revision_that_is_gone_is_told_in_both_forms() {
-    let world = World::start().await;
-    world.server.faults().target_users(["subject"]);
+    let world = World::aimed().await;
     let start = world.server.revision();
     write(&world, "one").await;
     world.server.compact(world.server.revision());
