@@ -16,55 +16,13 @@ mod lists;
 mod patterns;
 mod texts;
 
-const KNOWN: &[&str] = &[
-    "size",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bool",
-    "dyn",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "matches",
-    "lowerAscii",
-    "upperAscii",
-    "trim",
-    "split",
-    "join",
-    "replace",
-    "substring",
-    "indexOf",
-    "lastIndexOf",
-    "charAt",
-    "isSorted",
-    "sum",
-    "min",
-    "max",
-    "find",
-    "findAll",
-    "format",
-    "optional.none",
-    "optional.of",
-    "optional.ofNonZeroValue",
-    "optional.unwrap",
-    "unwrapOpt",
-    "first",
-    "last",
-    "sets.contains",
-    "sets.equivalent",
-    "sets.intersects",
-    "strings.quote",
-    "type",
-    "hasValue",
-    "value",
-    "orValue",
-    "or",
-];
+const KNOWN: &str = "size int uint double string bool dyn contains startsWith endsWith matches lowerAscii upperAscii \
+    trim split join replace substring indexOf lastIndexOf charAt isSorted sum min max find findAll format \
+    optional.none optional.of optional.ofNonZeroValue optional.unwrap unwrapOpt first last sets.contains \
+    sets.equivalent sets.intersects strings.quote type hasValue value orValue or";
 
 pub(super) fn is_known(name: &str) -> bool {
-    KNOWN.contains(&name)
+    KNOWN.split(' ').any(|known| known == name)
 }
 
 /// The type of a call, or `None` where no overload fits.

@@ -382,70 +382,14 @@ fn what_would_never_end() {
 
 /// Pieces that an expression may be put together from, so that many of them parse.
 fn source() -> impl Strategy<Value = String> {
-    let words = prop::sample::select(vec![
-        "object",
-        "request",
-        "oldObject",
-        ".",
-        "a",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        "==",
-        "&&",
-        "||",
-        "!",
-        "-",
-        "+",
-        "1",
-        "2u",
-        "1.5",
-        "'x'",
-        "\"\\n\"",
-        ".all(x,",
-        ".map(x,",
-        "x",
-        "has(",
-        "?",
-        ":",
-        ",",
-        "in",
-        ".size()",
-        "true",
-        "null",
-        ".?a",
-        "[?'a']",
-        ".orValue(1)",
-        "optional.of(",
-        "'\u{e9}'",
-        "%",
-        "/",
-        "\n",
-        "r'\\'",
-        "'''",
-        "duration('1h')",
-        "timestamp('2024-01-01T00:00:00Z')",
-        "b'\\xff'",
-        "quantity('1Ki')",
-        "ip('::1')",
-        ".format([",
-        "type(",
-        ".optMap(x,",
-        "sets.contains(",
-        ".transformMap(i, x,",
-        ".transformMapEntry(x, y, {y:",
-        ".exists(i, x,",
-        "[?",
-        "{?",
-        "'a{2'.matches(",
-        "semver('1.0.0')",
-        "google.protobuf.Duration",
-        ".lastIndexOf('x', 1)",
-    ]);
-    prop::collection::vec(words, 0..24).prop_map(|words| words.join(" "))
+    let words: Vec<_> = "object~request~oldObject~.~a~(~)~[~]~{~}~==~&&~||~!~-~+~1~2u~1.5~'x'~\"\\n\"~.all(x,~.map(x,~\
+        x~has(~?~:~,~in~.size()~true~null~.?a~[?'a']~.orValue(1)~optional.of(~'\u{e9}'~%~/~\n~r'\\'~'''~\
+        duration('1h')~timestamp('2024-01-01T00:00:00Z')~b'\\xff'~quantity('1Ki')~ip('::1')~.format([~type(~\
+        .optMap(x,~sets.contains(~.transformMap(i, x,~.transformMapEntry(x, y, {y:~.exists(i, x,~[?~{?~'a{2'.matches(~\
+        semver('1.0.0')~google.protobuf.Duration~.lastIndexOf('x', 1)"
+        .split('~')
+        .collect();
+    prop::collection::vec(prop::sample::select(words), 0..24).prop_map(|words| words.join(" "))
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! Every fault does what its name says, counts what it did, and leaves the rest alone.
 
 use http::StatusCode;
-use mock_faults::{Fault, FaultId, How, Name, Nth};
+use mock_faults::{Fault, FaultId, How, Name};
 use mock_registry::{Config, Kind, Server};
 use units::Span;
 
@@ -192,38 +192,6 @@ async fn referrers_404_takes_the_api_away() {
 }
 
 #[tokio::test]
-async fn probability_comes_from_the_seed() {
-    let mut patterns = Vec::new();
-    for seed in [1, 1, 2] {
-        let (server, client) = registry_with(Config { seed, ..Config::new() }).await;
-        begin(&server, &Fault { probability: Some(0.5), ..Fault::armed(Name::RegistryError) });
-        let mut pattern = Vec::new();
-        for _ in 0..24 {
-            pattern.push(client.get("/v2/").await.status.as_u16());
-        }
-        assert!(pattern.contains(&200) && pattern.contains(&503));
-        patterns.push(pattern);
-        server.shutdown().await;
-    }
-    assert_eq!(patterns[0], patterns[1]);
-    assert_ne!(patterns[0], patterns[2]);
-}
-
-#[tokio::test]
-async fn a_fault_without_a_hit_says_so_and_a_number_runs_once() {
-    let (server, client, _, _) = stocked().await;
-    begin(&server, &Fault { nth: Some(Nth::Range { from: 2, to: None }), ..Fault::armed(Name::RegistryCut) });
-    let twice = server.faults().begin(ID, &Fault::armed(Name::RegistryHang)).unwrap_err();
-    assert_eq!(twice.to_string(), "fault 1 is already running: end it first");
-    assert_eq!(client.get("/v2/").await.status, StatusCode::OK);
-    server.faults().end(ID);
-    server.faults().end(ID);
-    assert_eq!(server.faults().hits(ID), 0);
-    assert_eq!(server.faults().hits(FaultId(9)), 0);
-    server.shutdown().await;
-}
-
-#[tokio::test]
 async fn slow_comes_late_and_trickles() {
     let (server, client, manifest, blob) = stocked().await;
     let slow = Fault { repository: Some("a".to_owned()), ..Fault::armed(Name::RegistrySlow) }
@@ -237,18 +205,6 @@ async fn slow_comes_late_and_trickles() {
     assert!(reply.complete && reply.body == CONTENT && took >= least, "{took:?}");
     assert_eq!(client.get("/v2/").await.status, StatusCode::OK, "it is about a repository only");
     healthy_again(server, &client, [&manifest, &blob], 1).await;
-}
-
-#[tokio::test]
-async fn nth_counts_each_request_once() {
-    let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault { nth: Some(Nth::Range { from: 2, to: Some(3) }), ..Fault::armed(Name::RegistryCut) });
-    let mut complete = Vec::new();
-    for _ in 0..4 {
-        complete.push(client.get(&blob).await.complete);
-    }
-    assert_eq!(complete, [true, false, false, true]);
-    healthy_again(server, &client, [&manifest, &blob], 2).await;
 }
 
 /// An open connection and a new one, for each way in which a registry can be down.
