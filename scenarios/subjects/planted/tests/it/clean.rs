@@ -1,10 +1,11 @@
 //! Without a mistake: everything is heard.
 
-use crate::world::{SUBJECT, World};
+use crate::start;
+use crate::world::SUBJECT;
 
 /// 200 writes through every fault that a watch can meet.
 async fn hears_everything(arguments: &[&str]) {
-    let world = World::start(arguments).await;
+    let world = start(arguments).await;
     for round in 0..4 {
         world.churn(&format!("calm-{round}")).await;
     }
@@ -64,7 +65,7 @@ async fn everything_is_heard_with_streaming_lists() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn a_handler_writes_once_for_each_generation() {
-    let world = World::start(&["--handler", "status", "--handler-delay", "5ms"]).await;
+    let world = start(&["--handler", "status", "--handler-delay", "5ms"]).await;
     world.churn("handled").await;
     world.until_told().await;
     world.admin.update("handled-7", "again").await;
@@ -77,7 +78,7 @@ async fn a_handler_writes_once_for_each_generation() {
 #[ignore = "slow"]
 async fn a_restored_backup_is_noticed_and_believed() {
     use mock_faults::{Newer, Watches};
-    let world = World::start(&["--relist", "3s", "--rewind-patience", "2s"]).await;
+    let world = start(&["--relist", "3s", "--rewind-patience", "2s"]).await;
     world.churn("before").await;
     world.until_told().await;
     let backup = world.server.revision();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::world::World;
+use crate::start;
 
 /// How long a fault lasts when nothing else ends it.
 const LASTS: Duration = Duration::from_secs(4);
@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Armed while the client watches; writes before, during and after.
 async fn survives(arguments: &[&str], fault: &str) -> Result<(), String> {
-    let world = World::start(arguments).await;
+    let world = start(arguments).await;
     world.until_watching().await;
     let id = world.fault(1, fault);
     // What a fault on lists or on new streams needs to have something to hit.

@@ -9,3 +9,14 @@ mod mistaken;
 mod script;
 mod stories;
 mod world;
+
+use tokio::process::Command;
+
+use world::World;
+
+/// A world with a planted client.
+async fn start(arguments: &[&str]) -> World {
+    let mut client = Command::new(env!("CARGO_BIN_EXE_planted-client"));
+    client.args(arguments);
+    World::start(client).await.unwrap()
+}

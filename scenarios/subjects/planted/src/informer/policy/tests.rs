@@ -72,31 +72,3 @@ fn it_never_gives_up_and_honours_retry_after() {
     assert!(!stops(Mistake::GivesUpAfterNErrors, 500, 4) && stops(Mistake::GivesUpAfterNErrors, 500, 5));
     assert!(stops(Mistake::StopsOn403, 403, 1) && !stops(Mistake::StopsOn403, 404, 1));
 }
-
-#[test]
-fn a_failed_list_leaves_the_watch_alone_unless_there_is_nothing_to_watch_from() {
-    let mut correct = policy(&[]);
-    assert_eq!(correct.after(Step::List, &refused(500, 0), 0.0).next, Step::Watch);
-    correct.after(Step::Watch, &End::Gone, 0.0);
-    assert_eq!(correct.after(Step::List, &refused(500, 0), 0.0).next, Step::List);
-    let killed = policy(&[Mistake::ListFailureKillsWatch]).after(Step::List, &refused(500, 0), 0.0);
-    assert_eq!((killed.next, killed.pause), (Step::List, RELIST));
-}
-
-#[test]
-fn too_large_lists_and_a_pending_flag_stops() {
-    let too_large = End::Failed(Trouble::Refused(Refusal { code: 504, too_large: true, ..Refusal::default() }));
-    assert_eq!(policy(&[]).after(Step::Watch, &too_large, 0.0).next, Step::List);
-    assert_eq!(policy(&[Mistake::RetriesSameRv]).after(Step::Watch, &too_large, 0.0).next, Step::Watch);
-    let refused = End::Failed(Trouble::Connect("refused".to_owned()));
-    assert_eq!(policy(&[Mistake::PendingFlagStuck]).after(Step::Watch, &refused, 0.0).next, Step::Stop);
-    let mut young = Policy::new(Mistakes::new(&[Mistake::PendingFlagStuck]), RELIST);
-    assert_eq!(young.after(Step::List, &refused, 0.0).next, Step::List);
-}
-
-#[test]
-fn pauses_of_aborted_watches_grow_while_nothing_happens() {
-    let mut policy = policy(&[Mistake::AbortsHealthyStreams]);
-    let mut pause = |quiet| policy.after(Step::Watch, &End::Aborted { quiet }, 0.0).pause.as_secs();
-    assert_eq!([pause(true), pause(true), pause(true), pause(false), pause(true)], [1, 2, 4, 0, 1]);
-}
