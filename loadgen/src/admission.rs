@@ -5,9 +5,11 @@
 //! answer as kube-apiserver would, compare it with what is right, and record.
 
 mod answer;
-pub(crate) mod bench;
+#[doc(hidden)]
+pub mod bench;
 mod config;
 mod corpus;
+mod expected;
 mod generator;
 mod image;
 mod interval;
@@ -29,8 +31,9 @@ pub use image::{Image, Refusal};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;
-pub use own::{Hook, Operation, Own};
+pub use own::{Hook, Own};
 pub use plan::Plan;
+pub use review::Operation;
 pub use settle::Said;
 pub use truth::Truth;
 

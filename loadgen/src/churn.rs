@@ -27,19 +27,20 @@ mod samples;
 mod sections;
 mod shared;
 pub(crate) mod template;
+pub(crate) mod version;
 mod worker;
 pub(crate) mod writes;
 
 pub use answers::{Answers, Covers};
 pub use api::Api;
-pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix, Scope};
+pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, Churn};
 pub use generate::{Error as NoTemplate, fill, generate};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
 pub use plan::Plan;
 pub use plan::Specimen;
-pub use resource::{SPELLINGS, collection_path, is_known, names};
+pub use resource::{SPELLINGS, Scope, collection_path, is_known, names};
 pub use samples::{Expect, Sample};
 pub use sections::Sections;
 pub use shared::CanaryWrite;
@@ -119,4 +120,8 @@ impl From<crate::wire::EndpointError> for Error {
     fn from(error: crate::wire::EndpointError) -> Self {
         Self::Api { problem: error.to_string() }
     }
+}
+
+fn refuse(key: &'static str, problem: impl Into<String>) -> Result<(), Error> {
+    Err(Error::Config { key, problem: problem.into() })
 }

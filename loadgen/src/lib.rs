@@ -17,11 +17,10 @@
 pub mod admission;
 mod arrivals;
 pub mod audit;
-#[doc(hidden)]
-pub mod bench;
 pub mod calls;
 pub mod churn;
 mod examples;
+mod failure;
 mod histogram;
 mod open_loop;
 pub mod script;

@@ -8,8 +8,6 @@ mod load;
 mod measure;
 mod watchers;
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, bail};
 
 use crate::kit::apiserver::ApiServer;
@@ -21,22 +19,8 @@ const WORK: usize = 10;
 /// Descriptors besides those of the watchers: connections, pipes, the runtime.
 const DESCRIPTORS_SPARE: u64 = 200;
 
-const FULL: Effort = Effort {
-    only: None,
-    rounds: 3,
-    list_objects: &[5_000, 50_000],
-    divisor: 1,
-    paced_for: Duration::from_secs(5),
-    crowd: 10_000,
-};
-const QUICK: Effort = Effort {
-    only: None,
-    rounds: 1,
-    list_objects: &[5_000],
-    divisor: 2,
-    paced_for: Duration::from_secs(2),
-    crowd: 2_000,
-};
+const FULL: Effort = Effort { only: None, rounds: 3, list_objects: &[5_000, 50_000], divisor: 1, crowd: 10_000 };
+const QUICK: Effort = Effort { only: None, rounds: 1, list_objects: &[5_000], divisor: 2, crowd: 2_000 };
 
 /// Measures the mock API server and, when `KUBEBUILDER_ASSETS` names a folder with its programs, a real one beside it.
 /// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
@@ -54,8 +38,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
     let effort = Effort { only: arguments.only, ..if quick { QUICK } else { FULL } };
     scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
-    let epoch = Instant::now();
-    let mut fresh = start(arguments, epoch).await?;
+    let mut fresh = start(arguments).await?;
     let measured = measure::fresh(&mut fresh, effort).await;
     let mut figures = Vec::new();
     for subject in fresh {
@@ -63,7 +46,7 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
         figures.push(subject.figures);
     }
     measured?;
-    let mut subjects = start(arguments, epoch).await?;
+    let mut subjects = start(arguments).await?;
     for (subject, figures) in subjects.iter_mut().zip(figures) {
         subject.figures = figures;
     }
@@ -77,13 +60,13 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
 }
 
 /// Starts the mock and, if it is there, the real server.
-async fn start(arguments: &Arguments, epoch: Instant) -> Result<Vec<Subject>> {
+async fn start(arguments: &Arguments) -> Result<Vec<Subject>> {
     let mock = ApiServer::process().await?;
-    let mut subjects = vec![Subject::new(mock, WORK, epoch).await.context("on the mock")?];
+    let mut subjects = vec![Subject::new(mock, WORK).await.context("on the mock")?];
     if !arguments.mock_only
         && let Some(real) = ApiServer::real().await?
     {
-        subjects.push(Subject::new(real, 1, epoch).await.context("on the real server")?);
+        subjects.push(Subject::new(real, 1).await.context("on the real server")?);
     }
     Ok(subjects)
 }

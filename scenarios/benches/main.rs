@@ -1,4 +1,4 @@
-//! `cargo xtask bench admission`, `inject`, `kube` and `replicas`: what a part costs beside the least that it could cost, or beside what
+//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: what a part costs beside the least that it could cost, or beside what
 //! others use for it.
 //!
 //! Owns the command line and the order of things; `kit` has what all of them need. What is measured is a process of its own; this process is
@@ -8,6 +8,7 @@ mod admission;
 mod inject;
 mod kit;
 mod kube;
+mod load;
 mod replicas;
 
 use std::path::PathBuf;
@@ -19,9 +20,7 @@ use clap::{Parser, Subcommand};
 use kit::cores::Cores;
 use kit::floor;
 use kit::report::Report;
-
-/// Nothing can be said; 1 is a requirement that is not met.
-const EXIT_NOT_MEASURED: u8 = 2;
+use reports::exit;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
@@ -45,16 +44,24 @@ enum What {
     Admission(admission::Arguments),
     Inject(inject::Arguments),
     Kube(kube::Arguments),
+    Load(load::Arguments),
     Replicas(replicas::Arguments),
     /// The bare server, as which the benchmark starts itself.
     #[command(hide = true)]
     Floor(floor::Arguments),
+    /// Our generator, as which the benchmark starts itself.
+    #[command(hide = true)]
+    Generate {
+        /// An `ours::Task` as JSON.
+        task: String,
+    },
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match &cli.what {
         Some(What::Floor(arguments)) => floor::serve(arguments).map(|()| true),
+        Some(What::Generate { task }) => load::ours::generate(task).map(|()| true),
         Some(what) if cli.bench => run(what, &cli),
         _ => {
             // `cargo test --all-targets` runs benchmarks without that flag.
@@ -67,7 +74,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("bench: {error:#}");
-            ExitCode::from(EXIT_NOT_MEASURED)
+            ExitCode::from(exit::INCONCLUSIVE)
         }
     }
 }
@@ -86,7 +93,8 @@ fn run(what: &What, cli: &Cli) -> Result<bool> {
                 What::Inject(_) => inject::measure(cli.quick, &mut report).await,
                 What::Kube(arguments) => kube::measure(arguments, cli.quick, &mut report).await,
                 What::Replicas(arguments) => replicas::measure(arguments, cli.quick, &mut report).await,
-                What::Floor(_) => Ok(()),
+                What::Load(arguments) => load::measure(arguments, cli.quick, &mut report).await,
+                What::Floor(_) | What::Generate { .. } => Ok(()),
             }
         };
         tokio::select! {

@@ -25,6 +25,7 @@ mod crashes;
 mod drift;
 mod end_state;
 mod endpoint;
+mod entry;
 mod events;
 mod evidence;
 mod failing;

@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: the first ends a run in order, the second at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// The signals that end a run.
@@ -32,4 +33,14 @@ impl Signals {
             std::process::exit(reports::exit::ABORTED.into());
         }))
     }
+}
+
+/// Does the work to its end. A signal cancels `stop`, which the work looks at.
+pub(crate) async fn stoppable<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> std::io::Result<T> {
+    let (mut signals, mut work) = (Signals::listen()?, std::pin::pin!(work));
+    tokio::select! {
+        done = &mut work => return Ok(done),
+        _ = signals.next() => stop.cancel(),
+    }
+    Ok(work.await)
 }

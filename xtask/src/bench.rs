@@ -33,8 +33,7 @@ enum What {
     Load,
     /// What a run becomes: the ledger, and writing, reading, judging and rendering the record of an hour.
     Reports,
-    /// Instructions that a request of admission load costs the generator and its review the service, outside the sockets, counted
-    /// by valgrind.
+    /// Instructions that a review costs the service, outside the sockets, counted by valgrind.
     Instructions,
 }
 
@@ -56,11 +55,9 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
             command.args(["bench", "--package=scenarios", "--bench=beside", "--", "inject"])
         }
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
-        What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
+        What::Load => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "load"]),
         What::Reports => command.args(["bench", "--package=reports", "--bench=ledger", "--bench=record", "--"]),
-        What::Instructions => {
-            command.args(["bench", "--package=loadgen", "--package=service", "--bench=instructions", "--"])
-        }
+        What::Instructions => command.args(["bench", "--package=service", "--bench=instructions", "--"]),
     };
     command.args(&arguments.arguments);
     let shown = cargo::shown(&command);

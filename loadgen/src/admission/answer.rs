@@ -2,8 +2,8 @@
 
 use goadmit::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
 
+use crate::failure::{Class, Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
-use crate::wire::{Class, Failure, MOST_BODY_BYTES};
 
 /// Reads an answer to the call with this uid. Whoever is not known to validate only may send a patch.
 pub(super) fn check(answer: Seen<'_>, uid: &[u8], mutating: bool) -> Result<Verdict, Failure> {

@@ -30,6 +30,7 @@ const HIGHEST_CONNECTIONS: u32 = 100;
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 
 /// Admission load of a scenario.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
@@ -41,12 +42,10 @@ pub struct Config {
     #[serde(default)]
     pub arrivals: Arrivals,
     /// How the rate changes over the run. Without it the rate stays.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
     /// A file that says when each request is due and what it carries, instead of `rate`, `arrivals` and `shape`: JSON lines as
     /// `longhaul load --record` writes them. Relative to the scenario file. Requests that it leaves open are drawn from `mix`; of
     /// those that it brings nothing is known, so every valid answer to them is right. Must not be longer than the load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<PathBuf>,
     /// Whom requests go to: the webhook itself, or an API server that asks the webhook. Through the API server a request is one of a
     /// user (create, label, set image, delete, …), objects are stored and deleted again, and a request may take 30 s. How
@@ -70,7 +69,6 @@ pub struct Config {
     /// How large the reviews are, within 2 %, each grown by itself the way real objects are: more containers, environment,
     /// volumes, annotations, files. Kinds that cannot be so small or so large (a scale, an eviction, a workload in less than
     /// 4 KiB, a Namespace in more than 200 KiB) come as near as they can. Without it reviews have their natural size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
     /// Calls that may be under way at once. A request that finds them all taken is counted as overflow.
     #[serde(default = "default_max_in_flight")]
@@ -83,11 +81,9 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_resumption: bool,
     /// A connection is closed after so many calls, for a steady churn of connections (not with `client: no-reuse`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_per_connection: Option<u32>,
     /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
     /// out: one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
 }
 
@@ -186,6 +182,38 @@ impl Config {
         self.through == Through::Webhook && self.objects.is_empty() && self.replay.is_none()
     }
 
+    /// Refuses what direct load can do and this cannot.
+    pub(super) fn check_through(&self) -> Result<(), Error> {
+        let alone = "goes with load that is sent to the webhook itself: leave it out, or leave `through` out";
+        if self.replay.is_some() {
+            return refuse("replay", alone.to_owned());
+        }
+        if self.size.is_some() {
+            return refuse("size", alone.to_owned());
+        }
+        if self.client != Client::Apiserver {
+            return refuse("client", alone.to_owned());
+        }
+        if self.calls_per_connection.is_some() {
+            return refuse("callsPerConnection", alone.to_owned());
+        }
+        if self.tls_resumption {
+            return refuse("tlsResumption", alone.to_owned());
+        }
+        if self.threads != DEFAULT_THREADS {
+            return refuse("threads", format!("is {}: {alone}", self.threads));
+        }
+        let unknown = self.mix.weights().into_iter().find(|&(action, weight)| weight > 0 && action.kind().is_none());
+        if let Some((action, _)) = unknown {
+            let key = action.key();
+            return refuse(
+                "mix",
+                format!("`{key}` is nothing that a user does through the API server alone: leave it out"),
+            );
+        }
+        Ok(())
+    }
+
     /// Refuses what makes no sense on its own, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
@@ -218,7 +246,7 @@ impl Config {
             return refuse("shape", problem);
         }
         if self.through == Through::Apiserver {
-            super::through::check(self)?;
+            self.check_through()?;
         }
         super::own::check(&self.objects)?;
         if self.mix.total() == 0 {

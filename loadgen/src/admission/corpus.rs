@@ -12,9 +12,10 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 pub(super) use self::expand::Expand;
+use super::expected::Expected;
 use super::image::Image;
 use super::mix::{Action, Mix};
-use super::oracle::{self, Expected};
+use super::oracle;
 use super::own::{self, Own, Reviews};
 use super::review::Template;
 use super::truth::Truth;

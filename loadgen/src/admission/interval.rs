@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 use super::corpus::Corpus;
 use super::oracle::Judgement;
 use crate::examples::{self, Examples};
+use crate::failure::{Class, Failure};
 use crate::histogram;
-use crate::wire::{Class, Failure};
 
 /// What became of requests, as numbers that add up. Both records and messages between processes carry it as it is.
 ///

@@ -5,6 +5,8 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use super::objects::Kind;
+
 /// Relative weights of user actions. An action that is not named does not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -119,6 +121,30 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// The kind that it writes through an API server, and whether it makes a new object. None for what only controllers, nodes and drains do, and for
+    /// what an API server must be told of first.
+    pub(super) fn kind(self) -> Option<(Kind, bool)> {
+        Some(match self {
+            Self::CreatePod => (Kind::Pod, true),
+            Self::CreateDeployment | Self::DryRunDeployment => (Kind::Deployment, true),
+            Self::CreateReplicaSet => (Kind::ReplicaSet, true),
+            Self::CreateReplicationController => (Kind::ReplicationController, true),
+            Self::CreateStatefulSet => (Kind::StatefulSet, true),
+            Self::CreateDaemonSet => (Kind::DaemonSet, true),
+            Self::CreateJob => (Kind::Job, true),
+            Self::CreateCronJob => (Kind::CronJob, true),
+            Self::CreateConfigMap => (Kind::ConfigMap, true),
+            Self::CreateSecret => (Kind::Secret, true),
+            Self::CreateService => (Kind::Service, true),
+            Self::UpdateConfigMap => (Kind::ConfigMap, false),
+            Self::RollImage | Self::ScaleDeployment | Self::ScaleThroughSubresource | Self::DeleteDeployment => {
+                (Kind::Deployment, false)
+            }
+            Self::LabelPod | Self::DeletePod => (Kind::Pod, false),
+            _ => return None,
+        })
+    }
+
     /// As it is written in a scenario.
     pub(super) fn key(self) -> &'static str {
         match self {

@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use units::Rate;
 
 use super::Error;
-use super::oracle::Expected;
-use super::review::{Actor, Later, PLACEHOLDER, Template};
+use super::expected::Expected;
+use super::review::{Actor, Later, Operation, PLACEHOLDER, Template};
 use crate::churn::{self, Expect, Scope, Specimen};
 
 /// Different instances of each object.
@@ -25,6 +25,7 @@ const BYTES_MAX: usize = 32 << 20;
 const WEIGHTS: [(Operation, u32); 3] = [(Operation::Create, 2), (Operation::Update, 7), (Operation::Delete, 2)];
 
 /// An object of a project's own kind, and who is asked about it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Own {
@@ -33,7 +34,6 @@ pub struct Own {
     /// What it looks like, as in `churn.template`.
     pub object: Value,
     /// Whether it is in a namespace. Default: `Namespaced`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// What has to become of it when it is created.
     #[serde(default)]
@@ -42,7 +42,6 @@ pub struct Own {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
     /// What it is called in messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<String>,
     /// Who is asked, in this order. Default: whoever answers at the target, about creations and changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,36 +60,6 @@ pub struct Hook {
     pub mutating: bool,
     /// What it is asked about.
     pub operations: Vec<Operation>,
-}
-
-/// What is done to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Operation {
-    /// It is created.
-    Create,
-    /// It is changed.
-    Update,
-    /// It is deleted.
-    Delete,
-}
-
-impl Operation {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    fn options(self) -> &'static str {
-        match self {
-            Self::Create => "CreateOptions",
-            Self::Update => "UpdateOptions",
-            Self::Delete => "DeleteOptions",
-        }
-    }
 }
 
 /// What is sent, by how often it is.
@@ -235,7 +204,7 @@ fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
         "kind": group_kind, "resource": resource, "requestKind": group_kind, "requestResource": resource,
         "name": name, "operation": operation.name(), "userInfo": Actor::Person.user_info(),
         "object": object, "oldObject": old, "dryRun": false,
-        "options": {"kind": operation.options(), "apiVersion": "meta.k8s.io/v1"},
+        "options": {"kind": format!("{}Options", operation.verb()), "apiVersion": "meta.k8s.io/v1"},
     });
     if !namespace.is_empty() {
         request["namespace"] = json!(namespace);

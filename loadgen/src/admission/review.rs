@@ -4,16 +4,18 @@
 //! costs less than a microsecond and cannot change anything else.
 
 #[cfg(test)]
+#[path = "review/tests/recorded.rs"]
 mod recorded;
 mod request;
 
 use bytes::Bytes;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(super) use self::request::{Actor, Options};
+use super::expected::Expected;
 use super::objects::{Identity, Kind};
-use super::oracle::Expected;
 use crate::arrivals::Recorded;
 use crate::seed::UID_LEN;
 
@@ -39,15 +41,20 @@ pub(super) struct Review {
     pub hostile: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+/// What is done to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// It is created.
     Create,
+    /// It is changed.
     Update,
+    /// It is deleted.
     Delete,
 }
 
 impl Operation {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
@@ -56,7 +63,7 @@ impl Operation {
     }
 
     /// As in the kind of its options.
-    fn verb(self) -> &'static str {
+    pub(super) fn verb(self) -> &'static str {
         match self {
             Self::Create => "Create",
             Self::Update => "Update",

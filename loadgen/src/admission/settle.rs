@@ -15,8 +15,9 @@ use super::load::Target;
 use super::plan::Plan;
 use super::review::Template;
 use super::{Error, answer};
+use crate::failure::Failure;
 use crate::seed::{self, UID_LEN};
-use crate::wire::{Body, Endpoint, Failure, Http1, Progress, Tls};
+use crate::wire::{Body, Endpoint, Http1, Progress, Tls};
 
 /// The longest timeout of a webhook.
 const LIMIT: Duration = Duration::from_secs(30);

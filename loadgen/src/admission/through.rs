@@ -34,8 +34,6 @@ pub use plan::Plan;
 pub use stock::written;
 pub use stored::{Found, Stored};
 
-pub(super) use plan::check;
-
 /// Load through an API server, under way. Dropping it ends it and leaves its objects; [`Load::stop`] removes them.
 #[derive(Debug)]
 pub struct Load {
@@ -102,6 +100,6 @@ fn client(api: &Api) -> Result<Client, Error> {
     Client::new(api).map_err(|error| Error::Target { problem: error.to_string() })
 }
 
-fn refused(failure: crate::wire::Failure) -> Error {
+fn refused(failure: crate::failure::Failure) -> Error {
     Error::Target { problem: failure.text }
 }

@@ -17,7 +17,7 @@ use super::lines::Lines;
 use super::link::{Failed, Link, List};
 use super::queue::Queue;
 use super::{Config, Entry, Hole, Source};
-use crate::wire::chain;
+use crate::failure::chain;
 use facts::{Change, Commit, Order};
 
 /// Pauses between attempts grow from the first to the second.

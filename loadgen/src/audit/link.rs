@@ -18,7 +18,8 @@ use tokio::task::JoinSet;
 use super::Error;
 use super::event::{self, Object, Wanted};
 use crate::churn::Api;
-use crate::wire::{Endpoint, chain};
+use crate::failure::chain;
+use crate::wire::Endpoint;
 
 /// kube-apiserver gives up on a request that is no watch after a minute.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);

@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 
 use super::oracle::Found;
 use crate::examples::Examples;
+use crate::failure::Failure;
 use crate::histogram;
-use crate::wire::Failure;
 
 /// What became of calls, as numbers that add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

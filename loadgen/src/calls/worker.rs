@@ -17,8 +17,9 @@ use super::{Error, Identity, Shared, Target};
 use crate::audit::{Audit, Entry, Source};
 use crate::churn::Api;
 use crate::churn::api::Client;
+use crate::failure::{Class, Failure};
 use crate::open_loop::{Due, Moments, Workload};
-use crate::wire::{Answer, Body, Class, Endpoint, Failure, Http1, Progress, Tls};
+use crate::wire::{Answer, Body, Endpoint, Http1, Progress, Tls};
 use facts::Change;
 
 /// Calls under way at one time; a call that finds them all taken is counted as overflow.

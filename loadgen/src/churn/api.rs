@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::Error;
 use super::lifecycle::Propagation;
-use crate::wire::{Body, Class, Endpoint, Failure, Http1, Progress};
+use crate::failure::{Class, Failure};
+use crate::wire::{Body, Endpoint, Http1, Progress};
 
 /// Operations under way at once. More means that the API is slower than the plan; what is over it fails and is counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;

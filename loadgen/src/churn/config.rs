@@ -2,12 +2,12 @@
 
 use units::Rate;
 
-use super::Error;
-use super::lifecycle::{self, Also, Finalizers, Propagation, Tree};
+use super::lifecycle::{Also, By, Finalizers, Propagation, Tree};
 use super::objects::Content;
-use super::resource::Resource;
+use super::resource::{Resource, Scope};
 use super::samples::{Expect, Sample};
 use super::template::Template;
+use super::{Error, refuse};
 use crate::Size;
 
 /// Operations per second. A mock API server takes about this many writes; beyond it the plan is a typing error.
@@ -16,6 +16,7 @@ pub const HIGHEST_RATE: f64 = 20_000.0;
 pub const HIGHEST_POPULATION: u32 = 200_000;
 
 /// Object churn of a scenario.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
@@ -27,7 +28,6 @@ pub struct Config {
     /// the number of the write, `${random 0..9}` a whole number, `${text 200}` so many letters,
     /// `${one of ["a", "b"]}` one of these values. A text that is a number's placeholder and nothing
     /// else becomes a number; `$${` is a plain `${`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<serde_json::Value>,
     /// Instead of `template`: several of them, each object made from one, and such as the webhooks of the kind have to refuse
     /// (`expect: denied`). Names of files, or mappings with `file` or `object`, and `expect`. Where all have to be refused, the others
@@ -39,7 +39,6 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
     /// Whether the objects are in namespaces. Default: as the definition under `controlPlane.manifests` says, or else `Namespaced`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// How many objects exist at any time.
     pub population: u32,
@@ -49,19 +48,15 @@ pub struct Config {
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
     /// How large the objects are. Without it they carry 256 bytes of filler.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
     /// A finalizer that some objects have, and that is taken away some time after their deletion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finalizers: Option<Finalizers>,
     /// Dependents that each object gets, for the garbage collector of the control plane.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
     /// The propagation policies of deletions, each drawn by the seed. Default: none is said, so the control plane's own holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub propagation: Vec<Propagation>,
     /// Another writer of the same objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub also: Option<Also>,
     /// What becomes of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain. Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
@@ -69,15 +64,6 @@ pub struct Config {
     /// Whether `template` was made from the definition alone, which says less than a webhook knows.
     #[serde(skip)]
     pub made: bool,
-}
-
-/// Whether objects are in namespaces, in the words of a `CustomResourceDefinition`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-pub enum Scope {
-    /// They are.
-    Namespaced,
-    /// They are in none.
-    Cluster,
 }
 
 /// What becomes of the objects when load ends.
@@ -210,7 +196,23 @@ impl Config {
 
     /// What happens to objects besides writes of their own, each in a few words.
     pub fn lifecycle(&self) -> Vec<String> {
-        lifecycle::described(self)
+        let mut told = Vec::new();
+        if let Some(finalizers) = &self.finalizers {
+            let percent = finalizers.share * 100.0;
+            told.push(format!("{percent:.0} % held by {} for {}", finalizers.name, finalizers.hold_for));
+        }
+        if let Some(tree) = &self.tree {
+            told.push(format!("{} {} below each", tree.per, tree.resource));
+        }
+        if !self.propagation.is_empty() {
+            let policies: Vec<&str> = self.propagation.iter().map(|policy| policy.as_str()).collect();
+            told.push(format!("deleted {}", policies.join(", ")));
+        }
+        if let Some(also) = &self.also {
+            let how = if also.by == By::Apply { "applies" } else { "updates" };
+            told.push(format!("{} {how} too", also.field_manager));
+        }
+        told
     }
 
     /// Refuses what makes no sense, naming the key and what to write.
@@ -360,10 +362,6 @@ fn fits(resource: &Resource, name: &str, template: &Template, at: &'static str) 
 /// Of several templates it is said which one.
 fn named(name: &str, at: &str, problem: &str) -> String {
     if at == "template" { problem.to_owned() } else { format!("`{name}` {problem}") }
-}
-
-pub(super) fn refuse(key: &'static str, problem: impl Into<String>) -> Result<(), Error> {
-    Err(Error::Config { key, problem: problem.into() })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::config::Scope;
+use super::resource::Scope;
 use super::{pattern, template};
 
 /// Deeper than any required field of a resource that people write by hand.

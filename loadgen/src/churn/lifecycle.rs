@@ -4,7 +4,8 @@ use serde_json::Value;
 use units::Span;
 
 use super::Error;
-use super::config::{Config, Scope, refuse};
+use super::refuse;
+use super::resource::Scope;
 
 /// Longer than this nothing waits for: load has half a minute to come to rest.
 const HOLD_MAX: Span = Span::from_secs(30);
@@ -29,16 +30,15 @@ pub struct Finalizers {
 }
 
 /// Dependents of each object, with an owner reference to it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tree {
     /// What they are, spelled as `churn.resource`. They are judged where `subject.watches` names them.
     pub resource: String,
     /// What they look like, as `churn.template`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
     /// Whether they are in namespaces, as `churn.scope`; the same as their parents.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// How many each object has, at most 100.
     pub per: u32,
@@ -161,25 +161,4 @@ fn two() -> u32 {
 
 fn finalizer() -> String {
     FINALIZER.to_owned()
-}
-
-/// In words, for people who read a plan.
-pub(super) fn described(config: &Config) -> Vec<String> {
-    let mut told = Vec::new();
-    if let Some(finalizers) = &config.finalizers {
-        let percent = finalizers.share * 100.0;
-        told.push(format!("{percent:.0} % held by {} for {}", finalizers.name, finalizers.hold_for));
-    }
-    if let Some(tree) = &config.tree {
-        told.push(format!("{} {} below each", tree.per, tree.resource));
-    }
-    if !config.propagation.is_empty() {
-        let policies: Vec<&str> = config.propagation.iter().map(|policy| policy.as_str()).collect();
-        told.push(format!("deleted {}", policies.join(", ")));
-    }
-    if let Some(also) = &config.also {
-        let how = if also.by == By::Apply { "applies" } else { "updates" };
-        told.push(format!("{} {how} too", also.field_manager));
-    }
-    told
 }

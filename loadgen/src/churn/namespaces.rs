@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::api::Client;
-use super::objects::LABEL;
-use crate::wire::{Class, Failure};
+use super::version::LABEL;
+use crate::failure::{Class, Failure};
 
 /// How long a namespace of the same name from an earlier run may take to go away.
 const TERMINATING_LIMIT: Duration = Duration::from_mins(1);

@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::samples::Expect;
 use super::shared::Shared;
 use super::writes::{self, Write};
-use crate::wire::Failure;
+use crate::failure::Failure;
 use facts::Change;
 
 mod denied;

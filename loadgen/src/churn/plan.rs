@@ -10,10 +10,11 @@ use sha2::{Digest, Sha256};
 use super::answers::Covers;
 use super::config::{Config, Mix};
 use super::lifecycle::{Changes, Propagation};
-use super::objects::{self, Content, GROUP, LABEL, Version};
+use super::objects::{self, Content};
 use super::operations::{BAND, Groups, Kind, Operation, Operations};
 use super::resource::Resource;
 use super::template::Place;
+use super::version::{self, GROUP, LABEL, Version};
 use super::{Error, Sections};
 use crate::Arrivals;
 use crate::arrivals::{self, Times};
@@ -245,7 +246,7 @@ impl Plan {
     }
 
     fn stream(&self, name: &str) -> rand_chacha::ChaCha8Rng {
-        seed::stream(self.seed, &objects::of_section(name, self.section))
+        seed::stream(self.seed, &version::of_section(name, self.section))
     }
 
     pub(super) fn groups(&self) -> Groups {
@@ -412,7 +413,7 @@ impl Plan {
 
     /// What marks all that this section makes.
     pub(super) fn tag(&self) -> String {
-        objects::tag(self.seed, self.section)
+        version::tag(self.seed, self.section)
     }
 }
 

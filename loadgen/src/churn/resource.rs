@@ -8,6 +8,15 @@ use super::Error;
 pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/version), `apps/v1/deployments` \
     (group/version/plural), `v1/configmaps` or `v1/secrets` (the core group)";
 
+/// Whether objects are in namespaces, in the words of a `CustomResourceDefinition`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub enum Scope {
+    /// They are.
+    Namespaced,
+    /// They are in none.
+    Cluster,
+}
+
 /// A resource, and what is written of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resource {

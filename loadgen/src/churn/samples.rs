@@ -9,14 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A template of a list: the name of its file alone, or a mapping.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
     /// A YAML file beside the scenario file; also what the sample is called in messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The object itself, or what is in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
     /// What has to become of it.
     #[serde(skip_serializing_if = "Expect::is_allowed")]

@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-use super::objects::{LABEL, Version};
+use super::version::{LABEL, Version};
 use crate::seed;
 
 /// What updates change where nothing in the template changes by itself.

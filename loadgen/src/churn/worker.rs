@@ -18,8 +18,8 @@ use super::namespaces::{self, Namespaces};
 use super::operate::{Done, Operator};
 use super::operations::{Kind, Operation};
 use super::shared::{CanaryWrite, Shared};
+use crate::failure::Failure;
 use crate::open_loop::{Due, Moments, Workload};
-use crate::wire::Failure;
 
 mod bulk;
 mod endings;

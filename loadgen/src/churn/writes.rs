@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde::Deserialize;
 
 use super::api::Reply;
-use crate::wire::Failure;
+use crate::failure::Failure;
 use facts::Change;
 
 /// Writes between two drains: half a minute at 2,000 writes a second, about 10 MiB. Whoever drains each second is far from it.

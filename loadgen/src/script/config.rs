@@ -22,6 +22,7 @@ const ANNOTATION_MAX: u64 = 250 << 10;
 const NAMESPACE: &str = "default";
 
 /// Scripted writes of a scenario.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
@@ -30,13 +31,11 @@ pub struct Config {
     pub resource: String,
     /// What its objects look like, as `churn.template`. `${revision}` is the number of the write. `text` and `size` of a step, and that number,
     /// are put into the annotation `longhaul.dev/payload` beside it, so that every write makes a version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<serde_json::Value>,
     /// JSON pointers of what an update writes anew, as `churn.vary`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
     /// Whether the objects are in namespaces. Default: as the definition under `controlPlane.manifests` says, or else `Namespaced`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// The namespace of all objects; it is made when it does not exist. Default: `default`.
     #[serde(default = "default_namespace")]
@@ -56,47 +55,36 @@ pub struct Config {
 }
 
 /// One step of a script: when, and exactly one of `create`, `update`, `delete`, `recreate`, `deleteCollection`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Step {
     /// Time since the start of the warm-up.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Span>,
     /// Instead of `at`: after the first hit of a fault.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// Makes these objects. With `times` each name is made so often with a number behind it: `noise-1`, `noise-2`, …
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub create: Option<Names>,
     /// Changes the content of these objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<Names>,
     /// Deletes these objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delete: Option<Names>,
     /// Deletes these objects and makes them again at once: same name, new uid.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recreate: Option<Names>,
     /// Deletes all objects of the namespace that carry some labels, in one request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delete_collection: Option<Collection>,
     /// How often. Default: once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// The time from one to the next. Default: one right after the other.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
     /// A text that the objects carry, any Unicode.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// How large the content is, at most `1MiB`. Default: a few bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Labels that the objects of the step get, for `deleteCollection`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Another resource than the script's, of those that need no template. Only what the subject watches is judged; others move the revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
 }
 

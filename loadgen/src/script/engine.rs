@@ -18,8 +18,8 @@ use crate::churn::namespaces;
 use crate::churn::resource::Resource;
 use crate::churn::writes::{self, Record};
 use crate::churn::{Api, Write, Writes};
+use crate::failure::Failure;
 use crate::open_loop::{Due, Engine, Workload};
-use crate::wire::Failure;
 use facts::Change;
 
 /// Concurrency of making many objects: their order says nothing. Those that are named are made one after the other.

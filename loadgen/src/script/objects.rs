@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::churn::objects::{LABEL, Version};
 use crate::churn::resource::{Resource, Shape};
 use crate::churn::template::{Place, Template};
+use crate::churn::version::{LABEL, Version};
 use crate::seed;
 
 /// Where a payload stands in objects of a template, which may have no other place for it.

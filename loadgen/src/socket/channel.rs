@@ -15,7 +15,7 @@ use rustls_pki_types::ServerName;
 use super::handshake::{Handshake, Step};
 use super::record::{self, RECORD_MAX_BYTES};
 use super::session::{Opened, Session};
-use crate::wire::{Class, Failure};
+use crate::failure::{Class, Failure};
 
 /// One read takes at most so much: four full records.
 const READ_BYTES: usize = 64 << 10;

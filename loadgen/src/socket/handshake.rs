@@ -8,7 +8,7 @@ use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls_pki_types::ServerName;
 
 use super::session::Session;
-use crate::wire::chain;
+use crate::failure::chain;
 
 /// Certificates of a whole chain fit several times. What comes to more before the handshake is over is noise.
 const INCOMING_MAX_BYTES: usize = 256 << 10;

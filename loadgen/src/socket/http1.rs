@@ -7,7 +7,7 @@ use std::io;
 
 use super::channel::{Broken, Came, Channel, Scratch, SendError};
 use super::{Opening, Seen};
-use crate::wire::Failure;
+use crate::failure::Failure;
 use answer::Reader;
 
 /// An open connection, idle or under a call.

@@ -3,7 +3,6 @@
 //! What is sent is put together by [`Connection::open`] and goes out with [`Connection::write`], so that calls that are due
 //! at the same time share a write. Request bodies stay where they are until windows let them through.
 
-pub(crate) mod bench;
 mod flow;
 mod frame;
 mod hpack;
@@ -17,7 +16,7 @@ use std::time::Instant;
 
 use super::channel::{Broken, Came, Channel, Scratch};
 use super::{Opening, Seen};
-use crate::wire::{Awaited, Failure};
+use crate::failure::{Awaited, Failure};
 use session::Session;
 
 pub(crate) use request::Head;

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Class, Failure, chain};
+use crate::failure::{Class, Failure, chain};
 use crate::socket::Peer;
 
 /// As k8s.io/apimachinery sets it for kube-apiserver's clients.

@@ -9,13 +9,11 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 
-use super::{Answer, Class, Failure, chain};
+use super::Answer;
+use crate::failure::{Awaited, Failure, MOST_BODY_BYTES, chain, timed_out};
 
 /// What requests carry.
 pub(crate) type Body = Full<Bytes>;
-
-/// No answer that this crate asks for comes near it: an admission patch or one object of at most 1.5 MiB.
-pub(crate) const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// How far a call has come, so that a timeout can say what it was waiting for.
 #[derive(Debug, Default)]
@@ -40,27 +38,6 @@ impl Progress {
             },
         )
     }
-}
-
-/// What a call was waiting for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    Connection,
-    Head,
-    /// The server's leave to send all of the request.
-    Window,
-    Body,
-}
-
-/// The failure of a call that was not over in time.
-pub(crate) fn timed_out(limit: Duration, awaited: Awaited) -> Failure {
-    let waiting = match awaited {
-        Awaited::Connection => "no connection was ready",
-        Awaited::Head => "the request was on its way, no status line came",
-        Awaited::Window => "HTTP/2's flow control let only a part of the request through",
-        Awaited::Body => "the status line came, the body did not end",
-    };
-    Failure { class: Class::Timeout, text: format!("no complete answer within {} s: {waiting}", limit.as_secs()) }
 }
 
 /// Reads the answer's body, up to the cap.

@@ -17,7 +17,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::exchange::{self, Body, Progress};
-use super::{Answer, Endpoint, Failure};
+use super::{Answer, Endpoint};
+use crate::failure::Failure;
 
 /// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);

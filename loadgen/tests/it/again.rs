@@ -102,7 +102,7 @@ async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
         drain(wire).await
     })
     .await;
-    let interval = run(plan(5, &format!(r#"{DELETIONS}, "rate": "50/s""#)), &server.target).await;
+    let interval = run(plan(5, &format!(r#"{DELETIONS}, "rate": "50/s""#)), server.target()).await;
     assert_eq!((interval.counts.http_error, interval.errors()), (5, 5), "{:?}", interval.examples);
     assert_eq!(interval.counts.sent_again, 3 * 5, "each was sent four times");
     assert_example(&interval, "the server did not take the request: GOAWAY NO_ERROR");
@@ -126,7 +126,7 @@ async fn goaway_loses_no_call() {
     })
     .await;
     let planned = plan(30, DELETIONS).planned();
-    let load = Load::saturate(plan(30, DELETIONS), &server.target, 2).unwrap();
+    let load = Load::saturate(plan(30, DELETIONS), server.target(), 2).unwrap();
     until("every request to be sent", || load.planned_now() == planned).await;
     let interval = load.stop(Duration::from_secs(20)).await;
     assert_accounts(&interval);

@@ -13,12 +13,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use crate::server::{Body, Identity, Server, until};
+use crate::server::{Body, Identity, Raw, Server, until};
 use crate::webhook::{self, H1, assert_accounts, plan, right, run, target};
 
 async fn rightly(request: hyper::Request<Incoming>) -> hyper::Response<Body> {
@@ -74,37 +72,10 @@ async fn every_cipher_suite_carries_large_requests() {
     }
 }
 
-/// A server whose connections, after the TLS handshake, are the handler's.
-struct Raw {
-    target: Target,
-    accepted: Arc<AtomicUsize>,
-    _tasks: JoinSet<()>,
-}
-
-impl Raw {
-    async fn start<F>(handler: fn(TlsStream<TcpStream>) -> F) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let identity = Identity::new();
-        let config = config_with(&identity, aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256);
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
-        let accepted = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&accepted);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut serving = JoinSet::new();
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                count.fetch_add(1, Ordering::SeqCst);
-                let acceptor = acceptor.clone();
-                serving.spawn(async move { handler(acceptor.accept(tcp).await.unwrap()).await });
-            }
-        });
-        Self { target: Target { url, ca_pem: identity.pem, ..Target::default() }, accepted, _tasks: tasks }
-    }
+/// A server whose connections are the handler's.
+async fn raw<F: Future<Output = ()> + Send + 'static>(handler: fn(TlsStream<TcpStream>) -> F) -> Raw {
+    let identity = Identity::new();
+    Raw::start(identity.config(&[]), identity.pem, move |stream, _| handler(stream)).await
 }
 
 /// Reads until the text so far is enough; `None` when the client is gone.
@@ -134,7 +105,7 @@ fn uid(text: &str) -> Option<String> {
 /// A server that changes its keys after every answer, and asks for the client's to change (RFC 8446, section 4.6.3).
 #[tokio::test]
 async fn key_updates_are_followed() {
-    let server = Raw::start(|mut stream| async move {
+    let server = raw(|mut stream| async move {
         let whole = |text: &str| {
             let (head, body) = text.split_once("\r\n\r\n")?;
             let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "))?;
@@ -149,7 +120,7 @@ async fn key_updates_are_followed() {
     .await;
     let interval = one_by_one(plan(50, r#""mix": {"deletePod": 1}"#), &server.target).await;
     assert_right(&interval, 50);
-    assert_eq!(server.accepted.load(Ordering::SeqCst), 1, "the connection outlives updates of its keys");
+    assert_eq!(server.accepted(), 1, "the connection outlives updates of its keys");
 }
 
 /// A server that answers before it has the whole request: the rest of that would be taken for the next request, so no other
@@ -158,7 +129,7 @@ async fn key_updates_are_followed() {
 async fn a_connection_that_was_answered_early_is_not_used_again() {
     // More than the kernel's buffers on both sides of a loopback connection hold (tcp(7): 6 MiB and 4 MiB).
     const BODY_BYTES: usize = 16 << 20;
-    let server = Raw::start(|mut stream| async move {
+    let server = raw(|mut stream| async move {
         read_until(&mut stream, |text| text.contains("\r\n\r\n").then_some(())).await.unwrap();
         stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").await.unwrap();
         stream.flush().await.unwrap();
@@ -166,12 +137,12 @@ async fn a_connection_that_was_answered_early_is_not_used_again() {
     })
     .await;
     let config = serde_json::from_str(r#"{"rate": "1/s", "timeout": "20s"}"#).unwrap();
-    let plan = loadgen::bench::plan_of_one(&config, 7, Duration::from_secs(3), BODY_BYTES).unwrap();
+    let plan = loadgen::admission::bench::plan_of_one(&config, 7, Duration::from_secs(3), BODY_BYTES).unwrap();
     let calls = plan.planned();
     assert!(calls > 1);
     let interval = one_by_one(plan, &server.target).await;
     assert_eq!((interval.counts.http_error, interval.errors()), (calls, calls), "{:?}", interval.examples);
-    assert_eq!(server.accepted.load(Ordering::SeqCst) as u64, calls);
+    assert_eq!(server.accepted() as u64, calls);
 }
 
 /// A server that wants to know who calls: with the certificate it answers, without one the message says what is missing.
@@ -332,30 +303,17 @@ async fn a_closed_loop_waits_for_answers() {
     assert!(error.contains("connections: is 0: write 1 to"), "{error}");
 }
 
-/// The closed loop over HTTP/2: streams of one connection a thread.
-#[tokio::test]
-async fn a_closed_loop_of_streams() {
-    let server = Server::start(&[b"h2"], rightly).await;
-    let load = Load::saturate(plan(400, r#""client": "http2", "threads": 2"#), &target(&server), 20).unwrap();
-    until("the plan to be used up", || load.planned_now() == 400).await;
-    let interval = load.stop(Duration::from_secs(20)).await;
-    assert_accounts(&interval);
-    assert_right(&interval, 400);
-    assert!(interval.closed_loop);
-    assert_eq!(server.accepted(), 2);
-}
-
 /// The slowest calls are told with where their time went.
 #[tokio::test]
 async fn slow_calls_are_told_by_phase() {
-    let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
+    let slowly = |request: hyper::Request<Incoming>| async move {
         let review = webhook::body(request).await;
         if review["request"]["operation"] == "DELETE" {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         webhook::json(&right(&review))
-    })
-    .await;
+    };
+    let server = Server::start(H1, slowly).await;
     let more = r#""mix": {"createPod": 9, "deletePod": 1}, "rate": "100/s""#;
     let interval = run(plan(100, more), &target(&server)).await;
     assert_right(&interval, 100);
@@ -366,14 +324,7 @@ async fn slow_calls_are_told_by_phase() {
     let all: Vec<Duration> = interval.slowest.iter().map(|slow| slow.phases.response()).collect();
     assert!(all.is_sorted_by(|a, b| a >= b), "{all:?}");
 
-    let http2 = Server::start(&[b"h2"], |request: hyper::Request<Incoming>| async move {
-        let review = webhook::body(request).await;
-        if review["request"]["operation"] == "DELETE" {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        webhook::json(&right(&review))
-    })
-    .await;
+    let http2 = Server::start(&[b"h2"], slowly).await;
     let more = r#""mix": {"createPod": 9, "deletePod": 1}, "rate": "100/s", "client": "http2""#;
     let interval = run(plan(100, more), &target(&http2)).await;
     assert_right(&interval, 100);

@@ -1,19 +1,12 @@
 //! HTTP/2 frame by frame: a server for tests that says exactly what the test writes, over TLS.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use loadgen::admission::{Interval, Target};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use crate::server::Identity;
+use crate::server::{self, Identity};
 use crate::webhook::{self, plan, run};
 
 pub const DATA: u8 = 0;
@@ -118,54 +111,29 @@ pub fn answer(stream: u32, uid: &str) -> Vec<u8> {
 }
 
 /// A server whose connections, after the TLS handshake, are the handler's.
-pub struct Raw {
-    pub target: Target,
-    accepted: Arc<AtomicUsize>,
-    _tasks: JoinSet<()>,
-}
+pub struct Raw(server::Raw);
 
 impl Raw {
     pub async fn start<H, F>(handler: H) -> Self
     where
-        H: Fn(Wire) -> F + Send + 'static,
+        H: Fn(Wire) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Option<()>> + Send + 'static,
     {
         let identity = Identity::new();
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(identity.chain.clone(), identity.key.clone_key())
-            .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
-        let accepted = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&accepted);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut serving = JoinSet::new();
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
-                let stream = acceptor.accept(tcp).await.unwrap();
-                let served = handler(Wire { stream, seen: Vec::new(), number });
-                // A client that hangs up ends it early.
-                serving.spawn(async move {
-                    served.await;
-                });
-            }
-        });
-        Self { target: Target { url, ca_pem: identity.pem, ..Target::default() }, accepted, _tasks: tasks }
+        let handler = move |stream, number| handler(Wire { stream, seen: Vec::new(), number });
+        Self(server::Raw::start(identity.config(&[b"h2"]), identity.pem, handler).await)
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.0.target
     }
 
     pub async fn meets(&self, calls: u64, timeout_s: u64) -> Interval {
-        run(plan(calls, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
+        run(plan(calls, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), self.target()).await
     }
 
     pub fn accepted(&self) -> usize {
-        self.accepted.load(Ordering::SeqCst)
+        self.0.accepted()
     }
 }
 

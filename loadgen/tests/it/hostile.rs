@@ -11,14 +11,12 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::Response;
 use hyper::body::{Frame, Incoming};
 use loadgen::admission::{Interval, Target};
-use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::server::Server;
+use crate::server::{Identity, Raw, Server};
 use crate::webhook::{self, plan, run, target};
 
 /// Calls of a test; each meets a connection of its own.
@@ -76,6 +74,7 @@ struct Hostile {
     target: Target,
     written: Arc<AtomicU64>,
     _tasks: JoinSet<()>,
+    _raw: Option<Raw>,
 }
 
 impl Hostile {
@@ -85,30 +84,11 @@ impl Hostile {
         H: Fn(Wire) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![key.cert.der().clone()], private.into())
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let written = Arc::new(AtomicU64::new(0));
+        let (identity, written) = (Identity::new(), Arc::new(AtomicU64::new(0)));
         let count = Arc::clone(&written);
-        let mut server = Self::tcp(move |tcp| {
-            let (acceptor, handler, written) = (acceptor.clone(), handler.clone(), Arc::clone(&count));
-            async move {
-                if let Ok(stream) = acceptor.accept(tcp).await {
-                    handler(Wire { stream, written }).await;
-                }
-            }
-        })
-        .await;
-        server.target.ca_pem = key.cert.pem();
-        server.written = written;
-        server
+        let handler = move |stream, _| handler(Wire { stream, written: Arc::clone(&count) });
+        let raw = Raw::start(identity.config(&[]), identity.pem, handler).await;
+        Self { target: raw.target.clone(), written, _tasks: JoinSet::new(), _raw: Some(raw) }
     }
 
     /// A server whose connections are the handler's from the first byte.
@@ -119,8 +99,8 @@ impl Hostile {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/mutate", listener.local_addr().unwrap());
-        // A certificate of somebody else; `tls` writes the right one.
-        let ca_pem = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem();
+        // A certificate of somebody else.
+        let ca_pem = Identity::new().pem;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut serving = JoinSet::new();
@@ -131,7 +111,7 @@ impl Hostile {
             }
         });
         let target = Target { url, ca_pem, ..Target::default() };
-        Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks }
+        Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks, _raw: None }
     }
 
     /// So many deletions with a timeout of so many seconds.
@@ -224,7 +204,8 @@ async fn a_body_of_a_gibibyte_is_refused() {
             "{what}: {:?}",
             interval.examples
         );
-        assert_example(&interval, "the body is larger than 4 MiB");
+        let said = if what == "announced" { " (Content-Length: 1073741824)" } else { "" };
+        assert_example(&interval, &format!("the body is larger than 4 MiB{said}"));
         server.assert_bounded(what);
     }
 }

@@ -69,7 +69,7 @@ async fn what_never_ends_is_a_timeout_of_its_stream() {
         .await;
         // One call, and another when the first has been given up.
         let more = format!(r#"{DELETIONS}, "timeout": "1s", "rate": "0.5/s""#);
-        let interval = run(plan(2, &more), &server.target).await;
+        let interval = run(plan(2, &more), server.target()).await;
         assert_eq!((interval.counts.timeout, interval.counts.allowed), (1, 1), "{what}: {:?}", interval.examples);
         assert_example(&interval, expected);
         assert_eq!(server.accepted(), 1, "{what}");
@@ -102,7 +102,7 @@ async fn a_flood_is_told_to_calm_down() {
     })
     .await;
     let more = format!(r#"{DELETIONS}, "timeout": "20s", "rate": "1/s""#);
-    let interval = run(plan(2, &more), &server.target).await;
+    let interval = run(plan(2, &more), server.target()).await;
     assert_eq!((interval.counts.http_error, interval.counts.allowed), (1, 1), "{:?}", interval.examples);
     assert_example(&interval, "it sends frame after frame that brings nothing (ENHANCE_YOUR_CALM)");
     let (kind, _, stream, payload) = last.recv().await.flatten().unwrap();
@@ -126,7 +126,7 @@ async fn a_window_that_stays_shut_is_told() {
     .await;
     let large =
         r#""client": "http2", "timeout": "1s", "mix": {"createPod": 1}, "size": {"median": "99KiB", "max": "99KiB"}"#;
-    let interval = run(plan(3, large), &server.target).await;
+    let interval = run(plan(3, large), server.target()).await;
     assert_eq!((interval.counts.timeout, interval.errors()), (3, 3), "{:?}", interval.examples);
     assert_example(&interval, "HTTP/2's flow control let only a part of the request through");
 }
@@ -182,7 +182,7 @@ async fn a_connection_that_broke_is_replaced() {
         }
     })
     .await;
-    let interval = run(plan(20, &format!(r#"{DELETIONS}, "rate": "20/s""#)), &server.target).await;
+    let interval = run(plan(20, &format!(r#"{DELETIONS}, "rate": "20/s""#)), server.target()).await;
     assert!(interval.counts.http_error >= 1 && interval.counts.allowed >= 10, "{interval:?}");
     assert_eq!((interval.errors(), server.accepted()), (interval.counts.http_error, 2));
     assert_example(&interval, "the connection broke before an answer");
@@ -210,8 +210,8 @@ async fn a_closed_loop_keeps_to_the_limit_of_streams() {
         webhook::json(&webhook::right(&webhook::body(request).await))
     })
     .await;
-    // hyper's server allows 200 streams.
-    let load = Load::saturate(plan(2000, r#""client": "http2""#), &target(&server), 500).unwrap();
+    // hyper's server allows 200 streams, on the connection of each thread.
+    let load = Load::saturate(plan(2000, r#""client": "http2", "threads": 2"#), &target(&server), 500).unwrap();
     until("the plan to be used up", || load.planned_now() == 2000).await;
     let interval = load.stop(Duration::from_secs(20)).await;
     assert_accounts(&interval);
@@ -221,6 +221,7 @@ async fn a_closed_loop_keeps_to_the_limit_of_streams() {
         "{:?}",
         interval.examples
     );
+    assert_eq!((interval.closed_loop, server.accepted()), (true, 2));
 }
 
 /// nghttpd, ended with the test.

@@ -13,10 +13,14 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use loadgen::admission::Target;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 pub type Body = BoxBody<Bytes, std::io::Error>;
 
@@ -48,6 +52,60 @@ impl Identity {
             key_pem: key.signing_key.serialize_pem(),
         }
     }
+
+    /// A server of all versions and suites that offers these protocols.
+    pub fn config(&self, alpn: &[&[u8]]) -> ServerConfig {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
+            .unwrap();
+        config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        config
+    }
+}
+
+/// A server whose connections, after the TLS handshake, are the handler's, which is told their numbers, from 1.
+pub struct Raw {
+    pub target: Target,
+    accepted: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Raw {
+    pub async fn start<H, F>(config: ServerConfig, ca_pem: String, handler: H) -> Self
+    where
+        H: Fn(TlsStream<TcpStream>, usize) -> F + Clone + Send + Sync + 'static,
+        F: Future + Send + 'static,
+    {
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                while serving.try_join_next().is_some() {}
+                let (number, acceptor) = (count.fetch_add(1, Ordering::SeqCst) + 1, acceptor.clone());
+                let handler = handler.clone();
+                serving.spawn(async move {
+                    if let Ok(stream) = acceptor.accept(tcp).await {
+                        // A client that hangs up ends it early.
+                        handler(stream, number).await;
+                    }
+                });
+            }
+        });
+        Self { target: Target { url, ca_pem, ..Target::default() }, accepted, _tasks: tasks }
+    }
+
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
 }
 
 /// A running server. Dropping it ends it.
@@ -66,18 +124,11 @@ impl Server {
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let identity = Identity::new();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth();
-        let mut config = config.with_single_cert(identity.chain.clone(), identity.key.clone_key()).unwrap();
-        config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
-        Self::with(config, identity.pem, handler).await
+        Self::with(identity.config(alpn), identity.pem, handler).await
     }
 
     /// Serves the handler with a TLS configuration of its own.
-    pub async fn with<H, F>(config: rustls::ServerConfig, ca_pem: String, handler: H) -> Self
+    pub async fn with<H, F>(config: ServerConfig, ca_pem: String, handler: H) -> Self
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,

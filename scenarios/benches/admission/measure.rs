@@ -95,7 +95,7 @@ pub(crate) async fn is_right(subject: &Subject, images: &[Image]) -> Result<()> 
 fn plan((per_second, length): (f64, Duration), images: &[Image], checked: bool) -> Result<Plan> {
     let mut config: Config = serde_json::from_value(json!({"rate": "1/s", "arrivals": "constant"}))?;
     config.rate = units::Rate::per_second(per_second);
-    Ok(loadgen::bench::plan_of_pod(&config, SEED, length, images, checked)?)
+    Ok(loadgen::admission::bench::plan_of_pod(&config, SEED, length, images, checked)?)
 }
 
 /// A closed loop of one Pod with these images.

@@ -29,7 +29,8 @@ pub(crate) async fn measure(world: &World, subjects: &[Subject], report: &mut Re
         for (connections, most_mib) in STEPS {
             let before = subject.measured().rss_mib()?;
             let config: Config = serde_json::from_value(json!({"rate": "40000/s"}))?;
-            let plan = loadgen::bench::plan_of_pod(&config, SEED, Duration::from_hours(1), world.images(1), false)?;
+            let plan =
+                loadgen::admission::bench::plan_of_pod(&config, SEED, Duration::from_hours(1), world.images(1), false)?;
             let load = Load::saturate(plan, &subject.target, connections)?;
             let mut highest = before;
             for _ in 0..AT_WORK.as_millis() / LOOK.as_millis() {

@@ -250,7 +250,7 @@ fn config() -> Result<Config> {
 fn of_one(image: &Image, per_second: f64, length: Duration) -> Result<Plan> {
     let mut config = config()?;
     config.rate = units::Rate::per_second(per_second);
-    Ok(loadgen::bench::plan_of_pod(&config, SEED, length, std::slice::from_ref(image), false)?)
+    Ok(loadgen::admission::bench::plan_of_pod(&config, SEED, length, std::slice::from_ref(image), false)?)
 }
 
 /// The review of a Pod with this image.

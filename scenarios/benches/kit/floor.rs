@@ -1,13 +1,14 @@
 //! The floor: a bare hyper server over the same TLS that reads the body and answers a constant.
 //!
 //! Nothing on these libraries can do less. The one thing that is not constant is the uid of a review, which must be that of the
-//! question for the answer to be one; it stands near the beginning of the body.
+//! question for the answer to be one; it stands near the beginning of the body. At one path it freezes, for who measures what generators tell of that.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
@@ -28,6 +29,15 @@ const AFTER_UID: &[u8] = br#"","allowed":true}}"#;
 
 /// The answer about a Deployment.
 const COUNT: &[u8] = br#"{"namespace":"bench","name":"deployment-000000","replicaCount":3}"#;
+
+/// A freeze begins whenever the clock's milliseconds are a multiple of this.
+pub(crate) const PERIOD_MS: u64 = 10_000;
+/// How long it lasts.
+pub(crate) const FREEZE_MS: u64 = 2_000;
+/// The path that freezes.
+pub(crate) const FREEZE_PATH: &str = "/freeze";
+/// Streams of an HTTP/2 connection: a freeze makes some hundred wait.
+const STREAMS_MAX: u32 = 2_000;
 
 /// Where it listens and with what.
 #[derive(clap::Args)]
@@ -91,8 +101,14 @@ async fn accept(listen: SocketAddr, config: Arc<rustls::ServerConfig>, counts: b
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(tcp).await else { return };
             // Clients that go away are the end of every measurement.
-            let server = hyper::server::conn::http1::Builder::new();
-            let _ = server.serve_connection(TokioIo::new(stream), service_fn(|request| answer(request, counts))).await;
+            let service = service_fn(|request| answer(request, counts));
+            let _ = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                server.max_concurrent_streams(STREAMS_MAX);
+                server.serve_connection(TokioIo::new(stream), service).await
+            } else {
+                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
+            };
         });
     }
 }
@@ -101,10 +117,20 @@ async fn answer(request: Request<Incoming>, counts: bool) -> Result<Response<Ful
     if counts {
         return Ok(json(Bytes::from_static(COUNT)));
     }
+    let freezes = request.uri().path() == FREEZE_PATH;
     let body = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
+    if freezes && let Ok(now_ms) = clock_ms() {
+        let left_ms = FREEZE_MS as f64 - now_ms % PERIOD_MS as f64;
+        tokio::time::sleep(Duration::from_secs_f64(left_ms.max(0.0) / 1e3)).await;
+    }
     let at = memchr::memmem::find(&body, UID_KEY).map_or(0, |at| at + UID_KEY.len());
     let uid = body.get(at..at + UID_BYTES).unwrap_or_default();
     Ok(json(Bytes::from([BEFORE_UID, uid, AFTER_UID].concat())))
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn clock_ms() -> Result<f64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?.as_secs_f64() * 1e3)
 }
 
 fn json(body: Bytes) -> Response<Full<Bytes>> {

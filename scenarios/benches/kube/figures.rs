@@ -15,10 +15,6 @@ pub(crate) enum Figure {
     UpdateCpu,
     /// By number of watchers, written to as fast as the server answers.
     EventCpu(usize),
-    /// At a rate that leaves the server time, so that less can be sent together.
-    PacedEventCpu,
-    LagP50,
-    LagP99,
     /// By number of objects.
     ListTime(usize),
     ListCpu(usize),
@@ -36,11 +32,7 @@ impl Figure {
         match self {
             Self::CreateCpu => "CPU of a create (1 KiB, 16 connections)".to_owned(),
             Self::UpdateCpu => "CPU of an update (1 KiB, 16 connections)".to_owned(),
-            Self::EventCpu(1) => "CPU of an event to 1 watcher, flat out".to_owned(),
             Self::EventCpu(watchers) => format!("CPU of an event to one of {} watchers, flat out", grouped(watchers)),
-            Self::PacedEventCpu => "CPU of an event to one of 100 watchers, 1,000 updates/s".to_owned(),
-            Self::LagP50 => "lag p50, 100 watchers, 1,000 updates/s".to_owned(),
-            Self::LagP99 => "lag p99, 100 watchers, 1,000 updates/s".to_owned(),
             Self::ListTime(objects) => format!("list of {} objects", grouped(objects)),
             Self::ListCpu(objects) => format!("CPU of a list of {} objects", grouped(objects)),
             Self::ObjectMemory(objects) => format!("memory of one of {} objects of 1 KiB", grouped(objects)),
@@ -50,8 +42,8 @@ impl Figure {
 
     pub const fn unit(self) -> &'static str {
         match self {
-            Self::CreateCpu | Self::UpdateCpu | Self::EventCpu(_) | Self::PacedEventCpu => "us",
-            Self::LagP50 | Self::LagP99 | Self::ListTime(_) | Self::ListCpu(_) => "ms",
+            Self::CreateCpu | Self::UpdateCpu | Self::EventCpu(_) => "us",
+            Self::ListTime(_) | Self::ListCpu(_) => "ms",
             Self::ObjectMemory(_) | Self::WatcherMemory(_) => "KiB",
         }
     }
@@ -62,9 +54,6 @@ impl Figure {
             Self::CreateCpu => "create_cpu_us".to_owned(),
             Self::UpdateCpu => "update_cpu_us".to_owned(),
             Self::EventCpu(watchers) => format!("event_{watchers}_watchers_cpu_us"),
-            Self::PacedEventCpu => "event_100_watchers_paced_cpu_us".to_owned(),
-            Self::LagP50 => "lag_p50_ms".to_owned(),
-            Self::LagP99 => "lag_p99_ms".to_owned(),
             Self::ListTime(objects) => format!("list_{objects}_ms"),
             Self::ListCpu(objects) => format!("list_{objects}_cpu_ms"),
             Self::ObjectMemory(objects) => format!("object_of_{objects}_kib"),
@@ -72,21 +61,15 @@ impl Figure {
         }
     }
 
-    /// What a kube-apiserver 1.36 was measured to need, on the machine that the requirement was written on. For one watcher nothing
-    /// was measured there: an event that is encoded and written for a single one costs more than one of a hundred.
+    /// What a kube-apiserver 1.36 was measured to need, on the machine that the requirement was written on.
     const fn reference(self) -> Option<f64> {
         match self {
             Self::CreateCpu | Self::UpdateCpu => Some(396.0),
-            Self::EventCpu(2..) => Some(12.6),
+            Self::EventCpu(_) => Some(12.6),
             // 62 MiB for 5,000 objects.
             Self::ObjectMemory(_) => Some(12.7),
             Self::WatcherMemory(_) => Some(745.0),
-            Self::EventCpu(_)
-            | Self::PacedEventCpu
-            | Self::LagP50
-            | Self::LagP99
-            | Self::ListTime(_)
-            | Self::ListCpu(_) => None,
+            Self::ListTime(_) | Self::ListCpu(_) => None,
         }
     }
 

@@ -1,9 +1,9 @@
-//! What is sent to a server: writes as fast as they are answered, writes at a rate, and lists.
+//! What is sent to a server: writes as fast as they are answered, and lists.
 //!
 //! Owns the objects and the connections that write them. Both servers get the same bytes from the same code.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -16,45 +16,10 @@ use crate::kit::client::{Client, Endpoint};
 pub(crate) const CONNECTIONS: usize = 16;
 /// The whole request body of a write.
 const OBJECT_BYTES: usize = 1024;
-/// Marks the time in an object; 16 digits follow.
-pub(crate) const MARK: &[u8] = b"\"dueUs\":\"";
-pub(crate) const MARK_DIGITS: usize = 16;
-
 /// What settings are about, and which there are.
-const PARTS: &[&str] = &[
-    "cache",
-    "cluster.peer",
-    "http.server",
-    "http.client",
-    "log",
-    "metrics",
-    "pool",
-    "queue",
-    "storage.backend",
-    "tls",
-];
-const SETTINGS: &[&str] = &[
-    "backoff-max-ms",
-    "batch-size",
-    "certificate-fingerprint",
-    "enabled",
-    "endpoint",
-    "expires-after-s",
-    "idle-timeout-ms",
-    "instances",
-    "level",
-    "limit-bytes",
-    "max-connections",
-    "name",
-    "path",
-    "refresh-interval-s",
-    "retries",
-    "seed",
-    "shards",
-    "threads",
-    "token",
-    "warm-up-s",
-];
+const PARTS: &str = "cache cluster.peer http.server http.client log metrics pool queue storage.backend tls";
+const SETTINGS: &str = "backoff-max-ms batch-size certificate-fingerprint enabled endpoint expires-after-s idle-timeout-ms instances level limit-bytes \
+                        max-connections name path refresh-interval-s retries seed shards threads token warm-up-s";
 
 /// Creates an object or replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,67 +32,41 @@ pub(crate) enum Write {
 pub(crate) struct Writers {
     clients: Vec<Client>,
     namespace: &'static str,
-    epoch: Instant,
+    /// Writes so far: no two of an object are the same, or a server would do nothing.
+    written: usize,
 }
 
 impl Writers {
     /// Opens the connections and makes the namespace.
-    pub async fn open(to: &Endpoint, namespace: &'static str, epoch: Instant) -> Result<Self> {
+    pub async fn open(to: &Endpoint, namespace: &'static str) -> Result<Self> {
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
             clients.push(to.connect().await?);
         }
         let object = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{namespace}"}}}}"#);
         clients[0].call(Method::POST, "/api/v1/namespaces", object).await?;
-        Ok(Self { clients, namespace, epoch })
+        Ok(Self { clients, namespace, written: 0 })
     }
 
     /// `count` writes of the first `objects` objects in turn, as fast as they are answered.
     pub async fn flat_out(&mut self, write: Write, objects: usize, count: usize) -> Result<()> {
-        let next = Arc::new(AtomicU64::new(0));
-        self.each(write, objects, move || {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            (index < count as u64).then_some((index, None))
-        })
-        .await
-    }
-
-    /// `count` updates, one each `every`, each at its time whether the ones before it were answered or not, as long
-    /// as a connection is free. A late one keeps its planned time in the object, so that its lateness counts as lag.
-    pub async fn paced(&mut self, objects: usize, count: usize, every: Duration) -> Result<()> {
-        let (next, start) = (Arc::new(AtomicU64::new(0)), Instant::now());
-        self.each(Write::Update, objects, move || {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let due = start + every.mul_f64(index as f64);
-            (index < count as u64).then_some((index, Some(due)))
-        })
-        .await
-    }
-
-    async fn each(
-        &mut self,
-        write: Write,
-        objects: usize,
-        next: impl Fn() -> Option<(u64, Option<Instant>)> + Clone + Send + 'static,
-    ) -> Result<()> {
+        let (next, before) = (Arc::new(AtomicUsize::new(0)), self.written);
+        self.written += count;
         let mut tasks = JoinSet::new();
         for mut client in self.clients.drain(..) {
-            let (next, namespace, epoch) = (next.clone(), self.namespace, self.epoch);
+            let (next, path) = (Arc::clone(&next), format!("/api/v1/namespaces/{}/configmaps", self.namespace));
             tasks.spawn(async move {
-                while let Some((index, due)) = next() {
-                    if let Some(due) = due {
-                        tokio::time::sleep_until(due.into()).await;
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        return Ok::<_, anyhow::Error>(client);
                     }
-                    let due_us = due.unwrap_or_else(Instant::now).duration_since(epoch).as_micros();
-                    let number = usize::try_from(index).unwrap_or(usize::MAX) % objects;
-                    let body = object(number, due_us);
-                    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+                    let (number, body) = (index % objects, object(index % objects, before + index));
                     match write {
                         Write::Create => client.call(Method::POST, &path, body).await?,
                         Write::Update => client.call(Method::PUT, &format!("{path}/object-{number:06}"), body).await?,
                     };
                 }
-                Ok::<_, anyhow::Error>(client)
             });
         }
         while let Some(done) = tasks.join_next().await {
@@ -147,14 +86,13 @@ impl Writers {
 
 /// A `ConfigMap` whose JSON is exactly 1 KiB long: settings as applications have them, the same keys in most objects and
 /// other values in each, so that a server that packs what it keeps gains what it would gain on real ones.
-fn object(number: usize, due_us: u128) -> Vec<u8> {
+fn object(number: usize, write: usize) -> Vec<u8> {
     let mut body = format!(
-        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"dueUs":"{due_us:016}","settings":""#
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#
     )
     .into_bytes();
-    // The same for the same object and time: both servers get the same bytes.
-    let mut random =
-        (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::try_from(due_us).unwrap_or(u64::MAX);
+    // The same for the same object and write: both servers get the same bytes.
+    let mut random = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ write as u64;
     let mut next = |below: usize| {
         // xorshift64 (Marsaglia 2003)
         random ^= random << 13;
@@ -162,8 +100,9 @@ fn object(number: usize, due_us: u128) -> Vec<u8> {
         random ^= random << 17;
         usize::try_from(random >> 33).unwrap_or_default() % below
     };
+    let [parts, settings] = [PARTS, SETTINGS].map(|words| words.split_whitespace().collect::<Vec<_>>());
     while body.len() < OBJECT_BYTES {
-        let (part, setting, value) = (PARTS[next(PARTS.len())], SETTINGS[next(SETTINGS.len())], next(1_000_000_000));
+        let (part, setting, value) = (parts[next(parts.len())], settings[next(settings.len())], next(1_000_000_000));
         body.extend_from_slice(format!("{part}.{setting}={value:x}\\n").as_bytes());
     }
     body.truncate(OBJECT_BYTES - 3);

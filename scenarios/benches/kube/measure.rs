@@ -25,19 +25,12 @@ const IDLE_FOR: Duration = Duration::from_secs(2);
 const CLEARING_LOOKS: usize = 60;
 const CLEARING_LOOK: Duration = Duration::from_millis(50);
 const CLEARED_SHARE: f64 = 0.02;
-const PACE: Duration = Duration::from_millis(1);
-/// The number of watchers of the paced measurement.
-const PACED_WATCHERS: usize = 100;
 
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
 /// Watchers, and writes of a sample.
 const EVENTS: [(usize, usize); 2] = [(1000, 200), (100, 1000)];
-/// An event to one watcher is a small difference of large numbers: two hundredths of a write. Only many windows, each so short
-/// that the machine hardly changes between two of them, find it: so many samples for each round, of four windows each.
-const LONE_SAMPLES: usize = 120;
-const LONE_WRITES: usize = 50;
 
 const CROWD_WRITES: usize = 100;
 
@@ -50,10 +43,6 @@ pub(crate) enum Part {
     Lists,
     /// Updates, and events to 100 and to 1,000 watchers.
     Events,
-    /// Events to a single watcher.
-    Lone,
-    /// Lag at a rate.
-    Lag,
 }
 
 /// How much is done.
@@ -67,7 +56,6 @@ pub(crate) struct Effort {
     pub list_objects: &'static [usize],
     /// All writes are divided by this.
     pub divisor: usize,
-    pub paced_for: Duration,
     /// Watchers that the mock alone must bear.
     pub crowd: usize,
 }
@@ -87,7 +75,6 @@ pub(crate) struct Subject {
     pub idle_us_per_s: f64,
     /// The mock is so much cheaper that it needs more work for the same precision.
     work: usize,
-    epoch: Instant,
 }
 
 struct Meter {
@@ -97,15 +84,15 @@ struct Meter {
 
 impl Subject {
     /// Opens connections and warms the server up.
-    pub async fn new(server: ApiServer, work: usize, epoch: Instant) -> Result<Self> {
-        let mut busy = Writers::open(&server.endpoint, BUSY, epoch).await?;
+    pub async fn new(server: ApiServer, work: usize) -> Result<Self> {
+        let mut busy = Writers::open(&server.endpoint, BUSY).await?;
         busy.flat_out(Write::Create, OBJECTS, OBJECTS).await?;
         busy.flat_out(Write::Update, OBJECTS, 1000).await?;
         tokio::time::sleep(SETTLING).await;
         let (cpu_us, at) = (server.measured()?.cpu_us()?, Instant::now());
         tokio::time::sleep(IDLE_FOR).await;
         let idle_us_per_s = (server.measured()?.cpu_us()? - cpu_us) / at.elapsed().as_secs_f64();
-        Ok(Self { server, figures: Samples::none(), busy, idle_us_per_s, work, epoch })
+        Ok(Self { server, figures: Samples::none(), busy, idle_us_per_s, work })
     }
 
     fn meter(&self) -> Result<Meter> {
@@ -120,7 +107,7 @@ impl Subject {
 
     /// Creates the objects of a list: the cost of a create and of an object. Answers the connections for listing.
     async fn fill(&mut self, namespace: &'static str, objects: usize) -> Result<Writers> {
-        let mut writers = Writers::open(&self.server.endpoint, namespace, self.epoch).await?;
+        let mut writers = Writers::open(&self.server.endpoint, namespace).await?;
         let (meter, rss) = (self.meter()?, self.server.measured()?.rss_bytes()?);
         writers.flat_out(Write::Create, objects, objects).await?;
         self.figures.add(Figure::CreateCpu, self.spent_us(&meter)? / objects as f64);
@@ -141,7 +128,7 @@ impl Subject {
     /// The cost of an event with so many watchers; answers the CPU of as many updates before and after it, which nobody watches.
     async fn events(&mut self, watchers: usize, writes: usize) -> Result<[f64; 2]> {
         let before = self.window(writes).await?;
-        let mut crowd = self.watchers(watchers, false).await?;
+        let mut crowd = self.watchers(watchers).await?;
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
         let expected = (watchers * writes) as u64;
@@ -168,27 +155,6 @@ impl Subject {
         Ok(())
     }
 
-    /// The cost of an event to a single watcher: windows without it, with it, with it and without it, so that neither a steady
-    /// drift of the machine nor what opening the watch leaves behind counts as events.
-    async fn lone_event(&mut self, writes: usize) -> Result<()> {
-        let before = self.window(writes).await?;
-        let mut lone = self.watchers(1, false).await?;
-        let mut watched = 0.0;
-        let mut delivered = 0;
-        for window in 1..=2 {
-            let meter = self.meter()?;
-            self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
-            let expected = (window * writes) as u64;
-            delivered = lone.delivered(expected).await?;
-            watched += self.spent_us(&meter)?;
-            anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to one watcher");
-        }
-        lone.close().await;
-        let base = before + self.window(writes).await?;
-        self.figures.add(Figure::EventCpu(1), (watched - base) / delivered as f64);
-        Ok(())
-    }
-
     /// The CPU of so many updates that nobody watches, which is too short a time to say what one costs.
     async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
@@ -200,7 +166,7 @@ impl Subject {
     /// behind is used again.
     async fn watcher_memory(&mut self, count: usize) -> Result<()> {
         let rss = self.server.measured()?.rss_bytes()?;
-        let mut crowd = self.watchers(count, false).await?;
+        let mut crowd = self.watchers(count).await?;
         self.busy.flat_out(Write::Update, OBJECTS, WRITES_FOR_MEMORY).await?;
         let expected = (count * WRITES_FOR_MEMORY) as u64;
         let delivered = crowd.delivered(expected).await?;
@@ -211,29 +177,8 @@ impl Subject {
         Ok(())
     }
 
-    async fn watchers(&self, count: usize, lag: bool) -> Result<Watchers> {
-        Watchers::open(&self.server.endpoint, BUSY, count, lag, self.epoch).await
-    }
-
-    /// Lag and cost of an event at a rate that the machine can bear.
-    async fn paced(&mut self, length: Duration) -> Result<()> {
-        let writes = usize::try_from(length.as_micros() / PACE.as_micros())?;
-        let meter = self.meter()?;
-        self.busy.paced(OBJECTS, writes, PACE).await?;
-        let base = self.spent_us(&meter)?;
-        let mut crowd = self.watchers(PACED_WATCHERS, true).await?;
-        let meter = self.meter()?;
-        self.busy.paced(OBJECTS, writes, PACE).await?;
-        let expected = (PACED_WATCHERS * writes) as u64;
-        let delivered = crowd.delivered(expected).await?;
-        let spent = self.spent_us(&meter)?;
-        let [p50_us, p99_us] = crowd.lag_us([0.5, 0.99]);
-        crowd.close().await;
-        anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came at a rate");
-        self.figures.add(Figure::LagP50, p50_us as f64 / 1e3);
-        self.figures.add(Figure::LagP99, p99_us as f64 / 1e3);
-        self.figures.add(Figure::PacedEventCpu, (spent - base) / delivered as f64);
-        Ok(())
+    async fn watchers(&self, count: usize) -> Result<Watchers> {
+        Watchers::open(&self.server.endpoint, BUSY, count).await
     }
 }
 
@@ -263,22 +208,6 @@ pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> 
     }
     if effort.has(Part::Events) {
         events(subjects, effort).await?;
-    }
-    for round in 1..=effort.rounds {
-        for subject in &mut *subjects {
-            if effort.has(Part::Lone) {
-                say(subject, &format!("1 watcher, round {round} of {}", effort.rounds));
-                for _ in 0..LONE_SAMPLES {
-                    let outcome = subject.lone_event(LONE_WRITES * subject.work).await;
-                    allow(subject, outcome)?;
-                }
-            }
-            if effort.has(Part::Lag) {
-                say(subject, &format!("lag, round {round} of {}", effort.rounds));
-                let outcome = subject.paced(effort.paced_for).await;
-                allow(subject, outcome)?;
-            }
-        }
     }
     Ok(())
 }

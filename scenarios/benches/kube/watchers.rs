@@ -1,63 +1,47 @@
 //! Many watches over TLS, each on a connection of its own, that count what they are sent.
 //!
-//! Owns the reading side: a counter that all share and, for a sample of the watches, a histogram of the time from
-//! when a write was due until its event was read. It keeps no event.
+//! Owns the reading side: a counter that all share. It keeps no event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use hdrhistogram::Histogram;
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::body::Incoming;
-use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::load::{MARK, MARK_DIGITS};
 use crate::kit::client::{Client, Endpoint};
 
-/// One watch in so many measures lags: enough for a 99th percentile, and the client stays cheap.
-const SAMPLE: usize = 10;
 /// Handshakes at a time.
 const OPENING: usize = 32;
 /// Nothing is delivered for so long: no more will come.
 const STANDSTILL: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
-/// Longest lag that is told apart, in microseconds.
-const LAG_MAX_US: u64 = 120_000_000;
 
 /// Open watches. Dropping them closes the connections.
 pub(crate) struct Watchers {
     tasks: JoinSet<Result<()>>,
-    seen: Arc<Seen>,
-}
-
-struct Seen {
-    events: AtomicU64,
-    lag: Mutex<Histogram<u64>>,
-    epoch: Instant,
+    events: Arc<AtomicU64>,
 }
 
 impl Watchers {
-    /// Opens `count` watches of a namespace from now on; with `lag` a tenth of them measures it.
-    pub async fn open(to: &Endpoint, namespace: &str, count: usize, lag: bool, epoch: Instant) -> Result<Self> {
-        let lags = Histogram::new_with_max(LAG_MAX_US, 3)?;
-        let seen = Arc::new(Seen { events: AtomicU64::new(0), lag: Mutex::new(lags), epoch });
+    /// Opens `count` watches of a namespace from now on.
+    pub async fn open(to: &Endpoint, namespace: &str, count: usize) -> Result<Self> {
+        let events = Arc::new(AtomicU64::new(0));
         let from = revision(to, namespace).await?;
         let path: Arc<str> =
             format!("/api/v1/namespaces/{namespace}/configmaps?watch=1&resourceVersion={from}&timeoutSeconds=3600")
                 .into();
-        let mut opening: JoinSet<Result<(usize, Client, Incoming)>> = JoinSet::new();
+        let mut opening: JoinSet<Result<(Client, Incoming)>> = JoinSet::new();
         let mut tasks = JoinSet::new();
         for index in 0..count + OPENING {
             if index >= OPENING
                 && let Some(opened) = opening.join_next().await
             {
-                let (index, client, body) = opened??;
-                let lag = lag && index % SAMPLE == 0;
-                tasks.spawn(follow(client, body, seen.clone(), lag));
+                let (client, body) = opened??;
+                tasks.spawn(follow(client, body, Arc::clone(&events)));
             }
             if index < count {
                 let (to, path) = (to.clone(), path.clone());
@@ -65,11 +49,11 @@ impl Watchers {
                     let mut client = to.connect().await.with_context(|| format!("watch {index}"))?;
                     let answer = client.open(Method::GET, &path, "").await?;
                     anyhow::ensure!(answer.status().is_success(), "watch {index}: {}", answer.status());
-                    Ok((index, client, answer.into_body()))
+                    Ok((client, answer.into_body()))
                 });
             }
         }
-        Ok(Self { tasks, seen })
+        Ok(Self { tasks, events })
     }
 
     /// Waits until `expected` events were delivered since the start, or nothing moves; how many were.
@@ -80,7 +64,7 @@ impl Watchers {
                 ended?.context("a watch ended")?;
                 anyhow::bail!("a watch ended while events were expected");
             }
-            let events = self.seen.events.load(Ordering::Relaxed);
+            let events = self.events.load(Ordering::Relaxed);
             if events != last {
                 (last, since) = (events, Instant::now());
             }
@@ -91,12 +75,6 @@ impl Watchers {
         }
     }
 
-    /// Quantiles of the lag so far, in microseconds.
-    pub fn lag_us(&self, quantiles: [f64; 2]) -> [u64; 2] {
-        let lag = self.seen.lag.lock();
-        quantiles.map(|quantile| lag.value_at_quantile(quantile))
-    }
-
     /// Closes all connections.
     pub async fn close(mut self) {
         self.tasks.shutdown().await;
@@ -104,36 +82,13 @@ impl Watchers {
 }
 
 /// Holds the connection for as long as it reads.
-async fn follow(_client: Client, mut body: Incoming, seen: Arc<Seen>, lag: bool) -> Result<()> {
-    let mut line: Vec<u8> = Vec::new();
+async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>) -> Result<()> {
     // No deadline here: an idle watch is silent for as long as nobody writes. Whoever waits for events has one.
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
-        let lines = memchr::memchr_iter(b'\n', &data).count() as u64;
-        seen.events.fetch_add(lines, Ordering::Relaxed);
-        if lag {
-            line.extend_from_slice(&data);
-            seen.read(&mut line);
-        }
+        events.fetch_add(memchr::memchr_iter(b'\n', &data).count() as u64, Ordering::Relaxed);
     }
     Ok(())
-}
-
-impl Seen {
-    /// Takes whole lines out of `pending` and notes how old they are.
-    fn read(&self, pending: &mut Vec<u8>) {
-        let Some(end) = memchr::memrchr(b'\n', pending) else { return };
-        let now_us = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let mut lag = self.lag.lock();
-        for at in memchr::memmem::find_iter(&pending[..end], MARK) {
-            let digits = pending.get(at + MARK.len()..at + MARK.len() + MARK_DIGITS);
-            let due_us = digits.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|text| text.parse().ok());
-            if let Some(due_us) = due_us {
-                lag.saturating_record(now_us.saturating_sub(due_us));
-            }
-        }
-        pending.drain(..=end);
-    }
 }
 
 /// The revision of an empty page of the namespace: the present.

@@ -97,19 +97,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     );
     let mut calibration = calibrate::begin(arguments.runs, rows);
     let stop = tokio_util::sync::CancellationToken::new();
-    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let interrupted = async {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminated.recv() => {}
-        }
-        stop.cancel();
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        played = calibrate::play(&mut calibration, &choice, &stop) => played?,
-        () = interrupted => {}
-    }
+    crate::signals::stoppable(&stop, calibrate::play(&mut calibration, &choice, &stop)).await??;
     calibrate::write(&calibration, &choice.out)?;
     tell(&calibration, arguments.markdown);
     out!("page: {}", choice.out.join("calibration.html").display());

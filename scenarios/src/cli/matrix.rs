@@ -60,19 +60,7 @@ pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     let choice = Choice { clients, rows, drain, own_clocks, clock_rate, jobs: usize::from(jobs), out, resume };
     let (mut table, columns) = matrix::table_for(&choice, bugs)?;
     let stop = tokio_util::sync::CancellationToken::new();
-    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let interrupted = async {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminated.recv() => {}
-        }
-        stop.cancel();
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        filled = matrix::fill(&mut table, columns, &choice, &stop) => filled?,
-        () = interrupted => {}
-    }
+    crate::signals::stoppable(&stop, matrix::fill(&mut table, columns, &choice, &stop)).await??;
     anyhow::ensure!(!stop.is_cancelled(), "interrupted; `--resume` goes on from {}", choice.out.display());
     out!("table: {}", choice.out.join("matrix.html").display());
     Ok(exit::PASS)

@@ -76,6 +76,7 @@ pub struct RowHead {
 }
 
 /// One client in one scenario.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Cell {
@@ -86,10 +87,8 @@ pub struct Cell {
     /// What the run says.
     pub outcome: Outcome,
     /// From the first hit of the fault to the client's next request for the resource.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noticed_ms: Option<u64>,
     /// From the first hit of the fault to the first observation of a version that was committed after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_ms: Option<u64>,
     /// Why, in the words of the run.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -3,11 +3,9 @@
 //! Owns which faults were active when, as far as they were hit, and the two rules of it. Pure: what happened on the wire is told, and the
 //! ledger decides what follows ([`reports::ledger`] has the rules).
 
-use mock_faults::{Fault, Name};
+use mock_faults::{Family, Fault, Name};
 use mock_kube::Sending;
 use reports::record::is_unsure;
-
-use super::conductor::disturbs_events;
 
 /// Times of faults that are remembered; the oldest that is over is forgotten first. Drawn faults of a hundred hours are six thousand.
 const SPANS_MAX: usize = 1024;
@@ -95,6 +93,11 @@ fn gives_back(fault: &Fault) -> bool {
 fn concerns(fault: &Fault, resource: &str) -> bool {
     let Some(named) = fault.resource.as_deref() else { return true };
     resource == named || resource.strip_prefix(named).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Whether a fault can make the subject see a change later.
+pub(super) fn disturbs_events(fault: &Fault) -> bool {
+    fault.name.row().family != Family::Registry
 }
 
 #[cfg(test)]

@@ -7,21 +7,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use facts::{Commit, Looks, Order, Progress};
+use facts::{Commit, Looks, Order};
 use loadgen::audit::{self, Agreement, Audit};
 use loadgen::churn::{self, Writes};
 
+pub(super) use super::entry::Entry;
 use super::plane::Plane;
 use super::restored::Past;
-
-/// One version that was written, whoever told it.
-pub(super) struct Entry {
-    pub(super) at: Instant,
-    pub(super) commit: Commit,
-    pub(super) progress: Progress,
-    /// Nobody wrote it: the control plane was restored from an older state.
-    pub(super) restored: bool,
-}
 
 /// A cursor over the commits of the resources that are judged.
 pub(super) enum Feed {

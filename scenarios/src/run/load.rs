@@ -5,20 +5,32 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use loadgen::admission::{self, through};
 use loadgen::calls;
-use loadgen::churn::{Api, Canaries, Churn, Writes};
+use loadgen::churn::{self, Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, WebhookRow, Writer, tag};
 
 use super::install;
 use super::payloads::Planned;
 use super::registration::Registration;
-use super::start::LoadPlan;
 use crate::load::hlog;
 
 /// Requests that are under way when load stops may take so long to come back: kube-apiserver's own longest timeout.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
 /// Error texts that a live line or report shows.
 const EXAMPLES_MAX: usize = 5;
+
+/// What load does.
+pub(super) struct LoadPlan {
+    pub(super) admission: Option<(Planned, admission::Target)>,
+    /// Made when the subject is ready, before anything of the load.
+    pub(super) registration: Option<Registration>,
+    /// One for each section.
+    pub(super) churn: Vec<churn::Plan>,
+    /// Its objects exist already.
+    pub(super) script: Option<Script>,
+    /// Calls of the subject's API over Deployments, which exist already, and where the calls go.
+    pub(super) calls: Option<(calls::Filled, calls::Target)>,
+}
 
 /// What generates load.
 #[derive(Default)]
@@ -215,7 +227,7 @@ impl Load {
     pub(super) async fn end(&mut self) -> Result<()> {
         for (churn, _) in self.churn.iter_mut().filter(|(_, ends_empty)| *ends_empty) {
             match churn.empty().await {
-                Ok(_) | Err(loadgen::churn::Error::Left { .. }) => {}
+                Ok(_) | Err(churn::Error::Left { .. }) => {}
                 Err(error) => return Err(error).context("failed to delete what the churn made"),
             }
         }
@@ -230,7 +242,7 @@ impl Load {
             (None, None) => self.through.as_ref().map(|through| through.load.take()),
         };
         let churned = self.churn.iter().map(|(churn, _)| churn.take()).collect::<Vec<_>>();
-        let churned = loadgen::churn::Interval::of_all(&churned);
+        let churned = churn::Interval::of_all(&churned);
         let interval = with_answers(interval, churned.as_ref());
         let mut reading = Reading::default();
         if let Some(interval) = interval {
@@ -291,10 +303,10 @@ impl Load {
 }
 
 /// Fills the population of each section, and lets all of them begin together.
-async fn churn(plans: Vec<loadgen::churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>> {
+async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>> {
     let mut all = Vec::with_capacity(plans.len());
     for plan in plans {
-        let ends_empty = plan.config().end == loadgen::churn::End::Empty;
+        let ends_empty = plan.config().end == churn::End::Empty;
         let churn = Churn::fill(plan, api).await.context("failed to start the churn")?;
         all.push((churn, ends_empty));
     }
@@ -306,10 +318,7 @@ async fn churn(plans: Vec<loadgen::churn::Plan>, api: &Api) -> Result<Vec<(Churn
 }
 
 /// Admission load with what webhooks answered to churn. Those times are of whole writes, as whoever writes sees them.
-fn with_answers(
-    load: Option<admission::Interval>,
-    churn: Option<&loadgen::churn::Interval>,
-) -> Option<admission::Interval> {
+fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;
     let mut service = answers.response_allowed.clone();

@@ -8,12 +8,16 @@ use reports::judge::DRIFT;
 use reports::record::{Manifest, MetricsPlan, Need, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
 use super::Options;
+use super::load::LoadPlan;
 use super::plane::Plane;
-use super::start::LoadPlan;
-use super::upkeep::{CERTIFICATES, RESTARTS, TRUSTED_KEYS};
 use crate::machine;
 use crate::scenario::Scenario;
 use crate::secrets;
+
+/// Their names in the rows of `faults.jsonl`.
+pub(super) const RESTARTS: &str = "subject-restart";
+pub(super) const CERTIFICATES: &str = "certificate-rotation";
+pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
 pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use facts::{Change, Commit, Order, Progress, Revision, Uid};
 
-use super::feed::Entry;
+use super::entry::Entry;
 
 /// Versions that are kept; a scenario that restores has a few hundred.
 const VERSIONS_MAX: usize = 200_000;

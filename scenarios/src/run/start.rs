@@ -17,6 +17,7 @@ use super::calls::{self, Door};
 use super::feed::Feed;
 use super::front::Front;
 use super::ports::free_port;
+use super::load::LoadPlan;
 use super::ready::Ready;
 use super::registration::Registration;
 use super::world::World;
@@ -58,19 +59,6 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) front: Option<Arc<Front>>,
     /// What of its own metrics is followed.
     pub(super) metrics: Option<MetricsPlan>,
-}
-
-/// What load does.
-pub(super) struct LoadPlan {
-    pub(super) admission: Option<(payloads::Planned, loadgen::admission::Target)>,
-    /// Made when the subject is ready, before anything of the load.
-    pub(super) registration: Option<Registration>,
-    /// One for each section.
-    pub(super) churn: Vec<loadgen::churn::Plan>,
-    /// Its objects exist already.
-    pub(super) script: Option<Script>,
-    /// Calls of the subject's API over Deployments, which exist already, and where the calls go.
-    pub(super) calls: Option<(loadgen::calls::Filled, loadgen::calls::Target)>,
 }
 
 /// Prepares a run.

@@ -14,17 +14,13 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::front::Front;
+use super::manifest::{CERTIFICATES, RESTARTS, TRUSTED_KEYS};
 use super::ready::{Asked, wait_until_ready};
 use super::start::Again;
 use super::world::World;
 use crate::clock::millis;
 use crate::scenario::{Certificates, Restarts, Scenario, TrustedKeys};
 use crate::subject::{Launch, Log, Processes, Running, Stopped};
-
-/// Their names in the rows of `faults.jsonl`.
-pub(super) const RESTARTS: &str = "subject-restart";
-pub(super) const CERTIFICATES: &str = "certificate-rotation";
-pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
 
 /// What is done to the subject in this run.
 pub(super) struct Upkeep<'a> {

@@ -26,6 +26,7 @@ const RESTORED_WITHIN: Span = Span::from_secs(3);
 pub struct Kinds(pub Vec<Children>);
 
 /// The objects that a subject makes for each object that is churned, in the same namespace, and keeps as they should be.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Children {
@@ -34,17 +35,13 @@ pub struct Children {
     /// How a child names its parent.
     pub by: By,
     /// How many a parent should have. Default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_parent: Option<u32>,
     /// Instead of that: one for each entry of this list of the parent, as a JSON pointer such as `/spec/network/allow`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_entry: Option<String>,
     /// The JSON pointer of the field of a child that repeats its parent's `metadata.generation`. Without it and `revision` the version
     /// of a child is not judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<String>,
     /// The JSON pointer of the field of a child that repeats its parent's `metadata.resourceVersion`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// What the harness does to children while load runs, as somebody with kubectl would.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,20 +61,18 @@ pub enum By {
 }
 
 /// One deed of the harness. Which children, follows from the seed.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drift {
     /// When, counted from the start of the warm-up. Children whose parents the churn writes soon after are left alone, because who
     /// only follows the parents would restore them as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Span>,
     /// Instead of that: so long after the last write of the load, when nobody writes any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_load: Option<Span>,
     /// Which share of the children that are there then: more than 0, at most 1.
     pub share: f64,
     /// They are edited by this merge patch (RFC 7386). Without it they are deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit: Option<serde_json::Map<String, serde_json::Value>>,
 }
 

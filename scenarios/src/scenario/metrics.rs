@@ -14,14 +14,13 @@ use crate::metrics::Selector;
 pub(crate) const METRICS_PORT: &str = "${LONGHAUL_METRICS_PORT}";
 
 /// The subject's page of metrics: its address, or a mapping.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
     /// Its address. The service has its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The series that is the heap in use.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<String>,
     /// Series that are recorded and drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]

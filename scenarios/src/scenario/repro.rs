@@ -70,14 +70,13 @@ impl Need {
 }
 
 /// Clocks that a row sets.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Clocks {
     /// The time between two lists of a client that relists while its watch is healthy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relist: Option<Span>,
     /// How long the handler takes with every other modification of an object, the first one included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<Span>,
 }
 

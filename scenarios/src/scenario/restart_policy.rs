@@ -27,17 +27,15 @@ pub enum Restart {
 }
 
 /// How long nobody runs after a crash. What is left out is as a kubelet has it, so many times shorter as `controlPlane.compress` says.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct BackOff {
     /// Before the second restart; the first comes at once. Default 10s.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial: Option<Span>,
     /// It doubles with each restart up to this. Default 5m.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Span>,
     /// Whoever has run for so long begins anew. Default 10m.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reset_after: Option<Span>,
 }
 

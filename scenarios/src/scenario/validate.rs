@@ -554,7 +554,7 @@ fn step_of(error: &loadgen::script::Error) -> Option<usize> {
 /// The `id` that a misspelled one most likely meant.
 fn meant(scenario: &Scenario, id: &str) -> String {
     let ids: Vec<&str> = scenario.faults.iter().filter_map(|fault| fault.id.as_deref()).collect();
-    super::parse::nearest(id, &ids)
+    super::nearest(id, &ids)
         .filter(|near| *near != id)
         .map(|near| format!("; did you mean `{near}`?"))
         .unwrap_or_default()

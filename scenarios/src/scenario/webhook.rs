@@ -29,27 +29,22 @@ pub enum Install {
 
 /// Where the subject serves admission reviews and, with `install: webhook`, how that is registered. What is left out is as in
 /// `kind/manifests/webhook.yaml`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Webhook {
     /// The path of the mutating webhook, such as `/mutate`; a `command` needs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The port at which it serves, where its program lets nobody choose: the 9443 of a controller-runtime without a flag for it. Two runs at
     /// a time cannot have it, nor can the two builds of a gate. Default: a free one, `LONGHAUL_WEBHOOK_PORT`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// What it is asked about, instead of the kinds that hold images.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<HookRule>>,
     /// What happens when it does not answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
     /// How long it may take, whole seconds from 1s to 30s.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// Whether it is asked again after another webhook has changed the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reinvocation_policy: Option<ReinvocationPolicy>,
     /// CEL expressions that must hold for it to be asked (Kubernetes 1.28 and later).
     #[serde(skip_serializing_if = "Vec::is_empty")]

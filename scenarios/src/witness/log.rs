@@ -16,18 +16,16 @@ mod preset;
 pub use preset::Preset;
 
 /// Its keys.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Log {
     /// A regular expression over stdout and stderr. Its named groups say which object (`uid`, or `name` with `namespace`), which version
     /// (`rv`, or `generation`, or none) and, with `uid` and `rv`, which `change`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Instead of that: the library whose lines these are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
     /// With `preset`: the kind of the objects, such as `Memcached`, where the subject has controllers of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
 }
 

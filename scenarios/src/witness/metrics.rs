@@ -29,22 +29,19 @@ const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20
 const OBJECTS_MAX: usize = 200_000;
 
 /// Its keys.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Metrics {
     /// The series, as a name with or without labels: `kube_configmap_created`.
     pub series: String,
     /// Its label with the uid of the object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// Instead of that: its label with the name of the object, such as `configmap`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// With `name`: its label with the namespace. Default: `namespace`; empty for objects of the whole cluster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// What the value of a sample is, as that of `kube_deployment_metadata_generation`. Default: nothing of the object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Holds>,
 }
 

@@ -14,21 +14,18 @@ use super::known::{By, Known};
 use super::{About, Commits, Counts, Ear, Kind, Open, Reading, Scene};
 
 /// Its keys.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Status {
     /// The JSON pointer of the field that repeats it; a word such as `type=Ready` is the entry of a list whose `type` is `Ready`. Default:
     /// `/status/observedGeneration`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
     /// Instead of that: the type of the condition in `status.conditions` whose `observedGeneration` repeats it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// Instead of that: the annotation that repeats it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotation: Option<String>,
     /// What it repeats. Default: `generation`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<Holds>,
 }
 

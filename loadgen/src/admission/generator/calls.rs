@@ -8,9 +8,9 @@ use slab::Slab;
 use super::{Generator, plan};
 use crate::admission::interval::{Phases, Times};
 use crate::admission::oracle;
+use crate::failure::{Awaited, Failure, timed_out};
 use crate::open_loop::Due;
 use crate::socket::Opening;
-use crate::wire::{Awaited, Failure, timed_out};
 
 /// A request that went over a connection which was closed before a byte was written, or whose server says that it did nothing, is
 /// sent again; so many times in all.

@@ -12,8 +12,8 @@ use super::head::Digits;
 use super::pool::Seat;
 use super::{Generator, Protocol};
 use crate::admission::oracle;
+use crate::failure::Failure;
 use crate::socket::http1::Received;
-use crate::wire::Failure;
 
 /// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);

@@ -4,7 +4,7 @@
 //! they count, and the lateness of other calls tells of it. Therefore a call is given up only when everything that lay in the sockets has
 //! been read; but what comes faster than it is read keeps nobody alive.
 
-use crate::wire::MOST_BODY_BYTES;
+use crate::failure::MOST_BODY_BYTES;
 
 use super::EVENTS;
 

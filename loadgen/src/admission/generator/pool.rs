@@ -10,8 +10,9 @@ use slab::Slab;
 
 use super::calls::Place;
 use super::{FIRST_CONNECTION, Generator, Protocol};
+use crate::failure::{Awaited, Class, Failure};
 use crate::socket::{Channel, http1, http2};
-use crate::wire::{Awaited, CONNECT_LIMIT, Class, Failure, TLS_LIMIT};
+use crate::wire::{CONNECT_LIMIT, TLS_LIMIT};
 
 /// The connections of one thread.
 #[derive(Default)]

@@ -11,8 +11,8 @@ use super::calls::Place;
 use super::pool::Seat;
 use super::{Generator, Protocol};
 use crate::admission::oracle;
+use crate::failure::Failure;
 use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
-use crate::wire::Failure;
 
 impl Generator {
     /// How many further calls would find a stream, now or on connections that are not open yet.

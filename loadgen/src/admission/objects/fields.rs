@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{CREATED, Kind};
 
+/// The field manager of `kubectl apply --server-side`, which leaves no annotation behind.
+pub(super) const SERVER_SIDE: &str = "kubectl";
+
 /// Structs that Go holds by value: they have no `.` of their own.
 const BY_VALUE: [&str; 9] =
     ["metadata", "spec", "template", "jobTemplate", "strategy", "updateStrategy", "status", "names", "loadBalancer"];
@@ -38,7 +41,7 @@ enum Schema {
 
 /// One entry of `managedFields` for whoever set the members of `part`.
 pub(in crate::admission) fn entry(manager: &str, kind: Kind, part: &Value) -> Value {
-    let operation = if manager == super::manifest::SERVER_SIDE { "Apply" } else { "Update" };
+    let operation = if manager == SERVER_SIDE { "Apply" } else { "Update" };
     json!({
         "manager": manager, "operation": operation, "apiVersion": kind.api_version(), "time": CREATED,
         "fieldsType": "FieldsV1", "fieldsV1": root(part, kind)

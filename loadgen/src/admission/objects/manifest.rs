@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 use super::grow::Growth;
 use super::{Identity, Kind, Owner, defaults, fields, plain};
 
-/// The field manager of `kubectl apply --server-side`, which leaves no annotation behind.
-pub(super) const SERVER_SIDE: &str = "kubectl";
 /// The field manager of `kubectl apply`.
 pub(in crate::admission) const CLIENT_SIDE: &str = "kubectl-client-side-apply";
 /// The field manager of controllers in kube-controller-manager.
@@ -54,7 +52,7 @@ impl Draft<'_> {
         match (&self.identity.owner, growth.applies()) {
             (Some(_), _) => CONTROLLER,
             (None, true) => CLIENT_SIDE,
-            (None, false) => SERVER_SIDE,
+            (None, false) => fields::SERVER_SIDE,
         }
     }
 
@@ -66,7 +64,7 @@ impl Draft<'_> {
             growth.pod_spec(&mut template["spec"], rng);
         }
         let metadata = self.metadata();
-        let mut labels = selector(identity);
+        let mut labels = plain::selector(identity);
         if *kind == Kind::ReplicaSet && identity.owner.is_some() {
             // So that each of a Deployment's sets has Pods of its own.
             labels["pod-template-hash"] = json!(identity.hash);
@@ -148,7 +146,7 @@ impl Draft<'_> {
             "apiVersion": owner.api_version(), "kind": owner.name(), "name": name, "uid": uid,
             "controller": true, "blockOwnerDeletion": true
         }]);
-        let mut labels = selector(identity);
+        let mut labels = plain::selector(identity);
         match kind {
             Kind::ReplicaSet => {
                 metadata["annotations"] = json!({
@@ -183,11 +181,6 @@ impl Draft<'_> {
         metadata["labels"] = labels;
         metadata
     }
-}
-
-/// The labels that a workload finds its Pods by.
-pub(in crate::admission) fn selector(identity: &Identity) -> Value {
-    json!({"app.kubernetes.io/name": identity.app})
 }
 
 /// A pod template as a person writes it.

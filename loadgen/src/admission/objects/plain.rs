@@ -44,7 +44,7 @@ pub(super) fn manifest(
         }
         Kind::Service => {
             object["spec"] = json!({
-                "selector": super::manifest::selector(identity),
+                "selector": selector(identity),
                 "ports": [{"name": "http", "port": 80, "targetPort": "http"}, {"name": "metrics", "port": 9090, "targetPort": 9090}]
             });
             growth.annotations(&mut object["metadata"]["annotations"], rng);
@@ -91,4 +91,9 @@ fn definition(identity: &Identity) -> Value {
 fn pem(rng: &mut ChaCha8Rng) -> String {
     let lines: Vec<String> = (0..16).map(|_| seed::suffix(rng, 64)).collect();
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}
+
+/// The labels that a workload finds its Pods by.
+pub(in crate::admission) fn selector(identity: &Identity) -> Value {
+    json!({"app.kubernetes.io/name": identity.app})
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::admission::corpus::Corpus;
 use crate::admission::corpus::tests::corpus_of_everything;
 use crate::admission::mix::Mix;
-use crate::wire::Class;
+use crate::failure::Class;
 
 fn verdict(allowed: bool, patch: Option<Value>) -> Verdict {
     let patch = patch.map(|patch| serde_json::from_value(patch).unwrap());

@@ -9,7 +9,7 @@ use super::plan::{Operation, Step};
 use super::stock::Stock;
 use crate::admission::objects::Kind;
 use crate::churn::api::{Client, Reply};
-use crate::wire::Failure;
+use crate::failure::Failure;
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";

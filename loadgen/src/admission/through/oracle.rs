@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::operate::Operator;
 use super::plan::{Operation, Step};
+use crate::admission::expected::Expected;
 use crate::admission::objects;
-use crate::admission::oracle::{Expected, Judgement, Wrong};
+use crate::admission::oracle::{Judgement, Wrong};
 use crate::churn::api::Reply;
-use crate::wire::Failure;
+use crate::failure::Failure;
 
 /// How kube-apiserver begins the message of a denial (`ToStatusErr` of apiserver/pkg/admission/plugin/webhook/errors).
 const HOOK: &str = "admission webhook \"";

@@ -14,11 +14,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::stock::{self, Stock};
 use crate::admission::Error;
-use crate::admission::config::{self, Client, Config};
+use crate::admission::config::{self, Config};
+use crate::admission::expected::Expected;
 use crate::admission::image::Image;
 use crate::admission::mix::Action;
 use crate::admission::objects::Kind;
-use crate::admission::oracle::Expected;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed;
 
@@ -69,46 +69,12 @@ pub(super) enum Step {
     Delete,
 }
 
-/// Refuses what direct load can do and this cannot.
-pub(in crate::admission) fn check(config: &Config) -> Result<(), Error> {
-    let refuse = |key, problem: String| Err(Error::Config { key, problem });
-    let alone = "goes with load that is sent to the webhook itself: leave it out, or leave `through` out";
-    if config.replay.is_some() {
-        return refuse("replay", alone.to_owned());
-    }
-    if config.size.is_some() {
-        return refuse("size", alone.to_owned());
-    }
-    if config.client != Client::Apiserver {
-        return refuse("client", alone.to_owned());
-    }
-    if config.calls_per_connection.is_some() {
-        return refuse("callsPerConnection", alone.to_owned());
-    }
-    if config.tls_resumption {
-        return refuse("tlsResumption", alone.to_owned());
-    }
-    if config.threads != config::DEFAULT_THREADS {
-        return refuse("threads", format!("is {}: {alone}", config.threads));
-    }
-    let unknown =
-        config.mix.weights().into_iter().find(|&(action, weight)| weight > 0 && stock::kind_of(action).is_none());
-    if let Some((action, _)) = unknown {
-        let key = action.key();
-        return refuse(
-            "mix",
-            format!("`{key}` is nothing that a user does through the API server alone: leave it out"),
-        );
-    }
-    Ok(())
-}
-
 impl Plan {
     /// Makes the manifests and fixes the streams. `images` are those of the registry that the subject will ask.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         config::check_images(images)?;
         config.check()?;
-        check(config)?;
+        config.check_through()?;
         let schedule = config.schedule(seed, length)?;
         let stock = Stock::build(&config.mix, seed, images, stock::namespaces(seed, NAMESPACES));
         Ok(Self { config: config.clone(), seed, schedule, stock: Arc::new(stock) })
@@ -208,7 +174,7 @@ struct Operations {
 
 impl Operations {
     fn act(&mut self, action: Action, at: Duration) -> Option<Operation> {
-        let (kind, is_new) = stock::kind_of(action)?;
+        let (kind, is_new) = action.kind()?;
         if self.live.values().map(VecDeque::len).sum::<usize>() >= POPULATION_MAX
             && let Some(oldest) = self.oldest(at)
         {

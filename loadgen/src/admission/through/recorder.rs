@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::admission::oracle::Judgement;
 use crate::admission::{Counts, Interval};
 use crate::examples::Examples;
+use crate::failure::{Class, Failure};
 use crate::histogram;
 use crate::open_loop::Moments;
-use crate::wire::{Class, Failure};
 
 #[derive(Debug, Default)]
 pub(super) struct Recorder {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::admission::corpus::{Expand, Pick, VARIANTS};
+use crate::admission::expected::Expected;
 use crate::admission::image::Image;
-use crate::admission::mix::{Action, Mix};
+use crate::admission::mix::Mix;
 use crate::admission::objects::Kind;
 use crate::admission::objects::grow::Growth;
-use crate::admission::oracle::{self, Digests, Expected};
+use crate::admission::oracle::{self, Digests};
 use crate::seed;
 
 /// Everything that requests are made of.
@@ -32,34 +33,10 @@ pub(super) struct Made {
     pub expected: Expected,
 }
 
-/// The kind that an action writes, and whether it makes a new object. None for what only controllers, nodes and drains do, and for
-/// what an API server must be told of first.
-pub(super) fn kind_of(action: Action) -> Option<(Kind, bool)> {
-    Some(match action {
-        Action::CreatePod => (Kind::Pod, true),
-        Action::CreateDeployment | Action::DryRunDeployment => (Kind::Deployment, true),
-        Action::CreateReplicaSet => (Kind::ReplicaSet, true),
-        Action::CreateReplicationController => (Kind::ReplicationController, true),
-        Action::CreateStatefulSet => (Kind::StatefulSet, true),
-        Action::CreateDaemonSet => (Kind::DaemonSet, true),
-        Action::CreateJob => (Kind::Job, true),
-        Action::CreateCronJob => (Kind::CronJob, true),
-        Action::CreateConfigMap => (Kind::ConfigMap, true),
-        Action::CreateSecret => (Kind::Secret, true),
-        Action::CreateService => (Kind::Service, true),
-        Action::UpdateConfigMap => (Kind::ConfigMap, false),
-        Action::RollImage | Action::ScaleDeployment | Action::ScaleThroughSubresource | Action::DeleteDeployment => {
-            (Kind::Deployment, false)
-        }
-        Action::LabelPod | Action::DeletePod => (Kind::Pod, false),
-        _ => return None,
-    })
-}
-
 /// What such load writes: group, version and plural of each kind.
 pub fn written(mix: &Mix) -> Vec<(&'static str, &'static str, &'static str)> {
     let actions = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
-    let kinds = actions.filter_map(|(action, _)| kind_of(action)).map(|(kind, _)| kind);
+    let kinds = actions.filter_map(|(action, _)| action.kind()).map(|(kind, _)| kind);
     let mut found = Vec::new();
     for kind in kinds {
         let names = (kind.group(), kind.version(), kind.plural());
@@ -77,7 +54,7 @@ impl Stock {
         let mut made: Vec<Made> = Vec::new();
         let mut by_kind: BTreeMap<&'static str, Vec<u32>> = BTreeMap::new();
         let kinds = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
-        for (kind, _) in kinds.filter_map(|(action, _)| kind_of(action)) {
+        for (kind, _) in kinds.filter_map(|(action, _)| action.kind()) {
             // Several actions may need one kind.
             if by_kind.contains_key(kind.plural()) {
                 continue;

@@ -16,8 +16,8 @@ use super::oracle::{self, Outcome, State};
 use super::plan::{Operation, Step};
 use crate::churn::api::Reply;
 use crate::churn::writes;
+use crate::failure::Failure;
 use crate::open_loop::{Due, Moments, Workload};
-use crate::wire::Failure;
 use facts::Change;
 
 /// Operations that may wait for an earlier one on the same object.
@@ -130,7 +130,7 @@ impl Worker {
                 }
                 Err(failure) => {
                     // What is not answered may be stored or not; the clean-up finds out.
-                    if operation.step == Step::Create && failure.class == crate::wire::Class::HttpError {
+                    if operation.step == Step::Create && failure.class == crate::failure::Class::HttpError {
                         slot.state = Some(State::Absent);
                     }
                     recorder.failed(moments, failure);

@@ -10,7 +10,7 @@ use super::super::namespaces::Ready;
 use super::super::samples::Expect;
 use super::super::{Error, writes};
 use super::{Done, Operator};
-use crate::wire::Failure;
+use crate::failure::Failure;
 use facts::Change;
 
 impl Operator {

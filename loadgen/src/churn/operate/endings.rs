@@ -12,7 +12,7 @@ use super::super::operations::Operation;
 use super::super::samples::Expect;
 use super::super::writes;
 use super::{Done, Operator};
-use crate::wire::Failure;
+use crate::failure::Failure;
 use facts::Change;
 
 /// How often what ends an object is tried, and how long apart.

@@ -10,7 +10,7 @@ use super::super::namespaces::Ready;
 use super::super::operations::Kind;
 use super::super::writes;
 use super::{Done, Operator};
-use crate::wire::Failure;
+use crate::failure::Failure;
 use facts::Change;
 
 /// How often a replacement that others were faster than is made again.

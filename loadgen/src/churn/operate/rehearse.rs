@@ -5,7 +5,7 @@ use super::super::api::{self, Reply};
 use super::super::config::Mix;
 use super::super::operations::Kind;
 use super::Operator;
-use crate::wire::Failure;
+use crate::failure::Failure;
 
 /// What a webhook that could not take part in a rehearsal is refused with; then the real write has to show it.
 pub(super) const CANNOT_REHEARSE: &str = "does not support dry run";

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use super::super::Error;
 use super::super::api::query;
 use super::super::namespaces;
-use super::super::objects::LABEL;
 use super::super::operations::{Kind, Operation};
+use super::super::version::LABEL;
 use super::{Event, Worker};
+use crate::failure::Failure;
 use crate::open_loop::Workload as _;
-use crate::wire::Failure;
 
 /// Concurrency and attempts of the fill and of the clean-up.
 const BULK_AT_ONCE: usize = 32;

@@ -7,7 +7,7 @@ use super::super::operate::Rest;
 use super::super::operations::Operation;
 use super::Worker;
 use crate::churn::api::IN_FLIGHT_MAX;
-use crate::wire::Failure;
+use crate::failure::Failure;
 
 /// Objects whose end may be waited for at once: half a minute of 300 deletions a second. What is over it is not held any longer.
 const ENDINGS_MAX: usize = 10_000;

@@ -6,8 +6,8 @@
 use std::mem::MaybeUninit;
 
 use super::chunked::Chunked;
+use crate::failure::{Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
-use crate::wire::{Failure, MOST_BODY_BYTES};
 
 /// Go's client takes 10 MiB; no webhook's head comes near this, and thousands of connections may each hold one.
 const HEAD_MAX_BYTES: usize = 512 << 10;

@@ -13,8 +13,9 @@ use rustls::{ServerConfig, ServerConnection};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 
 use super::*;
+use crate::failure::Class;
 use crate::socket::Peer;
-use crate::wire::{Class, Endpoint, Tls};
+use crate::wire::{Endpoint, Tls};
 
 /// Longer than any step takes; who waits longer has missed something.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -15,8 +15,8 @@ use super::patience::Patience;
 use super::request::{self, Form, Length};
 use super::settings::{self, Peer, STREAMS_UNTIL_TOLD};
 use super::streams::{Stream, Streams, WINDOW_BYTES};
+use crate::failure::{Awaited, Class, Failure};
 use crate::socket::Seen;
-use crate::wire::{Awaited, Class, Failure};
 
 /// What all streams together may be sent before the server hears more.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::flow::{Allowance, Grant};
 use super::frame::Code;
 use super::hpack::Head;
-use crate::wire::{Failure, MOST_BODY_BYTES};
+use crate::failure::{Failure, MOST_BODY_BYTES};
 
 /// What the server may send on a stream before it hears more: a whole body of the largest size, and what ends it.
 pub(super) const WINDOW_BYTES: u32 = 5 << 20;

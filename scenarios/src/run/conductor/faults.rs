@@ -6,6 +6,7 @@ use mock_faults::{Family, Fault, Name};
 use reports::record::{FaultEvent, FaultRow};
 
 use super::{Conductor, Halt};
+use crate::run::arrival::disturbs_events;
 use crate::run::canary::Which;
 use crate::run::interval;
 use crate::run::manifest::{describe, fault_id};
@@ -164,11 +165,6 @@ impl Conductor<'_> {
         };
         FaultRow { t_ms: self.clock.now_ms(), id, name, event, hits, ok: None, detail }
     }
-}
-
-/// Whether a fault can make the subject see a change later.
-pub(in crate::run) fn disturbs_events(fault: &Fault) -> bool {
-    fault.name.row().family != Family::Registry
 }
 
 /// Whether a fault can make an image unresolvable.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wire::Class;
+use crate::failure::Class;
 
 fn read(pieces: &[&[u8]]) -> Result<Reader, Failure> {
     let mut reader = Reader::new();

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::{Ended, HEAD_MAX_BYTES, Session};
+use crate::failure::Failure;
 use crate::socket::http2::frame::{self, Code, Fault, Frame};
 use crate::socket::http2::streams::{Broken, Stream};
-use crate::wire::Failure;
 
 /// Answers to what a server asks (PING, SETTINGS) that it does not read. One that lets more of them pile up means harm.
 pub(super) const REPLIES_MAX_BYTES: usize = 256 << 10;

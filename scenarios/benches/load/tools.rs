@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use procfs::process::Process;
 
-use crate::ours::{Mode, Task, Told};
-pub(crate) use crate::output::Tool;
-use crate::output::parse;
-use crate::server::Server;
+use super::ours::{Mode, Task, Told};
+pub(crate) use super::output::Tool;
+use super::output::parse;
+use super::server::Server;
 
 /// Whether the tool can do this at all: one that takes more threads than it is told is no comparison.
 pub(crate) fn can(tool: Tool, http2: bool, threads: u32) -> bool {

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::figures::{Report, median};
-use crate::ours::Mode;
-use crate::server::Server;
-use crate::tools::{Loop, Run, Tool, Tools, can, ours};
+use super::ours::Mode;
+use super::server::Server;
+use super::tools::{Loop, Run, Tool, Tools, can, ours};
+use crate::kit::report::{Report, median};
 
 /// Connections of a thread over HTTP/1.1, enough that the server always has work and few enough that nothing waits long.
 const CONNECTIONS: usize = 16;
@@ -89,7 +89,7 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
         (tool.name().to_owned(), runs.into())
     });
     let samples: serde_json::Map<_, serde_json::Value> = samples.collect();
-    report.json.insert(format!("speed {protocol} {threads}"), samples.into());
+    report.add(&format!("speed {protocol} {threads}"), samples);
 }
 
 /// A tool that cannot do it is told of and left out; what it said may be long.
@@ -116,7 +116,7 @@ pub(crate) fn memory(server: &Server, report: &mut Report) -> Result<()> {
                 growth < GROWTH_MAX_BYTES,
             );
         }
-        report.json.insert(format!("memory {protocol}"), json!({"requests": MARKS, "rssBytes": told.rss_bytes}));
+        report.add(&format!("memory {protocol}"), json!({"requests": MARKS, "rssBytes": told.rss_bytes}));
     }
     Ok(())
 }

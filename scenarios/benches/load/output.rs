@@ -1,5 +1,5 @@
 //! What the generators that people know print, and which figure of it is which. Pure, so that it is tested on recorded samples
-//! (`tests/tools.rs`).
+//! (`tests/e2e/tools.rs`).
 
 /// A generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,11 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::figures::Report;
-use crate::ours::{self, Mode};
-use crate::server::{FREEZE_MS, FREEZE_PATH, PERIOD_MS, Server, clock_ms};
-use crate::tools::{Loop, Tool, Tools};
+use super::ours::{self, Mode};
+use super::server::Server;
+use super::tools::{Loop, Tool, Tools};
+use crate::kit::floor::{FREEZE_MS, FREEZE_PATH, PERIOD_MS, clock_ms};
+use crate::kit::report::Report;
 
 /// A freeze makes four hundred of these wait, which a server catches up with in some ten milliseconds.
 const PER_SECOND: f64 = 200.0;
@@ -28,7 +29,7 @@ pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Res
     println!("lateness at {LATENESS_PER_SECOND} requests/s for {seconds} s (p50, p99, p99.9, max):");
     for (name, poisson, http2) in [("constant", false, false), ("Poisson", true, false), ("HTTP/2", true, true)] {
         let mode = Mode::Open { per_second: LATENESS_PER_SECOND, seconds, poisson };
-        let (told, cpu_s) = crate::tools::ours(server, "/mutate", 1, http2, mode, 0.0)?;
+        let (told, cpu_s) = super::tools::ours(server, "/mutate", 1, http2, mode, 0.0)?;
         let [p50, p99, p999, max] = told.lateness_ms.map(|ms| ms * 1e3);
         println!(
             "  {name:<10}{p50:>8.0} us{p99:>8.0} us{p999:>8.0} us{max:>8.0} us   {:.1} % CPU",
@@ -36,7 +37,7 @@ pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Res
         );
         let text = format!("{name}: p99 of lateness below 200 us ({p99:.0} us)");
         report.require(text, told.lateness_ms[1] < LATENESS_MAX_MS);
-        report.json.insert(format!("lateness {name}"), json!({"ms": told.lateness_ms, "cpuS": cpu_s}));
+        report.add(&format!("lateness {name}"), json!({"ms": told.lateness_ms, "cpuS": cpu_s}));
     }
     println!();
     Ok(())
@@ -53,7 +54,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
         // Begins a second from now, so that the process is there in time.
         let begin_ms = clock_ms()? + 1000.0;
         let mode = Mode::Open { per_second: PER_SECOND, seconds, poisson };
-        let (told, _) = crate::tools::ours(server, FREEZE_PATH, 1, http2, mode, begin_ms)?;
+        let (told, _) = super::tools::ours(server, FREEZE_PATH, 1, http2, mode, begin_ms)?;
         let truth = truth(begin_ms, seconds, poisson)?;
         let [_, p99, p999, _] = told.response_ms;
         println!("{name:<28}{p99:>12.1}{:>12.1}{p999:>12.1}{:>12.1}", truth[0], truth[1]);
@@ -64,7 +65,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
         }
         let figures =
             json!({"reportedMs": [p99, p999], "truthMs": truth, "errors": told.errors, "overflow": told.overflow});
-        report.json.insert(format!("honesty {name}"), figures);
+        report.add(&format!("honesty {name}"), figures);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "10 or 20")]
     let task = Loop { path: FREEZE_PATH, http2: false, threads: 1, connections: CONNECTIONS, seconds: seconds as u32 };
@@ -72,14 +73,14 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
         let run = match tools.run(*tool, server, task) {
             Ok(run) => run,
             Err(error) => {
-                crate::speed::failed(*tool, &error);
+                super::speed::failed(*tool, &error);
                 continue;
             }
         };
         let p99 = run.p99_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
         let note = if *tool == Tool::H2load { "   (its maximum: it has no percentiles)" } else { "" };
         println!("{:<28}{p99:>12}{:>12}{:>12}{:>12}{note}", format!("{}, closed loop", tool.name()), "", "-", "");
-        report.json.insert(format!("honesty {}", tool.name()), json!({"reportedMs": [run.p99_ms, null]}));
+        report.add(&format!("honesty {}", tool.name()), json!({"reportedMs": [run.p99_ms, null]}));
     }
     Ok(())
 }

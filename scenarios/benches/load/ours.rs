@@ -69,21 +69,21 @@ pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, h
     config.client = if http2 { Client::Http2 } else { Client::Apiserver };
     config.threads = threads;
     config.max_in_flight = 2_000;
-    Ok(loadgen::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?)
+    Ok(loadgen::admission::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?)
 }
 
 /// Is a generator process.
-pub(crate) fn generate(task: &str) -> Result<bool> {
+pub(crate) fn generate(task: &str) -> Result<()> {
     let task: Task = serde_json::from_str(task)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let told = runtime.block_on(work(&task))?;
     println!("{}", serde_json::to_string(&told)?);
-    Ok(true)
+    Ok(())
 }
 
 async fn work(task: &Task) -> Result<Told> {
     let target = Target { url: task.url.clone(), ca_pem: task.ca_pem.clone(), ..Target::default() };
-    let wait_ms = task.begin_ms - crate::server::clock_ms()?;
+    let wait_ms = task.begin_ms - crate::kit::floor::clock_ms()?;
     // A plan of an hour at the highest rate is more than any closed loop uses up.
     let endless = || plan(40_000.0 * f64::from(task.threads), 3600.0, false, task.threads, task.http2);
     let mut start = Instant::now();
