@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::support::{longhaul, soak};
+use crate::support::{has_python, longhaul, soak};
 
 fn file(text: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
@@ -214,14 +214,6 @@ fn asks_once(then: &str) -> String {
 /// A scenario for a subject that asks; a busy machine takes seconds until Python does.
 fn asking(then: &str) -> String {
     command(&asks_once(then), "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 30s")
-}
-
-fn has_python() -> bool {
-    let found = std::process::Command::new("python3").arg("--version").output().is_ok();
-    if !found {
-        println!("skipped: needs python3");
-    }
-    found
 }
 
 #[test]

@@ -2,19 +2,14 @@
 
 use serde_json::Value;
 
-use crate::support::{itself, longhaul, program};
-
-fn said(output: &std::process::Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
-}
+use crate::support::{itself, longhaul, program, story};
 
 #[test]
 #[ignore = "slow"]
 fn bad_arguments_are_refused_with_a_remedy() {
     let refused = |arguments: &[&str], remedy: &str| {
         let output = longhaul(&[&["calibrate"], arguments].concat()).output().unwrap();
-        let said = said(&output);
+        let said = story(&output);
         assert_eq!(output.status.code(), Some(64), "{said}");
         assert!(said.contains(remedy), "{said}");
     };
@@ -34,7 +29,7 @@ fn a_program_that_is_not_there_is_named_with_its_remedy() {
     let alone = folder.path().join("longhaul");
     std::fs::copy(itself(), &alone).unwrap();
     let output = std::process::Command::new(&alone).args(["calibrate", "--service", "/bin/true"]).output().unwrap();
-    let said = said(&output);
+    let said = story(&output);
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(said.contains("`cargo xtask calibrate`") && said.contains("longhaul-service-planted"), "{said}");
 }
@@ -47,7 +42,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
     let output = longhaul(&["calibrate", "--synthetic", "--runs", "3", "--markdown", "--out", out.to_str().unwrap()])
         .output()
         .unwrap();
-    let said = said(&output);
+    let said = story(&output);
     // Three runs a row hold no promise of four in five for sure, but they are the same three everywhere.
     assert!(
         matches!(output.status.code(), Some(0 | 1)) && said.contains("| level: noise alone | 4 × budget |"),
@@ -72,7 +67,7 @@ fn the_canary_is_caught_and_its_twin_passes() {
     let json: Value = serde_json::from_slice(&std::fs::read(folder.path().join("calibration.json")).unwrap()).unwrap();
     let plays = |row: usize| json["rows"][row]["plays"].as_array().unwrap().last().unwrap().clone();
     let fired = plays(0)["fired"].clone();
-    assert!(fired.as_array().unwrap().contains(&"events.ghost".into()), "{fired}: {}", said(&output));
-    assert_eq!(plays(1)["verdict"], "pass", "{}", said(&output));
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(fired.as_array().unwrap().contains(&"events.ghost".into()), "{fired}: {}", story(&output));
+    assert_eq!(plays(1)["verdict"], "pass", "{}", story(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
 }

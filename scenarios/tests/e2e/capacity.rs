@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::longhaul;
+use crate::support::{longhaul, story};
 use crate::webhook::{Habit, Webhook};
 
 fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
@@ -14,11 +14,6 @@ fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
     let output = command.args(arguments).output().unwrap();
     let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
     (output, json)
-}
-
-fn story(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 /// Two places of 50 ms each are forty reviews a second: what is beyond waits, ever longer, and the limit breaks.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{longhaul, program, soak};
+use crate::support::{Soak, longhaul, program, rows, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
@@ -26,14 +26,9 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     Some((answer["record"].as_str().unwrap().into(), out))
 }
 
-fn rows(record: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(record.join("anomalies.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// The cause and the begin of its sentence stand where one looks first, and each anomaly has its history.
-fn told(record: &Path, cause: &str, parts: &[&str]) {
-    let rows = rows(record);
+pub fn told(record: &Path, cause: &str, parts: &[&str]) {
+    let rows = rows(record, "anomalies.jsonl");
     assert!(!rows.is_empty(), "nothing was found");
     for row in &rows {
         assert_eq!(row["evidence"]["wire"], true, "{row}");
@@ -64,11 +59,8 @@ fn clean(bug: &str) {
     assert!(!markdown.contains("What to do next"), "{markdown}");
 }
 
-#[test]
-#[ignore = "slow"]
-fn a_deletion_that_was_sent_and_not_told_is_lost_in_the_client() {
-    let Some(service) = program("longhaul-service-planted") else { return };
-    let soak = soak(&[SMALL, "--plant", "missed-delete", "--service", service.to_str().unwrap()]);
+/// A deletion that was sent and not told is lost in the client.
+pub fn lost_in_the_client(soak: &Soak) {
     told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
     let own = |row: &Value| {
@@ -80,7 +72,7 @@ fn a_deletion_that_was_sent_and_not_told_is_lost_in_the_client() {
             .iter()
             .any(|line| parts.iter().all(|part| line.as_str().unwrap().contains(part)))
     };
-    let rows = rows(&soak.record());
+    let rows = soak.rows("anomalies.jsonl");
     assert!(rows.iter().any(|row| row["outcome"] == "ghost" && own(row)), "{rows:#?}");
     assert!(soak.stdout().lines().any(|line| line.starts_with("next ")), "{}", soak.story());
 }
@@ -131,14 +123,6 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
     let page = std::fs::read_to_string(record.join("report.html")).unwrap();
     assert!(page.contains("What happened") && page.contains("fault begins: watch-end"), "the story is in its page");
     clean("clean-close-not-told");
-}
-
-#[test]
-#[ignore = "slow"]
-fn who_asks_the_same_again_asks_in_vain() {
-    let Some(service) = program("longhaul-service-planted") else { return };
-    let soak = soak(&[SMALL, "--plant", "ignore-410", "--service", service.to_str().unwrap()]);
-    told(&soak.record(), "asked in vain", &["the last with 410"]);
 }
 
 /// Both ends of a stream open the next watch: what is then told twice is no matter of queues, and the judge says how many there were.

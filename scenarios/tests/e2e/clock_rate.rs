@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::support::{Soak, program, soak};
+use crate::support::{Soak, has_python, program, soak};
 
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
@@ -33,8 +33,7 @@ fn has_library() -> bool {
 
 /// Runs the watcher for about 18 s; `None` without Python.
 fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: needs python3");
+    if !has_python() {
         return None;
     }
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
@@ -94,9 +93,8 @@ fn a_days_watches_are_remade_in_seconds() {
         arguments.extend(more);
         let soak = soak(&arguments);
         assert_eq!(soak.code(), Some(0), "{}", soak.story());
-        let rows = std::fs::read_to_string(soak.record().join("intervals.jsonl")).unwrap();
-        let rows = rows.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        (rows.map(|row| row["api"]["subjectWatches"].as_u64().unwrap_or(0)).sum::<u64>(), soak.stdout())
+        let watches = |row: &serde_json::Value| row["api"]["subjectWatches"].as_u64().unwrap_or(0);
+        (soak.rows("intervals.jsonl").iter().map(watches).sum::<u64>(), soak.stdout())
     };
     let (before, _) = watches(&[]);
     let (after, said) = watches(&["--compress", "10"]);

@@ -12,24 +12,10 @@ fn assets() -> bool {
     there
 }
 
-#[test]
-#[ignore = "slow"]
-fn the_service_passes_on_a_real_control_plane() {
-    let Some(service) = program("longhaul-service") else { return };
-    if !assets() {
-        return;
-    }
-    let soak = soak(&[SMALL, "--control-plane", "local", "--service", service.to_str().unwrap()]);
-    assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
-    assert!(manifest.contains("kube-apiserver v"), "the record names the real version: {manifest}");
-    assert!(soak.record().join("control-plane").read_dir().unwrap().count() > 0, "its logs are kept");
-}
-
 /// Versions of a real server are no places in the audit's order: a canary is found by its version.
 #[test]
 #[ignore = "slow"]
-fn canaries_are_seen_on_a_real_control_plane() {
+fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
     let Some(service) = program("longhaul-service") else { return };
     if !assets() {
         return;
@@ -41,10 +27,14 @@ fn canaries_are_seen_on_a_real_control_plane() {
     let file = folder.path().join("cut.yaml");
     std::fs::write(&file, cut).unwrap();
     let soak = soak(&[file.to_str().unwrap(), "--control-plane", "local", "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let faults = std::fs::read_to_string(soak.record().join("faults.jsonl")).unwrap();
     let canaries: Vec<_> = faults.lines().filter(|line| line.contains("canary")).collect();
     assert_eq!(canaries.len(), 2, "one before and one after: {}", soak.story());
     assert!(canaries.iter().all(|line| line.contains("the subject saw it after")), "{canaries:#?}");
+    let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+    assert!(manifest.contains("kube-apiserver v"), "the record names the real version: {manifest}");
+    assert!(soak.record().join("control-plane").read_dir().unwrap().count() > 0, "its logs are kept");
 }
 
 #[test]

@@ -26,8 +26,7 @@ fn drawn(service: &str, more: &[&str]) -> Option<Soak> {
 fn struck(soak: &Soak) -> Vec<(String, u64, u64)> {
     let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
-    let rows = std::fs::read_to_string(soak.record().join("faults.jsonl")).unwrap();
-    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows = soak.rows("faults.jsonl");
     let hits = |id: &Value| rows.iter().filter(|row| row["id"] == *id).filter_map(|row| row["hits"].as_u64()).max();
     let faults = manifest["faults"].as_array().unwrap().iter();
     let fault = |fault: &Value| {

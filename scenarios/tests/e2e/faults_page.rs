@@ -9,7 +9,7 @@ use mock_faults::{Fault, Name};
 use serde_json::{Value, json};
 
 use crate::plays::{Seen, play_all, stalled};
-use crate::support::{longhaul, program};
+use crate::support::{commits, longhaul, program, rows};
 
 mod hits;
 mod registry;
@@ -106,9 +106,8 @@ fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
         let _ = write!(wrong, "exit {code:?}, {}: {}; ", answer["words"], answer["reason"]);
     }
     let record = Path::new(answer["record"].as_str().unwrap());
-    let rows = std::fs::read_to_string(record.join("faults.jsonl")).unwrap();
     let mut hits: BTreeMap<String, u64> = BTreeMap::new();
-    for row in rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+    for row in rows(record, "faults.jsonl") {
         let most = hits.entry(row["id"].as_str().unwrap().to_owned()).or_default();
         *most = (*most).max(row["hits"].as_u64().unwrap_or(0));
     }
@@ -152,9 +151,7 @@ fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
             *missing.entry(format!("{name} deleted")).or_default() += 1;
         }
     }
-    let packed = std::fs::File::open(record.join("commits.jsonl.zst")).unwrap();
-    let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
-    for commit in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+    for commit in commits(record) {
         let what = format!("{} {}", commit["name"].as_str().unwrap(), commit["change"].as_str().unwrap());
         // What existed before the client did is no step.
         if commit["tMs"] != 0

@@ -1,9 +1,9 @@
 //! What is done with finished runs: a history of them, and the summary on a terminal with and without colours.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use crate::support::{itself, longhaul, program};
+use crate::support::{itself, longhaul, program, story};
 
 /// A few seconds of the example watcher.
 const SHORT: &str = "\
@@ -17,11 +17,6 @@ churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, m
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
 /// Records of so many runs; none where the watcher is missing.
 fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     program("example-watcher")?;
@@ -31,7 +26,7 @@ fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
         let record = folder.join(format!("run-{number}"));
         let mut soak = longhaul(&["soak", scenario.to_str().unwrap(), "--quiet", "--run-dir"]);
         let output = soak.arg(&record).output().unwrap();
-        assert!(record.join("verdict.json").is_file(), "{}", said(&output));
+        assert!(record.join("verdict.json").is_file(), "{}", story(&output));
         record
     };
     Some((0..runs).map(record).collect())
@@ -47,7 +42,7 @@ fn runs_are_added_once_and_shown() {
     let path = file.to_str().unwrap();
     let compare = |arguments: &[&str]| {
         let output = longhaul(&[&["compare"], arguments].concat()).output().unwrap();
-        (output.status.code(), said(&output))
+        (output.status.code(), story(&output))
     };
     let paths: Vec<&str> = records.iter().map(|record| record.to_str().unwrap()).collect();
     let (code, text) = compare(&[paths[0], "--into", path, "--build", "v1"]);
@@ -80,7 +75,7 @@ fn colours_are_where_they_are_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let Some(records) = records(folder.path(), 1) else { return };
     let record = records[0].to_str().unwrap();
-    let piped = |arguments: &[&str]| said(&longhaul(&[&["report", record], arguments].concat()).output().unwrap());
+    let piped = |arguments: &[&str]| story(&longhaul(&[&["report", record], arguments].concat()).output().unwrap());
     assert!(!piped(&[]).contains(COLOUR) && !piped(&["--color", "never"]).contains(COLOUR));
     assert!(piped(&["--color", "always"]).contains(COLOUR));
     let refused = longhaul(&["report", record, "--color", "sometimes"]).output().unwrap();
@@ -95,7 +90,7 @@ fn colours_are_where_they_are_wanted() {
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_remove("NO_COLOR");
         script.envs(no_color.map(|value| ("NO_COLOR", value))).env("TERM", "xterm");
-        said(&script.stdin(std::process::Stdio::null()).output().unwrap())
+        story(&script.stdin(std::process::Stdio::null()).output().unwrap())
     };
     assert!(on_a_terminal("", None).contains(COLOUR), "{}", on_a_terminal("", None));
     assert!(!on_a_terminal("", Some("1")).contains(COLOUR));

@@ -59,7 +59,7 @@ async fn inject_small() {
     assert!(code == 0 && said.contains("nothing was there"), "{said}");
 }
 
-/// What a client of a registry may ask beside pulling.
+/// What a client of a registry may ask beside pulling (`pulls.rs`) is refused as by one.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_is_a_registry() {
@@ -67,41 +67,10 @@ async fn the_seed_is_a_registry() {
     let world = World::new(Setup::new(programs)).await;
     world.applied().await;
     let address = world.kubelet.seen.lock().address.unwrap();
-    let told = async |method: &str, path: &str, range: Option<&str>| {
-        let answer = ask(address, method, path, range).await.unwrap();
-        let (head, body) = answer.into_parts();
-        (head.status.as_u16(), head.headers, String::from_utf8_lossy(&body).into_owned())
-    };
-    let (status, headers, body) = told("GET", "/v2/", None).await;
-    assert_eq!(
-        (status, &*body, headers["docker-distribution-api-version"].as_bytes()),
-        (200, "{}", &b"registry/2.0"[..])
-    );
-    assert_eq!(told("GET", "/v2/team/app/tags/list", None).await.2, r#"{"name":"team/app","tags":["1"]}"#);
-    let digest = &world.image.digest;
-    let (status, headers, body) = told("GET", &format!("/v2/team/app/referrers/{digest}"), None).await;
-    assert_eq!(
-        (status, headers["content-type"].as_bytes()),
-        (200, &b"application/vnd.oci.image.index.v1+json"[..]),
-        "{body}"
-    );
-    let (blob, bytes) = world.image.blobs.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
-    let path = format!("/v2/team/app/blobs/sha256:{blob}");
-    let (status, headers, body) = told("GET", &path, Some("bytes=5-9")).await;
-    assert_eq!(
-        (status, headers["content-length"].as_bytes(), body),
-        (206, &b"5"[..], String::from_utf8_lossy(&bytes[5..10]).into_owned())
-    );
-    assert_eq!(headers["content-range"].to_str().unwrap(), format!("bytes 5-9/{}", bytes.len()));
-    assert_eq!(told("GET", &path, Some("bytes=9999999-")).await.0, 416);
-    let (status, headers, body) = told("HEAD", &path, None).await;
-    assert_eq!((status, headers["content-length"].to_str().unwrap().parse(), &*body), (200, Ok(bytes.len()), ""));
+    let (blob, _) = world.image.blobs.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
     for (method, path, status, code) in [
-        ("GET", "/v2/other/app/tags/list", 404, "NAME_UNKNOWN"),
-        ("GET", "/v2/team/app/manifests/2", 404, "MANIFEST_UNKNOWN"),
-        ("GET", &format!("/v2/team/app/blobs/sha256:{}", "0".repeat(64)), 404, "BLOB_UNKNOWN"),
         // A layer is no manifest, however it is asked for.
-        ("GET", &format!("/v2/team/app/manifests/sha256:{blob}"), 404, "MANIFEST_UNKNOWN"),
+        ("GET", &*format!("/v2/team/app/manifests/sha256:{blob}"), 404, "MANIFEST_UNKNOWN"),
         ("GET", "/v2/team/app/blobs/latest", 400, "DIGEST_INVALID"),
         ("GET", "/v2/team/app/blobs/sha256:..%2f..%2fcatalog", 400, "DIGEST_INVALID"),
         ("GET", "/v2/../app/tags/list", 404, "NAME_INVALID"),
@@ -110,9 +79,10 @@ async fn the_seed_is_a_registry() {
         ("PUT", "/v2/team/app/manifests/1", 405, "UNSUPPORTED"),
         ("DELETE", "/v2/team/app/manifests/1", 405, "UNSUPPORTED"),
     ] {
-        let (found, headers, body) = told(method, path, None).await;
+        let answer = ask(address, method, path, None).await.unwrap();
+        let (head, body) = (answer.status().as_u16(), String::from_utf8_lossy(answer.body()));
         assert_eq!(
-            (found, headers["content-type"].as_bytes()),
+            (head, answer.headers()["content-type"].as_bytes()),
             (status, &b"application/json"[..]),
             "{method} {path}: {body}"
         );

@@ -79,27 +79,6 @@ fn sigterm_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::TERM, "SIGTERM");
 }
 
-/// A run that was killed has no end; `longhaul report` still judges what was written.
-#[test]
-#[ignore = "slow"]
-fn a_killed_run_can_be_judged_afterwards() {
-    let Some(service) = program("longhaul-service") else { return };
-    let runs = tempfile::tempdir().unwrap();
-    let mut command = longhaul(&["soak", "--quiet", SMALL, "--service", service.to_str().unwrap(), "--runs"]);
-    let mut child = command.arg(runs.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let record = wait_for("the first interval", || {
-        let record = record(runs.path())?;
-        let rows = std::fs::read_to_string(record.join("intervals.jsonl")).ok()?;
-        (rows.lines().count() >= 1).then_some(record)
-    });
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
-    let story = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{story}");
-    assert_eq!(verdict(&record)["verdict"], "invalid", "{story}");
-}
-
 /// Whenever it is killed, the record reaches to at most five seconds before, and what is there is judged. A kill in the middle of a write tears
 /// its last row.
 #[test]

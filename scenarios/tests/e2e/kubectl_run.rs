@@ -3,24 +3,14 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use kind::manifests::{OPT_IN_LABEL, Reach};
 
-use crate::support::program;
+use crate::support::{Ended, program};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Ends the service whatever happens.
-struct Service(Child);
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A folder with certificates, configuration and kubeconfig, and the world around it.
 struct World {
@@ -28,7 +18,7 @@ struct World {
     images: Vec<mock_registry::Image>,
     _registry: mock_registry::Server,
     folder: tempfile::TempDir,
-    _service: Service,
+    _service: Ended,
     webhook: serde_json::Value,
 }
 
@@ -60,7 +50,7 @@ async fn world(program: &Path) -> World {
     let settings = write("service.yaml", &settings);
     let mut command = Command::new(program);
     command.args(["run", "--role", "all", "--config"]).arg(settings).env("KUBECONFIG", &kubeconfig);
-    let service = Service(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let service = Ended(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let deadline = Instant::now() + PATIENCE;
     while std::net::TcpStream::connect(admission).is_err() {
         assert!(Instant::now() < deadline, "the service does not listen");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Soak, program, soak};
+use crate::support::{Soak, commits, program, soak};
 
 /// A scenario with this churn, for the correct watch client.
 fn scenario(client: &std::path::Path, watches: &str, churn: &str) -> (tempfile::TempDir, PathBuf) {
@@ -27,12 +27,6 @@ fn play(watches: &str, churn: &str) -> Option<Soak> {
     let client = program("planted-client")?;
     let (_folder, path) = scenario(&client, watches, churn);
     Some(soak(&[path.to_str().unwrap(), "--keep-events"]))
-}
-
-fn commits(soak: &Soak) -> Vec<Value> {
-    let packed = std::fs::File::open(soak.record().join("commits.jsonl.zst")).unwrap();
-    let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// What was done to each object of a resource, in order.
@@ -59,7 +53,7 @@ fn several_resources_are_churned_at_once_and_all_are_judged() {
                  faults:\n  - {name: watch-end, at: 3s, resource: packages}\n  - {name: watch-end, at: 5s, resource: configmaps}";
     let Some(soak) = play("configmaps/v1, packages.longhaul.dev/v1alpha1", churn) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let commits = commits(&soak);
+    let commits = commits(&soak.record());
     for (resource, population) in [("configmaps", 12), ("packages.longhaul.dev", 30)] {
         let lives = lives(&commits, resource);
         let live = lives.values().filter(|life| !gone(life)).count();
@@ -78,10 +72,10 @@ fn finalizers_hold_objects_and_let_them_go() {
                  finalizers: {share: 0.5, holdFor: 700ms}\n  end: empty";
     let Some(soak) = play("configmaps/v1", churn) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let lives = lives(&commits(&soak), "configmaps");
+    let lives = lives(&commits(&soak.record()), "configmaps");
     assert!(lives.len() > 50, "{} objects", lives.len());
     assert!(lives.values().all(|life| gone(life)), "something is still there: {lives:?}");
-    let commits = commits(&soak);
+    let commits = commits(&soak.record());
     // Marked first: the last but one version came a while before the deletion.
     let mut last: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for commit in &commits {
@@ -100,7 +94,7 @@ fn dependents_go_with_their_owner_whatever_the_policy() {
                  tree: {resource: v1/secrets, per: 2}\n  propagation: [Background, Foreground, Orphan]\n  end: keep";
     let Some(soak) = play("configmaps/v1, secrets/v1", churn) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let commits = commits(&soak);
+    let commits = commits(&soak.record());
     let live = |resource: &str| lives(&commits, resource).values().filter(|life| !gone(life)).count();
     let (parents, children) = (live("configmaps"), live("secrets"));
     assert!(parents.abs_diff(15) <= 1, "{parents} parents");
@@ -118,7 +112,7 @@ fn collections_are_deleted_and_made_up_for() {
                  mix: {create: 1, update: 4, delete: 1, deleteCollection: 1}\n  finalizers: {share: 0.3, holdFor: 300ms}";
     let Some(soak) = play("configmaps/v1", churn) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let commits = commits(&soak);
+    let commits = commits(&soak.record());
     let lives = lives(&commits, "configmaps");
     let live = lives.values().filter(|life| !gone(life)).count();
     assert!((52..=62).contains(&live), "{live} live");
@@ -140,7 +134,7 @@ fn another_writer_writes_too() {
         );
         let Some(soak) = play("packages.longhaul.dev/v1alpha1", &churn) else { return };
         assert_eq!(soak.code(), Some(0), "{}", soak.story());
-        let modified = commits(&soak).iter().filter(|commit| commit["change"] == "modified").count();
+        let modified = commits(&soak.record()).iter().filter(|commit| commit["change"] == "modified").count();
         assert!(modified > 100, "{by} {changes}: {modified}");
     }
 }

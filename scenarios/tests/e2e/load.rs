@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::longhaul;
+use crate::support::{longhaul, story};
 use crate::webhook::{Certificate, Habit, Webhook};
 
 fn load(webhook: &Webhook, arguments: &[&str]) -> Output {
@@ -17,10 +17,6 @@ fn load(webhook: &Webhook, arguments: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn story(output: &Output) -> String {
-    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 fn report(output: &Output) -> Value {

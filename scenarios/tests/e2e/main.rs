@@ -1,7 +1,6 @@
 //! `longhaul` as its users run it: as a process, over real sockets, from a scenario file to an exit code.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
-mod asked;
 mod at_rest;
 mod bad_input;
 mod busy;
@@ -45,6 +44,7 @@ mod strangers;
 mod subjects;
 mod support;
 mod through;
+mod tools;
 mod upkeep;
 mod webhook;
 mod window;

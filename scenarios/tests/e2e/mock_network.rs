@@ -2,23 +2,13 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::longhaul;
+use crate::support::{Ended, longhaul};
 
 /// How long the fault may take to refuse somebody.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Ends the server also when the test fails.
-struct Mock(Child);
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// The first bytes that a client gets that connects and says nothing.
 fn greeted(address: SocketAddr) -> std::io::Result<usize> {
@@ -35,7 +25,7 @@ fn faults_of_the_network_are_played_in_front_of_a_mock_alone() {
     std::fs::write(&faults, "- {name: net-refuse, how: reset}\n").unwrap();
     let mut command = longhaul(&["mock", "kube", "--port", "0", "--faults"]);
     command.arg(&faults).arg("--kubeconfig").arg(&kubeconfig).stdout(Stdio::piped());
-    let mut mock = Mock(command.spawn().unwrap());
+    let mut mock = Ended(command.spawn().unwrap());
     let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let address = |line: &str| -> SocketAddr {
         let rest = line.split("https://").nth(1).unwrap_or_else(|| panic!("no address in `{line}`"));

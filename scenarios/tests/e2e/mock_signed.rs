@@ -1,22 +1,12 @@
 //! `longhaul mock registry --signed`: what it prints of its images is what the service says of them by the configuration beside them.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::support::{longhaul, program};
+use crate::support::{Ended, longhaul, program};
 
 /// So many that every way to be signed is among them.
 const IMAGES: &str = "48";
-
-/// Ends the registry also when the test fails.
-struct Mock(Child);
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What the service must say of an image that is signed so, in its own words.
 fn right(signing: &str) -> &'static str {
@@ -35,7 +25,7 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys");
     let mut command = longhaul(&["mock", "registry", "--port", "0", "--auth", "basic", "--images", IMAGES, "--signed"]);
-    let mut mock = Mock(command.arg(&keys).stdout(Stdio::piped()).spawn().unwrap());
+    let mut mock = Ended(command.arg(&keys).stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.by_ref().any(|line| line.starts_with("try: longhaul-service verify ")));
     let mut seen = std::collections::BTreeSet::new();
@@ -70,7 +60,7 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
 #[ignore = "slow"]
 fn a_registry_listens_where_it_is_told_to() {
     let mut command = longhaul(&["mock", "registry", "--listen", "127.0.0.9:0", "--images", "1"]);
-    let mut mock = Mock(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut mock = Ended(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let address = first.rsplit("http://").next().unwrap().to_owned();

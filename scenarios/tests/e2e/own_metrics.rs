@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::support::{Soak, soak};
+use crate::support::{Soak, has_python, soak};
 
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
@@ -31,8 +31,7 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 
 /// Runs it; `None` without Python.
 fn run(queue: &str, url: &str, more: &[&str]) -> Option<Soak> {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: needs python3");
+    if !has_python() {
         return None;
     }
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
@@ -58,8 +57,7 @@ const URL: &str = "'http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics'";
 fn a_series_within_its_budget_passes_and_is_recorded() {
     let Some(soak) = run("7", URL, &["--metrics-series", "queue"]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let rows = std::fs::read_to_string(soak.record().join("metrics.jsonl")).unwrap();
-    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    let row = soak.rows("metrics.jsonl").remove(0);
     assert_eq!((row["heapBytes"].as_u64(), row["heapOf"].as_str()), (Some(5_000_000), Some("Node.js")), "{row}");
     assert_eq!((row["series"]["queue"].as_f64(), row["series"]["queue{name=\"a}\"}"].as_f64()), (Some(8.0), Some(7.0)));
     let page = std::fs::read_to_string(soak.record().join("report.html")).unwrap();

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::support::{Soak, has_current_apiserver, longhaul, soak};
+use crate::support::{Soak, has_current_apiserver, has_python, longhaul, rows, soak};
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own");
 
 /// A folder with the project, and its scenario changed.
 fn project(change: &[(&str, &str)]) -> Option<tempfile::TempDir> {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: needs python3");
+    if !has_python() {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -42,16 +39,14 @@ fn run(change: &[(&str, &str)], more: &[&str]) -> Option<Soak> {
 
 /// How often each webhook was called, by the control plane's account.
 fn asked(record: &Path) -> Vec<(String, u64)> {
-    let rows = std::fs::read_to_string(record.join("intervals.jsonl")).unwrap();
-    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let rows = rows(record, "intervals.jsonl");
     let webhooks = rows.iter().filter_map(|row| row["webhooks"].as_array()).flatten();
     webhooks.map(|row| (row["name"].as_str().unwrap().to_owned(), row["calls"].as_u64().unwrap())).collect()
 }
 
 /// Sums of the admission rows.
 fn sums(record: &Path, key: &str) -> u64 {
-    let rows = std::fs::read_to_string(record.join("intervals.jsonl")).unwrap();
-    rows.lines().filter_map(|row| serde_json::from_str::<Value>(row).unwrap()["admission"][key].as_u64()).sum()
+    rows(record, "intervals.jsonl").iter().filter_map(|row| row["admission"][key].as_u64()).sum()
 }
 
 fn is_right(soak: &Soak) {

@@ -1,5 +1,6 @@
 //! Every planted bug is caught by its own judge and by no other, and the clean twin passes.
 
+use crate::causes;
 use crate::support::{Soak, longhaul, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
@@ -43,6 +44,7 @@ fn a_missed_delete_is_a_ghost_and_nothing_else() {
     let Some(soak) = plant("missed-delete") else { return };
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
     assert_eq!(soak.broken(), ["events.ghost"], "{}", soak.story());
+    causes::lost_in_the_client(&soak);
 }
 
 #[test]
@@ -70,6 +72,8 @@ fn ignoring_410_misses_events_and_nothing_else() {
     assert!(broken.contains(&"events.missed".to_owned()), "{}", soak.story());
     assert!(broken.iter().all(|budget| budget.starts_with("events.")), "{}", soak.story());
     assert!(soak.stdout().contains("410"), "the summary names the cause: {}", soak.story());
+    // Who asks the same again asks in vain.
+    causes::told(&soak.record(), "asked in vain", &["the last with 410"]);
 }
 
 /// A plant that does not exist must not look like a clean pass.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{itself, longhaul, program};
+use crate::support::{itself, longhaul, program, rows};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 
@@ -51,13 +51,9 @@ fn the_command_to_repeat_is_what_was_really_used() {
 
 /// What a fault did is not told in one row with what was before it.
 fn begins_a_row_with_its_fault(record: &Path) {
-    let rows = |name: &str| -> Vec<Value> {
-        let text = std::fs::read_to_string(record.join(name)).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
-    let faults = rows("faults.jsonl");
+    let faults = rows(record, "faults.jsonl");
     let began = faults.iter().find(|row| row["event"] == "started").and_then(|row| row["tMs"].as_u64()).unwrap();
-    let starts: Vec<u64> = rows("intervals.jsonl").iter().filter_map(|row| row["startMs"].as_u64()).collect();
+    let starts: Vec<u64> = rows(record, "intervals.jsonl").iter().filter_map(|row| row["startMs"].as_u64()).collect();
     assert!(starts.iter().any(|start| start.abs_diff(began) <= 500), "{began} ms, rows at {starts:?}");
     assert!(starts.iter().all(|start| !(began + 501..began + 3000).contains(start)), "{began} ms, rows at {starts:?}");
 }

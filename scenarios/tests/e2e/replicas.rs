@@ -3,34 +3,24 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::program;
+use crate::support::{Ended, program};
 
 mod bugs;
 mod library;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Ends the service whatever happens.
-struct Service(Child);
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 struct World {
     kube: mock_kube::Server,
     folder: tempfile::TempDir,
     program: PathBuf,
     address: std::net::SocketAddr,
-    _service: Service,
+    _service: Ended,
     images: Vec<mock_registry::Image>,
     _registry: mock_registry::Server,
 }
@@ -101,7 +91,7 @@ async fn world() -> Option<World> {
     let log = std::fs::File::create(folder.path().join("log")).unwrap();
     let mut command = Command::new(&program);
     command.args(["run", "--role", "replicas", "--config"]).arg(folder.path().join("service.yaml"));
-    let service = Service(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+    let service = Ended(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
     Some(World { kube, folder, program, address, _service: service, images, _registry: registry })
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Soak, longhaul, program, soak};
+use crate::support::{Soak, commits, longhaul, program, rows, soak};
 
 fn file(name: &str) -> String {
     format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -29,19 +29,12 @@ fn run(name: &str, arguments: &[&str]) -> Option<Soak> {
     Some(soak(&[&[file.as_str()], arguments].concat()))
 }
 
-fn rows(record: &Path, name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(record.join(name)).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 #[ignore = "slow"]
 fn a_script_is_written_as_it_says_and_only_what_is_watched_is_judged() {
     let Some(soak) = run("script.yaml", &["--keep-events"]) else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let packed = std::fs::File::open(soak.record().join("commits.jsonl.zst")).unwrap();
-    let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
-    let commits: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let commits = commits(&soak.record());
     let first = commits.iter().filter(|commit| commit["tMs"] == 0).count();
     assert_eq!(first, 22, "the first objects come before the times count");
     let later: Vec<String> = commits[first..]
@@ -50,7 +43,7 @@ fn a_script_is_written_as_it_says_and_only_what_is_watched_is_judged() {
         .collect();
     assert_eq!(later, ["a modified", "a modified", "a modified", "b deleted", "b added", "c added", "d added"]);
     // The fault and the steps waited for their hits.
-    let faults = rows(&soak.record(), "faults.jsonl");
+    let faults = soak.rows("faults.jsonl");
     let time = |id: &str, event: &str| {
         let row = faults.iter().find(|row| row["id"] == id && row["event"] == event);
         row.unwrap_or_else(|| panic!("no {event} of {id}: {}", soak.story()))["tMs"].as_u64().unwrap()
@@ -125,15 +118,6 @@ fn a_fault_that_no_request_meets_proves_nothing() {
         .output();
     let said = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
     assert!(said.contains("not hit: while it was active no request"), "{said}");
-}
-
-#[test]
-#[ignore = "slow"]
-fn a_network_that_fails_lies_between_the_subject_and_any_control_plane() {
-    let Some(soak) = run("network.yaml", &[]) else { return };
-    assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let hits = rows(&soak.record(), "faults.jsonl").iter().filter(|row| row["event"] == "hit").count();
-    assert!(hits >= 1, "{}", soak.story());
 }
 
 #[test]

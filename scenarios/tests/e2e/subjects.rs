@@ -7,33 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use crate::strangers::{SAME, folder, has_python, play};
-use crate::support::{Soak, findings, longhaul, program, verdict};
+use crate::strangers::{SAME, folder, play};
+use crate::support::{Ended, Soak, findings, has_python, longhaul, program, verdict};
 
 /// A busy machine may take long to start everything; a test that waits longer has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Ended when dropped, whatever becomes of the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Ended {
-    fn runs(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
-    }
-}
-
-fn rows(soak: &Soak, file: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(soak.record().join(file)).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+fn runs(process: &mut Ended) -> bool {
+    process.0.try_wait().unwrap().is_none()
 }
 
 /// The crashing controller with these variables, and other changes of its file.
@@ -60,7 +41,7 @@ fn a_controller_that_does_not_crash_passes() {
     let soak = crashing("CRASHES: \"0\"", &[]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     assert!(findings(&soak.verdict(), "pass").contains(&"crashes.max".to_owned()), "{}", soak.story());
-    assert_eq!(rows(&soak, "crashes.jsonl").len(), 0);
+    assert_eq!(soak.rows("crashes.jsonl").len(), 0);
 }
 
 /// It is started again, and is judged for the crash and for nothing else: what was deleted meanwhile it could not know.
@@ -72,7 +53,7 @@ fn a_crash_is_told_and_judged_and_the_run_goes_on() {
     }
     let soak = crashing("CRASHES: \"1\"", &[]);
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["crashes.max".to_owned()]), "{}", soak.story());
-    let crashes = rows(&soak, "crashes.jsonl");
+    let crashes = soak.rows("crashes.jsonl");
     assert_eq!(crashes.len(), 1, "{crashes:?}");
     assert_eq!(
         (&crashes[0]["status"], &crashes[0]["lastWords"]),
@@ -80,7 +61,7 @@ fn a_crash_is_told_and_judged_and_the_run_goes_on() {
     );
     assert!(crashes[0]["tMs"].as_u64() > Some(0) && crashes[0]["ranMs"].as_u64() > Some(0), "{crashes:?}");
     assert!(soak.stdout().contains("out of patience"), "{}", soak.story());
-    let last = rows(&soak, "intervals.jsonl").pop().unwrap();
+    let last = soak.rows("intervals.jsonl").pop().unwrap();
     assert_eq!(last["last"], true, "the run went to its end: {last}");
     assert_eq!(soak.verdict()["words"], serde_json::json!(["crashed"]));
 
@@ -97,13 +78,13 @@ fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
     let env = "CRASHES: \"4\", CRASH_AFTER: \"40\"";
     let soak = crashing(env, &[("budgets:\n", "budgets:\n  crashes: {max: 9, loops: 0}\n")]);
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["crashes.loops".to_owned()]), "{}", soak.story());
-    let crashes = rows(&soak, "crashes.jsonl");
+    let crashes = soak.rows("crashes.jsonl");
     let waits: Vec<u64> = crashes.iter().map(|row| row["backOffMs"].as_u64().unwrap()).collect();
     assert_eq!(waits, [0, 400, 800, 1000], "{}", soak.story());
     assert!(soak.stdout().contains("CrashLoopBackOff: the subject ended 4 times"), "{}", soak.story());
     let log = std::fs::read_to_string(soak.record().join("subject.log")).unwrap();
     assert!(log.contains("[longhaul] the subject ended with exit status: 3"), "{log}");
-    let starts = rows(&soak, "samples.jsonl").iter().filter_map(|row| row["subject"]["starts"].as_u64()).max();
+    let starts = soak.rows("samples.jsonl").iter().filter_map(|row| row["subject"]["starts"].as_u64()).max();
     assert_eq!(starts, Some(5));
 }
 
@@ -154,7 +135,7 @@ fn several_processes_are_one_subject() {
     let (_folder, path) = folder();
     let soak = play(&path, "both.yaml", SAME, &[]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let processes = rows(&soak, "samples.jsonl").iter().filter_map(|row| row["subject"]["processes"].as_u64()).max();
+    let processes = soak.rows("samples.jsonl").iter().filter_map(|row| row["subject"]["processes"].as_u64()).max();
     assert_eq!(processes, Some(2), "{}", soak.story());
     let log = std::fs::read_to_string(soak.record().join("subject.log")).unwrap();
     assert!(log.contains("[hook] the hook is ready"), "{log}");
@@ -176,7 +157,7 @@ fn several_processes_are_one_subject() {
         .replace("    cwd: .\n", "    cwd: .\n    restart: always\n");
     std::fs::write(path.join("both.yaml"), text).unwrap();
     let soak = play(&path, "both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 99}\n"), &[]);
-    let crashes = rows(&soak, "crashes.jsonl");
+    let crashes = soak.rows("crashes.jsonl");
     assert!(!crashes.is_empty() && crashes.iter().all(|row| row["process"] == "hook"), "{}", soak.story());
     assert_eq!(soak.broken(), Vec::<String>::new(), "{}", soak.story());
 }
@@ -245,7 +226,7 @@ fn a_controller_that_runs_already_is_watched_and_left() {
     assert_eq!(std::fs::metadata(&run.kubeconfig).unwrap().permissions().mode() & 0o777, 0o600);
     let code = run.end();
     assert_eq!(code, Some(0), "{}", run.story);
-    assert!(run.watcher.runs(), "it was not ours to end");
+    assert!(runs(&mut run.watcher), "it was not ours to end");
     assert!(!run.kubeconfig.exists(), "it holds a token");
     let manifest = std::fs::read_to_string(run.record().join("manifest.json")).unwrap();
     assert!(manifest.contains("names no `pid`"), "{manifest}");
@@ -267,7 +248,7 @@ fn ctrl_c_leaves_what_ran_before() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(run.end(), Some(3), "{}", run.story);
     assert_eq!(verdict(&run.record())["verdict"], "invalid");
-    assert!(run.watcher.runs() && !run.kubeconfig.exists(), "{}", run.story);
+    assert!(runs(&mut run.watcher) && !run.kubeconfig.exists(), "{}", run.story);
 }
 
 /// `hook.py` on a port of its own, with a certificate of its own.
@@ -308,8 +289,8 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
     let mut clean = hook(&path, "");
     let soak = told(&clean, true);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    assert!(clean.0.runs(), "it was not ours to end");
-    let sampled = rows(&soak, "samples.jsonl").iter().any(|row| row["subject"]["rssBytes"].as_u64() > Some(1 << 20));
+    assert!(runs(&mut clean.0), "it was not ours to end");
+    let sampled = soak.rows("samples.jsonl").iter().any(|row| row["subject"]["rssBytes"].as_u64() > Some(1 << 20));
     assert!(sampled, "its process is known");
 
     let soak = told(&clean, false);

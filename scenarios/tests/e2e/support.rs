@@ -1,7 +1,7 @@
 //! Running `longhaul` as a user does, and reading what it left behind.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -38,6 +38,45 @@ pub fn longhaul(arguments: &[&str]) -> Command {
     let mut command = Command::new(itself());
     command.args(arguments).stdin(Stdio::null()).env_remove("GITHUB_STEP_SUMMARY");
     command
+}
+
+/// A process that ends with the test, whatever becomes of that.
+pub struct Ended(pub Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether there is a Python. False (and a message) when there is none.
+pub fn has_python() -> bool {
+    let found = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: needs python3");
+    }
+    found
+}
+
+/// The exit code of a program and everything that it said, for when a test fails.
+pub fn story(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The rows of a file of a record.
+pub fn rows(record: &Path, file: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(record.join(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Every commit of a run with `--keep-events`.
+pub fn commits(record: &Path) -> Vec<Value> {
+    let packed = std::fs::File::open(record.join("commits.jsonl.zst")).unwrap();
+    let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The oldest kube-apiserver that software of today is played on: clients of today ask for what older ones have not.
@@ -95,9 +134,21 @@ impl Soak {
         findings(&self.verdict(), "fail")
     }
 
+    /// The finding about a budget.
+    pub fn finding(&self, budget: &str) -> Value {
+        let verdict = self.verdict();
+        let found = verdict["findings"].as_array().unwrap().iter().find(|finding| finding["budget"] == budget);
+        found.unwrap_or_else(|| panic!("{}", self.story())).clone()
+    }
+
+    /// The rows of a file of its record.
+    pub fn rows(&self, file: &str) -> Vec<Value> {
+        rows(&self.record(), file)
+    }
+
     /// Everything there is to say when a test fails.
     pub fn story(&self) -> String {
-        format!("exit {:?}\n--- stdout\n{}\n--- stderr\n{}", self.code(), self.stdout(), self.stderr())
+        story(&self.output)
     }
 }
 

@@ -11,9 +11,7 @@ fn run(service: &str, more: &[&str]) -> Option<Soak> {
 
 /// What was stored in all intervals.
 fn stored(soak: &Soak) -> u64 {
-    let rows = std::fs::read_to_string(soak.record().join("intervals.jsonl")).unwrap();
-    let rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap());
-    rows.filter_map(|row| row["admission"]["stored"]["versions"].as_u64()).sum()
+    soak.rows("intervals.jsonl").iter().filter_map(|row| row["admission"]["stored"]["versions"].as_u64()).sum()
 }
 
 #[test]

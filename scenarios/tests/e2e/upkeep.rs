@@ -38,9 +38,7 @@ fn merge(into: &mut Value, patch: &Value) {
 
 /// The rows of `faults.jsonl` about this event.
 fn rows(soak: &Soak, event: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(soak.record().join("faults.jsonl")).unwrap();
-    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    rows.filter(|row| row["event"] == event).collect()
+    soak.rows("faults.jsonl").into_iter().filter(|row| row["event"] == event).collect()
 }
 
 #[test]

@@ -3,12 +3,12 @@
 
 use std::io::Write;
 
-use crate::support::{Soak, findings, soak};
+use crate::support::{Soak, findings, has_python, soak};
 
-const SCENARIO: &str = include_str!("../files/witness.yaml");
+pub const SCENARIO: &str = include_str!("../files/witness.yaml");
 const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small_operator.py");
 const NAME: &str = "children: {resource: configmaps/v1, by: {name: \"{name}-config\"}, generation: /data/generation}";
-const LABEL: &str = "children: {resource: configmaps/v1, by: {label: example.com/package-uid}}";
+pub const LABEL: &str = "children: {resource: configmaps/v1, by: {label: example.com/package-uid}}";
 const OWNER: &str = "children: {resource: configmaps/v1, by: owner, generation: /data/generation}";
 const METRICS: &str = "metrics: \"http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\"";
 
@@ -17,9 +17,8 @@ fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(SCENARIO, witness, mode, budgets)
 }
 
-fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: needs python3");
+pub fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
+    if !has_python() {
         return None;
     }
     let command = [OPERATOR].into_iter().chain(mode.split(' ')).collect::<Vec<_>>().join(", ");

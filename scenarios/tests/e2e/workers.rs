@@ -1,13 +1,13 @@
 //! Several processes send one plan: their numbers add up, and a worker that dies or talks nonsense spoils the run.
 
 use std::io::Write as _;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-use crate::support::longhaul;
+use crate::support::{longhaul, story};
 use crate::webhook::{Habit, Webhook};
 
 /// A busy machine may take long to start processes; a test that waits longer has found a hang.
@@ -17,11 +17,6 @@ pub fn start(webhook: &Webhook, arguments: &[&str]) -> Child {
     let (url, ca) = (webhook.url(), webhook.ca());
     let mut command = longhaul(&["load", &url, "--ca", ca.to_str().unwrap(), "--quiet", "--json", "-"]);
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-pub fn story(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 pub fn until(what: &str, condition: impl Fn() -> bool) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use mock_faults::{Fault, check_all};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::hits::Hits;
-use crate::support::longhaul;
+use crate::support::{Ended, longhaul};
 
 /// How long the faults may take to be hit.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,16 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MORE_PULLS: usize = 3;
 /// A registry that hangs is not waited for.
 const READS_FOR: Duration = Duration::from_millis(400);
-
-/// Ends the registry also when the test fails.
-struct Mock(Child);
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What is not as the page says; empty when every fault was hit as often as is meant.
 pub fn play(faults: &[Value], meant: &[Hits]) -> String {
@@ -41,7 +31,7 @@ pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     let file = folder.path().join("faults.yaml");
     std::fs::write(&file, Value::from(faults.to_vec()).to_string()).unwrap();
     let mut command = longhaul(&["mock", "registry", "--port", "0", "--images", "1", "--faults"]);
-    let mut mock = Mock(command.arg(&file).stdout(Stdio::piped()).spawn().unwrap());
+    let mut mock = Ended(command.arg(&file).stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let address: SocketAddr = lines.next().unwrap().rsplit('/').next().unwrap().parse().unwrap();
     let image = lines.next().unwrap();

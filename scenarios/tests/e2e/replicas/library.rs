@@ -55,12 +55,8 @@ fn a_write_that_was_said_to_be_stored_and_was_not_is_lost() {
 fn counts_are_told_while_the_api_server_is_away() {
     let Some(soak) = clean("replicas-apiserver-down") else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let rows = std::fs::read_to_string(soak.record().join("intervals.jsonl")).unwrap();
-    let oldest_us = |row: &str| {
-        let row: serde_json::Value = serde_json::from_str(row).unwrap();
-        row["calls"]["staleness"]["maxUs"].as_u64().unwrap_or(0)
-    };
-    let oldest: Vec<u64> = rows.lines().map(oldest_us).collect();
+    let oldest_us = |row: &serde_json::Value| row["calls"]["staleness"]["maxUs"].as_u64().unwrap_or(0);
+    let oldest: Vec<u64> = soak.rows("intervals.jsonl").iter().map(oldest_us).collect();
     assert!(oldest.iter().any(|us| *us > 5_000_000), "what was told grew old: {oldest:?}");
     assert!(oldest.iter().rev().take(3).all(|us| *us < 1_000_000), "and young again: {oldest:?}");
 }
