@@ -31,7 +31,7 @@ mod none;
 mod status;
 
 pub(crate) use children::{Family, Parent};
-pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Said, What};
+pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement, What};
 pub(crate) use log::Preset;
 pub(crate) use none::Nothing;
 
@@ -61,7 +61,7 @@ trait Kind {
     }
 
     /// Begins to listen.
-    async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open>;
+    async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open>;
 }
 
 /// What else a scenario says that decides what a witness can tell.
@@ -104,7 +104,7 @@ pub(crate) struct Open {
 /// Reads the subject's output.
 pub(crate) trait Lines: Send + Sync {
     /// What a line proves, or why it cannot be read. A line that is no observation is none and no error.
-    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Said, &'static str>>;
+    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>>;
 }
 
 macro_rules! witnesses {
@@ -148,8 +148,8 @@ macro_rules! witnesses {
             }
 
             /// Begins to listen.
-            pub(crate) async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open> {
-                match self { $(Self::$variant(settings) => settings.open(ear, scene).await),* }
+            pub(crate) async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
+                match self { $(Self::$variant(settings) => settings.open(reporter, scene).await),* }
             }
         }
     };
@@ -194,15 +194,15 @@ const QUEUE_MAX: usize = 16_384;
 const SHOWN_CHARS: usize = 200;
 
 /// What a witness hands to the run.
-pub(crate) struct Heard {
-    pub(crate) said: mpsc::Receiver<Said>,
+pub(crate) struct Reported {
+    pub(crate) statements: mpsc::Receiver<Statement>,
     pub(crate) tally: Arc<Tally>,
 }
 
 /// The writing end, shared by whatever hears the subject.
 #[derive(Clone)]
-pub(crate) struct Ear {
-    sender: mpsc::Sender<Said>,
+pub(crate) struct Reporter {
+    sender: mpsc::Sender<Statement>,
     tally: Arc<Tally>,
     clock: Clock,
 }
@@ -215,14 +215,14 @@ pub(crate) struct Tally {
     example: Mutex<Option<String>>,
 }
 
-/// A witness and its ear.
-pub(crate) fn channel(clock: Clock) -> (Ear, Heard) {
-    let (sender, said) = mpsc::channel(QUEUE_MAX);
+/// A witness and its reporter.
+pub(crate) fn channel(clock: Clock) -> (Reporter, Reported) {
+    let (sender, statements) = mpsc::channel(QUEUE_MAX);
     let tally = Arc::new(Tally::default());
-    (Ear { sender, tally: Arc::clone(&tally), clock }, Heard { said, tally })
+    (Reporter { sender, tally: Arc::clone(&tally), clock }, Reported { statements, tally })
 }
 
-impl Ear {
+impl Reporter {
     /// The run's time now, in milliseconds.
     pub(crate) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
@@ -234,8 +234,8 @@ impl Ear {
     }
 
     /// Passes on what was said, waiting for room.
-    pub(crate) async fn heard(&self, said: Said) {
-        if !matches!(said, Said::Deaf(_)) {
+    pub(crate) async fn report(&self, said: Statement) {
+        if !matches!(said, Statement::Deaf(_)) {
             self.tally.lines.fetch_add(1, Ordering::Relaxed);
         }
         // A closed channel means that the run is over: nothing is judged any more.
@@ -245,7 +245,7 @@ impl Ear {
     /// Shows a line of the subject's output, the n-th of its pipe, to whoever reads it.
     pub(crate) async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
-            Some(Ok(said)) => self.heard(said).await,
+            Some(Ok(said)) => self.report(said).await,
             Some(Err(why)) => self.malformed(line, &format!("line {number} of its output, {why}")),
             None => {}
         }

@@ -47,7 +47,7 @@ use crate::observer::Observer;
 use crate::scenario::Scenario;
 use crate::signals::Signals;
 use crate::subject::{Exit, Log, Processes};
-use crate::witness::{Ear, Heard, Open};
+use crate::witness::{Open, Reported, Reporter};
 
 /// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this. Where something
 /// waits for a hit the hit itself wakes, because a client that does not pause reconnects within a few milliseconds.
@@ -79,7 +79,7 @@ pub(super) struct Conductor<'a> {
 /// What exists while subject and load run.
 struct Stage<'a> {
     events: Events<'a>,
-    heard: Heard,
+    reported: Reported,
     observer: Observer,
     /// Reads the subject's own metrics, where it has any.
     scraper: Option<Scraper>,
@@ -109,7 +109,7 @@ struct Stage<'a> {
     warm_up_lag: WarmUpLag,
     rss_bytes: Option<u64>,
     /// Keeps the HTTP witness listening, and the channel open for a witness that nothing else holds.
-    _witness: (Ear, Open),
+    _witness: (Reporter, Open),
 }
 
 /// The lag of the warm-up, from which the deadline follows.
@@ -203,7 +203,7 @@ impl<'a> Conductor<'a> {
             self.world.begin(kube_id(*index), &self.scenario.faults[*index])?;
         }
         let mut witness = plan.witness;
-        let lines = witness.lines.take().map(|lines| (lines, plan.ear.clone()));
+        let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         let log = Log::create(&self.record, lines)?;
         let (subject, handed) = plan.who.enter(&log)?;
         let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front, self.truth.clone());
@@ -223,7 +223,7 @@ impl<'a> Conductor<'a> {
         );
         self.stage = Some(Stage {
             events,
-            heard: plan.heard,
+            reported: plan.reported,
             observer,
             scraper,
             subject,
@@ -245,7 +245,7 @@ impl<'a> Conductor<'a> {
             phase: Phase::WarmUp,
             warm_up_lag: WarmUpLag::default(),
             rss_bytes: None,
-            _witness: (plan.ear, witness),
+            _witness: (plan.reporter, witness),
         });
         if let Some(stage) = &mut self.stage {
             stage.events.faulted(stage.faulted);
@@ -359,7 +359,7 @@ impl<'a> Conductor<'a> {
                 () = wake.next(world.struck(), due), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
-                _ = stage.heard.said.recv_many(&mut seen, OBSERVATIONS_MAX) => {
+                _ = stage.reported.statements.recv_many(&mut seen, OBSERVATIONS_MAX) => {
                     stage.events.observed(&mut seen, &mut self.writer)?;
                 }
                 Some(sample) = stage.observer.samples.recv() => {
@@ -453,7 +453,7 @@ impl<'a> Conductor<'a> {
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
         let follows = self.requests.take_follows();
         let now = Now { end_ms, phase: stage.phase, last, faults, refused, follows };
-        let tally = Arc::clone(&stage.heard.tally);
+        let tally = Arc::clone(&stage.reported.tally);
         let row =
             stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;
         self.growth.interval(&row);

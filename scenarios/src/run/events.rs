@@ -14,7 +14,7 @@ use super::evidence::{Dossiers, Follows, Sources};
 use super::feed::{Entry, Feed};
 use super::plane::Plane;
 use crate::clock::Clock;
-use crate::witness::{Commits, Counts, Said};
+use crate::witness::{Commits, Counts, Statement};
 
 /// Commits that are taken from the control plane at a time.
 const BATCH_MAX: usize = 1024;
@@ -149,17 +149,17 @@ impl<'a> Events<'a> {
     }
 
     /// Enters what the subject proved, after everything that was committed before.
-    pub(super) fn observed(&mut self, said: &mut Vec<Said>, writer: &mut Writer) -> Result<()> {
+    pub(super) fn observed(&mut self, said: &mut Vec<Statement>, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for said in said.drain(..) {
             match said {
-                Said::Saw(observation) => self.observe(&observation, writer)?,
-                Said::Claims(claim) => {
+                Statement::Saw(observation) => self.observe(&observation, writer)?,
+                Statement::Claims(claim) => {
                     if let Some(observation) = self.claims.claimed(claim, self.feed.is_at_hand()) {
                         self.observe(&observation, writer)?;
                     }
                 }
-                Said::Deaf(why) => bail!("{why}"),
+                Statement::Deaf(why) => bail!("{why}"),
             }
         }
         Ok(())

@@ -5,14 +5,14 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 /// What it says: changes, at most so many at a time as were asked for, or why it has nothing more to say.
-pub(super) type Said = Result<Vec<Entry>, String>;
+pub(super) type Statement = Result<Vec<Entry>, String>;
 
 /// Begins it. `told` is what stands in the channel for what it says.
 pub(super) async fn listen<T: Send + 'static>(
     config: Config,
     batch_max: usize,
     heard: mpsc::Sender<T>,
-    told: impl Fn(Said) -> T + Send + 'static,
+    told: impl Fn(Statement) -> T + Send + 'static,
 ) -> Result<AbortOnDropHandle<()>, Error> {
     let audit = Audit::start(config).await?;
     let listens = async move {

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::rewrites::Rewrites;
 pub(super) use self::writers::Writers;
 use super::end_state::all_spelled;
-use super::listen::{Said, listen};
+use super::listen::{Statement, listen};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
@@ -111,7 +111,11 @@ impl Quiet {
 }
 
 /// A watch of everything that changes from now on.
-async fn watch(resource: &str, api: &Api, heard: mpsc::Sender<Said>) -> Result<AbortOnDropHandle<()>, audit::Error> {
+async fn watch(
+    resource: &str,
+    api: &Api,
+    heard: mpsc::Sender<Statement>,
+) -> Result<AbortOnDropHandle<()>, audit::Error> {
     let mut config = audit::Config::new(api.clone(), resource);
     config.from_now = true;
     // The whole object: what of it changes nobody knows before.
@@ -122,11 +126,11 @@ async fn watch(resource: &str, api: &Api, heard: mpsc::Sender<Said>) -> Result<A
 async fn count(
     mut rewrites: Rewrites,
     clock: Clock,
-    mut hears: mpsc::Receiver<Said>,
+    mut hears: mpsc::Receiver<Statement>,
     mut stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Rewrites {
-    let take = |said: Said, rewrites: &mut Rewrites| match said {
+    let take = |said: Statement, rewrites: &mut Rewrites| match said {
         Ok(batch) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
         Err(why) => rewrites.lost(why),
     };

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::census::Census;
 use super::end_state::{all_spelled, churned};
-use super::listen::{Said, listen};
+use super::listen::{Statement, listen};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
@@ -33,7 +33,7 @@ const LABELS: &str = "/metadata/labels";
 const LINGER: Duration = Duration::from_millis(300);
 
 /// What the watch of the parents, or of a kind of children, says.
-type Heard = (Option<usize>, Said);
+type Reported = (Option<usize>, Statement);
 
 /// The census under way.
 pub(super) struct Siblings {
@@ -78,7 +78,7 @@ impl Siblings {
 async fn watch(
     kind: Option<usize>,
     config: audit::Config,
-    heard: mpsc::Sender<Heard>,
+    heard: mpsc::Sender<Reported>,
 ) -> Result<AbortOnDropHandle<()>> {
     listen(config, BATCH_MAX, heard, move |said| (kind, said)).await.context("the children could not be watched")
 }
@@ -86,13 +86,13 @@ async fn watch(
 async fn count(
     mut census: Census,
     clock: Clock,
-    mut hears: mpsc::Receiver<Heard>,
+    mut hears: mpsc::Receiver<Reported>,
     mut stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Vec<record::Siblings> {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let take = |said: Heard, census: &mut Census| match said {
+    let take = |said: Reported, census: &mut Census| match said {
         (kind, Ok(batch)) => {
             for entry in &batch {
                 let t_ms = clock.at_ms(entry.at);

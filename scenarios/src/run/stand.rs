@@ -24,7 +24,7 @@ use super::world::World;
 use crate::observer::Usage;
 use crate::scenario::Scenario;
 use crate::subject::{Log, Running};
-use crate::witness::{Ear, Open};
+use crate::witness::{Open, Reporter};
 
 /// A subject that is ready, and its world.
 pub(crate) struct Stand<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct Stand<'a> {
     /// What of the commits it has seen.
     account: Shared,
     /// Keeps the witness listening, and its channel from filling up.
-    _witness: (Ear, Open, AbortOnDropHandle<()>),
+    _witness: (Reporter, Open, AbortOnDropHandle<()>),
 }
 
 /// How a while of churn is played.
@@ -103,10 +103,10 @@ impl<'a> Stand<'a> {
             );
         };
         let mut witness = plan.witness;
-        let lines = witness.lines.take().map(|lines| (lines, plan.ear.clone()));
+        let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         plan.clock.start(Instant::now());
         let account = account_of(scenario, &plan.feed, witness.commits.take(), plan.clock.clone());
-        let follow = account::follow(plan.feed, plan.heard, Shared::clone(&account));
+        let follow = account::follow(plan.feed, plan.reported, Shared::clone(&account));
         let listens = AbortOnDropHandle::new(tokio::spawn(follow));
         let started = Log::create(&directory, lines).map_err(anyhow::Error::from);
         let subject = match started.and_then(|log| Ok(launch.start(log)?)) {
@@ -123,7 +123,7 @@ impl<'a> Stand<'a> {
             target,
             digest: manifest.subject.digest,
             account,
-            _witness: (plan.ear, witness, listens),
+            _witness: (plan.reporter, witness, listens),
         };
         let ready = match stand.ready(plan.ready).await {
             Ok(()) => stand.register(registration.as_ref()).await,

@@ -25,7 +25,7 @@ use super::{Options, manifest, payloads};
 use crate::clock::Clock;
 use crate::private;
 use crate::scenario::{self, METRICS_PORT, Scenario};
-use crate::witness::{self, Ear, Heard, Scene};
+use crate::witness::{self, Reported, Reporter, Scene};
 
 pub(super) use wiring::Again;
 use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
@@ -46,8 +46,8 @@ pub(super) struct Prepared<'a> {
 pub(super) struct SubjectPlan<'a> {
     pub(super) who: Who,
     pub(super) ready: Ready,
-    pub(super) heard: Heard,
-    pub(super) ear: Ear,
+    pub(super) reported: Reported,
+    pub(super) reporter: Reporter,
     /// Listens for what the subject proves.
     pub(super) witness: witness::Open,
     pub(super) clock: Clock,
@@ -66,12 +66,12 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
     let world = World::start(scenario, options.counts_bytes).await?;
     let clock = Clock::default();
-    let (ear, heard) = witness::channel(clock.clone());
+    let (reporter, reported) = witness::channel(clock.clone());
     let metrics_at = metrics_port(scenario)?;
     let told = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_deref());
     let metrics_url = told.map(|url| with_port(url, metrics_at));
     let scene = Scene { api: world.api(), about: scenario.about(), metrics_url };
-    let witness = scenario.subject.witness.open(&ear, &scene).await.context("failed to start the witness")?;
+    let witness = scenario.subject.witness.open(&reporter, &scene).await.context("failed to start the witness")?;
     let variables = witness.variables.clone();
     let door = Door::make(options, &world)?;
     let calls = calls::plan(options, door.as_ref())?;
@@ -107,7 +107,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
     let who = who(&world, &again, start)?;
-    let subject = SubjectPlan { who, ready, heard, ear, witness, clock, feed, again, front, metrics };
+    let subject = SubjectPlan { who, ready, reported, reporter, witness, clock, feed, again, front, metrics };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 

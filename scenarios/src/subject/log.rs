@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use super::Error;
 use super::tail::Tail;
-use crate::witness::{Ear, Lines};
+use crate::witness::{Lines, Reporter};
 
 /// Two files of this size: enough to see the end of a story, and 100 hours of chatter stay bounded.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: usize = 16 * 1024;
 #[derive(Clone)]
 pub(crate) struct Log {
     file: Arc<Mutex<File>>,
-    witness: Option<(Arc<dyn Lines>, Ear)>,
+    witness: Option<(Arc<dyn Lines>, Reporter)>,
     awaited: Option<Arc<Line>>,
     /// What stands before each line, where several processes write.
     prefix: Option<Arc<str>>,
@@ -66,7 +66,7 @@ struct File {
 
 impl Log {
     /// Opens `subject.log` in `directory`.
-    pub(crate) fn create(directory: &Path, witness: Option<(Arc<dyn Lines>, Ear)>) -> Result<Self, Error> {
+    pub(crate) fn create(directory: &Path, witness: Option<(Arc<dyn Lines>, Reporter)>) -> Result<Self, Error> {
         let path = directory.join("subject.log");
         let out = std::fs::File::create(&path).map_err(|source| Error::Log { path: path.clone(), source })?;
         Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness, awaited: None, prefix: None })
@@ -122,8 +122,8 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ar
             awaited.look(&text);
         }
         tail.lock().push(&text);
-        if let Some((lines, ear)) = &log.witness {
-            ear.line(&**lines, number, &text).await;
+        if let Some((lines, reporter)) = &log.witness {
+            reporter.line(&**lines, number, &text).await;
         }
     }
 }

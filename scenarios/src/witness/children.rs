@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::known::{By, Known};
-use super::{About, Claim, Ear, Kind, Of, Open, Said, Scene, What};
+use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 
 /// Changes of children that are taken at a time.
 const BATCH_MAX: usize = 1024;
@@ -95,7 +95,7 @@ impl Kind for Children {
         Some(Looks::default())
     }
 
-    async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
         let Some(family) = scene.about.family.clone() else { anyhow::bail!("the scenario says nothing of children") };
         let by = match (&family.generation, &family.revision) {
             (Some(_), _) => By::Generation,
@@ -107,24 +107,24 @@ impl Kind for Children {
         config.fields = vec![OWNERS.to_owned(), LABELS.to_owned()];
         config.fields.extend(family.version().map(str::to_owned));
         let audit = Audit::start(config).await?;
-        let listens = AbortOnDropHandle::new(tokio::spawn(listen(audit, Nursery::new(family), ear.clone())));
+        let listens = AbortOnDropHandle::new(tokio::spawn(listen(audit, Nursery::new(family), reporter.clone())));
         Ok(Open { commits: Some(Box::new(known)), _listens: Some(Box::new(listens)), ..Open::default() })
     }
 }
 
-async fn listen(audit: Audit, mut nursery: Nursery, ear: Ear) {
+async fn listen(audit: Audit, mut nursery: Nursery, reporter: Reporter) {
     loop {
         let batch = match audit.next_batch(BATCH_MAX).await {
             Ok(batch) => batch,
             Err(error) => {
-                ear.heard(Said::Deaf(format!("the harness lost sight of the children: {error}"))).await;
+                reporter.report(Statement::Deaf(format!("the harness lost sight of the children: {error}"))).await;
                 return;
             }
         };
         for entry in batch {
-            let t_ms = ear.at_ms(entry.at);
+            let t_ms = reporter.at_ms(entry.at);
             for (of, what) in nursery.read(&entry) {
-                ear.heard(Said::Claims(Claim { t_ms, of, what })).await;
+                reporter.report(Statement::Claims(Claim { t_ms, of, what })).await;
             }
         }
     }

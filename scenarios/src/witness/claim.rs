@@ -48,7 +48,7 @@ pub(crate) struct Proof {
 
 /// What a witness says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Statement {
     /// A version.
     Saw(Observation),
     /// Less than a version.

@@ -11,7 +11,7 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Commits, Counts, Ear, Kind, Open, Proof, Reading, Scene};
+use super::{About, Commits, Counts, Kind, Open, Proof, Reading, Reporter, Scene};
 
 /// Its keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ impl Kind for Finalizer {
         Some(Looks { finalizer: Some(self.name.clone()), ..Looks::default() })
     }
 
-    async fn open(&self, _: &Ear, _: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, _: &Reporter, _: &Scene) -> anyhow::Result<Open> {
         Ok(Open { commits: Some(Box::new(Holds::default())), ..Open::default() })
     }
 }

@@ -22,7 +22,7 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Ear, Kind, Open, Said, Scene, change};
+use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -60,16 +60,16 @@ impl Kind for Http {
     }
 
     /// Listens on a free loopback port.
-    async fn open(&self, ear: &Ear, _: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, reporter: &Reporter, _: &Scene) -> anyhow::Result<Open> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, ear.clone()));
+        accepting.spawn(accept(listener, reporter.clone()));
         Ok(Open { variables: vec![(VARIABLE, url)], _listens: Some(Box::new(accepting)), ..Open::default() })
     }
 }
 
-async fn accept(listener: TcpListener, ear: Ear) {
+async fn accept(listener: TcpListener, reporter: Reporter) {
     let places = std::sync::Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -80,10 +80,10 @@ async fn accept(listener: TcpListener, ear: Ear) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let ear = ear.clone();
+        let reporter = reporter.clone();
         connections.spawn(async move {
             let _place = place;
-            let service = hyper::service::service_fn(|request| answer(request, ear.clone()));
+            let service = hyper::service::service_fn(|request| answer(request, reporter.clone()));
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
@@ -91,7 +91,7 @@ async fn accept(listener: TcpListener, ear: Ear) {
     }
 }
 
-async fn answer(request: Request<Incoming>, ear: Ear) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, reporter: Reporter) -> Result<Response<Full<Bytes>>, Infallible> {
     let respond = |status: StatusCode, text: String| {
         let mut response = Response::new(Full::new(Bytes::from(text)));
         *response.status_mut() = status;
@@ -106,16 +106,16 @@ async fn answer(request: Request<Incoming>, ear: Ear) -> Result<Response<Full<By
         Ok(Err(error)) => return respond(StatusCode::BAD_REQUEST, format!("the body could not be read: {error}\n")),
         Err(_) => return respond(StatusCode::REQUEST_TIMEOUT, "the body did not end within 30 s\n".to_owned()),
     };
-    let t_ms = ear.now_ms();
+    let t_ms = reporter.now_ms();
     let mut refused = None;
     for (number, line) in (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty())
     {
         match observation(line, t_ms) {
-            Ok(Some(observation)) => ear.heard(Said::Saw(observation)).await,
+            Ok(Some(observation)) => reporter.report(Statement::Saw(observation)).await,
             Ok(None) => {}
             Err(why) => {
                 let why = format!("line {number} of a post, {why}");
-                ear.malformed(&String::from_utf8_lossy(line), &why);
+                reporter.malformed(&String::from_utf8_lossy(line), &why);
                 refused.get_or_insert(why);
             }
         }
@@ -213,8 +213,8 @@ mod tests {
     #[tokio::test]
     async fn connections_end_with_the_witness() {
         use tokio::io::AsyncReadExt as _;
-        let (ear, _witness) = crate::witness::channel(crate::clock::Clock::default());
-        let witness = Http::default().open(&ear, &crate::witness::nowhere()).await.unwrap();
+        let (reporter, _witness) = crate::witness::channel(crate::clock::Clock::default());
+        let witness = Http::default().open(&reporter, &crate::witness::nowhere()).await.unwrap();
         let (name, url) = &witness.variables[0];
         assert_eq!(*name, VARIABLE);
         let address = url.trim_start_matches("http://").trim_end_matches("/observe").to_owned();

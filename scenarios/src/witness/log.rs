@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::known::{By, Known};
-use super::{About, Claim, Commits, Ear, Kind, Lines, Of, Open, Said, Scene, What, change};
+use super::{About, Claim, Commits, Kind, Lines, Of, Open, Reporter, Scene, Statement, What, change};
 
 mod preset;
 
@@ -91,7 +91,7 @@ impl Kind for Log {
         Ok(())
     }
 
-    async fn open(&self, _: &Ear, _: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, _: &Reporter, _: &Scene) -> anyhow::Result<Open> {
         if let Some(preset) = self.preset {
             let lines = preset.lines(self.of.clone()).map_err(anyhow::Error::msg)?;
             return Ok(Open { lines: Some(lines), commits: preset.tells().commits(), ..Open::default() });
@@ -155,7 +155,7 @@ impl Pattern {
         self.regex.capture_names().flatten().any(|name| name == group)
     }
 
-    fn whole(found: &Captures<'_>, t_ms: u64) -> Result<Said, &'static str> {
+    fn whole(found: &Captures<'_>, t_ms: u64) -> Result<Statement, &'static str> {
         let (Some(uid), Some(rv)) = (found.name("uid"), found.name("rv")) else {
             return Err("the pattern matched without `uid` and `rv`");
         };
@@ -163,7 +163,7 @@ impl Pattern {
             None => Change::Modified,
             Some(word) => change(word.as_str()).ok_or("`change` is neither added, modified nor deleted")?,
         };
-        Ok(Said::Saw(Observation { t_ms, uid: uid.as_str().into(), revision: rv.as_str().into(), change }))
+        Ok(Statement::Saw(Observation { t_ms, uid: uid.as_str().into(), revision: rv.as_str().into(), change }))
     }
 }
 
@@ -177,7 +177,7 @@ fn object(found: &Captures<'_>) -> Option<Of> {
 }
 
 impl Lines for Pattern {
-    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Said, &'static str>> {
+    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>> {
         let found = self.regex.captures(line)?;
         if let Tells::Whole { .. } = self.tells {
             return Some(Self::whole(&found, t_ms));
@@ -192,7 +192,7 @@ impl Lines for Pattern {
                 Err(_) => return Some(Err("`rv` or `generation` is no number")),
             },
         };
-        Some(Ok(Said::Claims(Claim { t_ms, of, what })))
+        Some(Ok(Statement::Claims(Claim { t_ms, of, what })))
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn lines_become_observations() {
         let pattern = log(r"saw (?P<change>\w+) (?P<uid>[0-9a-f-]+)@(?P<rv>\d+)").read().unwrap();
-        let Some(Ok(Said::Saw(seen))) = pattern.read("12:00 INFO saw Deleted ab-12@17 in default", 5) else {
+        let Some(Ok(Statement::Saw(seen))) = pattern.read("12:00 INFO saw Deleted ab-12@17 in default", 5) else {
             panic!("it was not read")
         };
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
     fn lines_without_a_version_claim_less() {
         let said = |pattern: &str, line: &str| log(pattern).read().unwrap().read(line, 5).unwrap();
         let name = || Of::Name("ns".into(), "a".into());
-        let claim = |of, what| Ok(Said::Claims(Claim { t_ms: 5, of, what }));
+        let claim = |of, what| Ok(Statement::Claims(Claim { t_ms: 5, of, what }));
         let by_name = r"done (?P<namespace>\S+)/(?P<name>\S+)";
         assert_eq!(said(by_name, "done ns/a"), claim(name(), What::There { ends: false }));
         let generation = format!("{by_name} g(?P<generation>.+)");

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::known::{By, Known};
 use super::status::Holds;
-use super::{About, Claim, Ear, Kind, Of, Open, Said, Scene, What};
+use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
@@ -78,12 +78,12 @@ impl Kind for Metrics {
         Some(Looks::default())
     }
 
-    async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
         let Some(url) = &scene.metrics_url else { anyhow::bail!("the subject has no page of metrics") };
         let page = Page::new(url, LIMITS).map_err(anyhow::Error::msg)?;
         let selector = Selector::read(&self.series).map_err(anyhow::Error::msg)?;
         let seen = Seen { keys: self.clone(), selector, objects: BTreeMap::new() };
-        let listens = AbortOnDropHandle::new(tokio::spawn(listen(page, seen, ear.clone())));
+        let listens = AbortOnDropHandle::new(tokio::spawn(listen(page, seen, reporter.clone())));
         let by = match self.value {
             None => By::Nothing,
             Some(Holds::Generation) => By::Generation,
@@ -94,7 +94,7 @@ impl Kind for Metrics {
     }
 }
 
-async fn listen(mut page: Page, mut seen: Seen, ear: Ear) {
+async fn listen(mut page: Page, mut seen: Seen, reporter: Reporter) {
     let mut due = tokio::time::interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -102,16 +102,20 @@ async fn listen(mut page: Page, mut seen: Seen, ear: Ear) {
         let began = std::time::Instant::now();
         // A subject that is starting, or restarting, has no page: that shows nothing.
         let Ok(text) = page.get().await else { continue };
-        let t_ms = ear.now_ms();
+        let t_ms = reporter.now_ms();
         let rest = began.elapsed() * SHARE_LEAST;
         match std::str::from_utf8(&text).map_err(|error| error.to_string()).and_then(|text| seen.read(text)) {
             Ok(shown) => {
                 for (of, what) in shown {
-                    ear.heard(Said::Claims(Claim { t_ms, of, what })).await;
+                    reporter.report(Statement::Claims(Claim { t_ms, of, what })).await;
                 }
             }
             Err(why) => {
-                ear.heard(Said::Deaf(format!("the witness `metrics` cannot read the page {}: {why}", page.url())))
+                reporter
+                    .report(Statement::Deaf(format!(
+                        "the witness `metrics` cannot read the page {}: {why}",
+                        page.url()
+                    )))
                     .await;
                 return;
             }

@@ -4,7 +4,7 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Ear, Kind, Open, Scene};
+use super::{About, Kind, Open, Reporter, Scene};
 
 /// It has no keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ impl Kind for Nothing {
         Sees::NOTHING
     }
 
-    async fn open(&self, _: &Ear, _: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, _: &Reporter, _: &Scene) -> anyhow::Result<Open> {
         Ok(Open::default())
     }
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::known::{By, Known};
-use super::{About, Commits, Counts, Ear, Kind, Open, Reading, Scene};
+use super::{About, Commits, Counts, Kind, Open, Reading, Reporter, Scene};
 
 /// Its keys.
 #[serde_with::skip_serializing_none]
@@ -76,7 +76,7 @@ impl Kind for Status {
         Some(Looks { observed, ..Looks::default() })
     }
 
-    async fn open(&self, _: &Ear, _: &Scene) -> anyhow::Result<Open> {
+    async fn open(&self, _: &Reporter, _: &Scene) -> anyhow::Result<Open> {
         let by = if self.is_of_generations() { By::Generation } else { By::Revision };
         Ok(Open { commits: Some(Box::new(Repeated::new(by))), ..Open::default() })
     }

@@ -22,8 +22,8 @@ impl Conductor<'_> {
         if counts.commits == 0 || counts.observations > 0 || struck_first || is_mute {
             return EndReason::Completed;
         }
-        let malformed = stage.heard.tally.malformed();
-        let example = stage.heard.tally.example().map(|example| format!("; the first unreadable line: {example}"));
+        let malformed = stage.reported.tally.malformed();
+        let example = stage.reported.tally.example().map(|example| format!("; the first unreadable line: {example}"));
         let detail = format!(
             "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
             counts.commits,

@@ -15,7 +15,7 @@ use reports::record::EventCounts;
 use crate::clock::Clock;
 use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
-use crate::witness::{Counts, Heard, Said};
+use crate::witness::{Counts, Reported, Statement};
 
 /// Commits that may wait for their observation; of a subject that is so far behind nothing more is measured.
 const WAITING_MAX: usize = 65_536;
@@ -141,11 +141,11 @@ impl Account {
         }
     }
 
-    fn heard(&mut self, said: Said, now: Instant) {
+    fn heard(&mut self, said: Statement, now: Instant) {
         let observation = match said {
-            Said::Saw(observation) => Some(observation),
-            Said::Claims(claim) => self.claims.claimed(claim, self.at_hand),
-            Said::Deaf(why) => {
+            Statement::Saw(observation) => Some(observation),
+            Statement::Claims(claim) => self.claims.claimed(claim, self.at_hand),
+            Statement::Deaf(why) => {
                 self.seen.broken = Some(why);
                 None
             }
@@ -157,7 +157,7 @@ impl Account {
 }
 
 /// Follows commits and observations until it is dropped, or the harness falls behind: then nothing more is measured.
-pub(super) async fn follow(mut feed: Feed, mut heard: Heard, account: Shared) {
+pub(super) async fn follow(mut feed: Feed, mut reported: Reported, account: Shared) {
     loop {
         tokio::select! {
             biased;
@@ -168,7 +168,7 @@ pub(super) async fn follow(mut feed: Feed, mut heard: Heard, account: Shared) {
                     break;
                 }
             },
-            said = heard.said.recv() => {
+            said = reported.statements.recv() => {
                 let (Some(said), now) = (said, Instant::now()) else { break };
                 let mut account = account.lock();
                 // No observation is looked at before its commit.
@@ -180,7 +180,7 @@ pub(super) async fn follow(mut feed: Feed, mut heard: Heard, account: Shared) {
         }
     }
     // Whoever posts must not wait for us.
-    while heard.said.recv().await.is_some() {}
+    while reported.statements.recv().await.is_some() {}
 }
 
 #[cfg(test)]
@@ -202,8 +202,8 @@ mod tests {
         Entry { at, commit, progress: Progress::default(), restored: false }
     }
 
-    fn saw(t_ms: u64, revision: &str, change: Change) -> Said {
-        Said::Saw(Observation { t_ms, uid: Uid::from("a"), revision: Revision::from(revision), change })
+    fn saw(t_ms: u64, revision: &str, change: Change) -> Statement {
+        Statement::Saw(Observation { t_ms, uid: Uid::from("a"), revision: Revision::from(revision), change })
     }
 
     /// Each commit is measured once, only while it is measured, and the ledger says what was missed.

@@ -7,7 +7,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Claim, Lines, Said, What, change};
+use super::super::{Claim, Lines, Statement, What, change};
 use super::{Tells, object};
 
 /// The libraries.
@@ -69,7 +69,7 @@ struct Shapes {
 }
 
 impl Lines for Shapes {
-    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Said, &'static str>> {
+    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>> {
         let line = without_colours(line);
         let found = self.shapes.iter().find_map(|shape| shape.captures(&line))?;
         // A line that does not say its kind is taken: most subjects have one controller.
@@ -78,7 +78,7 @@ impl Lines for Shapes {
             return None;
         }
         let of = object(&found)?;
-        Some(Ok(Said::Claims(Claim { t_ms, of, what: What::There { ends: false } })))
+        Some(Ok(Statement::Claims(Claim { t_ms, of, what: What::There { ends: false } })))
     }
 }
 
@@ -102,7 +102,7 @@ struct Metadata {
 }
 
 impl Lines for Events {
-    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Said, &'static str>> {
+    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>> {
         // Most lines are none: they are not parsed.
         line.find("\"msg\":\"Watch event ")?;
         let Ok(event) = serde_json::from_str::<Event>(line) else {
@@ -115,7 +115,7 @@ impl Lines for Events {
             return None;
         }
         let (uid, revision) = (metadata.uid.into(), metadata.resource_version.into());
-        Some(Ok(Said::Saw(Observation { t_ms, uid, revision, change })))
+        Some(Ok(Statement::Saw(Observation { t_ms, uid, revision, change })))
     }
 }
 
@@ -134,13 +134,13 @@ mod tests {
     use super::super::super::Of;
     use super::*;
 
-    fn read(preset: Preset, of: Option<&str>, line: &str) -> Option<Said> {
+    fn read(preset: Preset, of: Option<&str>, line: &str) -> Option<Statement> {
         preset.lines(of.map(str::to_owned)).unwrap().read(line, 7).transpose().unwrap()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "it is compared with what was read, which may be nothing")]
-    fn there(of: Of) -> Option<Said> {
-        Some(Said::Claims(Claim { t_ms: 7, of, what: What::There { ends: false } }))
+    fn there(of: Of) -> Option<Statement> {
+        Some(Statement::Claims(Claim { t_ms: 7, of, what: What::There { ends: false } }))
     }
 
     fn name(namespace: &str, name: &str) -> Of {
@@ -208,7 +208,7 @@ mod tests {
     fn pepr() {
         let line = r#"{"level":20,"time":1767322800000,"pid":7,"hostname":"h","apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"12"},"data":{"x":"\"msg\":\"no\""},"msg":"Watch event DELETED received"}"#;
         let seen = Observation { t_ms: 7, uid: "u".into(), revision: "12".into(), change: facts::Change::Deleted };
-        assert_eq!(read(Preset::Pepr, Some("ConfigMap"), line), Some(Said::Saw(seen)));
+        assert_eq!(read(Preset::Pepr, Some("ConfigMap"), line), Some(Statement::Saw(seen)));
         assert_eq!(read(Preset::Pepr, Some("Pod"), line), None);
         let connect =
             r#"{"level":20,"time":1767322800000,"pid":7,"hostname":"h","msg":"Watch event connect received. url."}"#;
