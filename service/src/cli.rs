@@ -3,7 +3,7 @@
 //! Owns exit codes and logging set-up. What a role consists of is said in `run`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -11,12 +11,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Parser, Subcommand};
 
 use service_core::config::Log;
+use service_core::kube::Cluster;
 use service_core::logs;
 
 use crate::config::{self, Config};
 #[cfg(feature = "manager")]
 use crate::manifests;
-use crate::roles::ROLES;
+use crate::roles::{ROLES, Roles};
 use crate::run::{ALL, App, Options, roles};
 
 #[cfg(feature = "certs-dev")]
@@ -46,13 +47,16 @@ const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 /// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more only cost memory.
 const WORKER_THREADS_MAX: usize = 2;
 
-/// Which binary this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build {
-    /// `longhaul-service`.
-    Clean,
-    /// `longhaul-service-planted`.
-    Planted,
+/// Finds the API server of a kubeconfig, or without one.
+pub type Find = fn(Option<&Path>) -> anyhow::Result<Cluster>;
+
+/// Known bugs of a program, by their names.
+#[derive(Clone, Copy)]
+pub struct Bugs {
+    /// The roles with one.
+    pub roles: fn(&str) -> anyhow::Result<Roles>,
+    /// Where the commands for injected images find the API server with one.
+    pub inject: fn(&str) -> anyhow::Result<Find>,
 }
 
 /// A lean admission webhook and watcher for Kubernetes.
@@ -168,7 +172,7 @@ enum Question {
 }
 
 /// Runs the command line of this process.
-pub fn main(build: Build) -> ExitCode {
+pub fn main(bugs: Option<Bugs>) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -176,7 +180,7 @@ pub fn main(build: Build) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_OK });
         }
     };
-    let code = match command(cli, build) {
+    let code = match command(cli, bugs) {
         Ok(()) => EXIT_OK,
         Err(Failure { code, error }) => {
             eprintln!("longhaul-service: {error:#}");
@@ -201,7 +205,7 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
     Failure { code: EXIT_USAGE, error: error.into() }
 }
 
-fn command(cli: Cli, build: Build) -> Result<(), Failure> {
+fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
     match cli.command {
         Command::Config { question } => {
             print!("{}", answer(&question).map_err(usage)?);
@@ -233,7 +237,7 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
         Command::Man { directory } => Ok(definitions::man(&directory)?),
         #[cfg(feature = "inject")]
         Command::Inject { command } => {
-            if inject::run(command, build)? {
+            if inject::run(command, bugs)? {
                 Ok(())
             } else {
                 Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not serve") })
@@ -241,10 +245,10 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
         }
         Command::Run { role, config } => {
             let planted = std::env::var_os(PLANTED_VARIABLE);
-            let options = options(build, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
+            let options = options(bugs, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
             let path = config;
             let config = config::load(&path).map_err(usage)?;
-            roles(&role, &config).map_err(usage)?;
+            roles(&role, options.roles, &config).map_err(usage)?;
             let log = *config.of::<Log>();
             logs::init(log.format, log.level);
             service_core::allocator::give_memory_back();
@@ -300,23 +304,25 @@ fn answer(question: &Question) -> anyhow::Result<String> {
     }
 }
 
-/// What the environment asks for. The clean build refuses a planted bug: ignoring it would make a harness believe that its
-/// judge had missed one.
-fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
-    let mut options = Options::witnessed_at(witness_url.filter(|url| !url.is_empty()));
+/// What the environment asks for.
+fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
+    let witness_url = witness_url.filter(|url| !url.is_empty());
     #[cfg(any(feature = "watch", feature = "replicas"))]
-    if let Some(url) = &options.witness_url {
+    if let Some(url) = &witness_url {
         service_watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
     }
-    let Some(name) = planted.filter(|name| !name.is_empty()) else { return Ok(options) };
+    let roles = plant(bugs.map(|bugs| bugs.roles), planted)?.unwrap_or(ROLES);
+    Ok(Options { witness_url, roles })
+}
+
+/// What `plant` makes of the bug that is asked for. A clean program refuses: ignoring it would make a harness believe that its judge had
+/// missed one.
+fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();
-    if build == Build::Clean {
-        anyhow::bail!(
-            "{PLANTED_VARIABLE}={name} is set, and this binary has no planted bugs: use longhaul-service-planted"
-        );
-    }
-    options.plant(&name).with_context(|| format!("{PLANTED_VARIABLE}={name}"))?;
-    Ok(options)
+    let asked = || format!("{PLANTED_VARIABLE}={name}");
+    let plant = plant.context("this binary has no planted bugs: use longhaul-service-planted").with_context(asked)?;
+    plant(&name).with_context(asked).map(Some)
 }
 
 async fn run(role: &str, config: Config, path: PathBuf, options: Options) -> anyhow::Result<()> {
@@ -345,9 +351,9 @@ mod tests {
 
     #[test]
     fn the_clean_build_refuses_a_planted_bug() {
-        let error = options(Build::Clean, Some("missed-delete".into()), None).unwrap_err();
-        assert!(error.to_string().contains("use longhaul-service-planted"), "{error}");
-        assert!(options(Build::Clean, Some(OsString::new()), None).is_ok(), "an empty variable is an unset one");
+        let error = options(None, Some("missed-delete".into()), None).err().unwrap();
+        assert!(format!("{error:#}").contains("use longhaul-service-planted"), "{error:#}");
+        assert!(options(None, Some(OsString::new()), None).is_ok(), "an empty variable is an unset one");
     }
 
     #[test]
@@ -360,14 +366,14 @@ mod tests {
 
     #[test]
     fn a_witness_that_is_no_plain_http_url_is_refused() {
-        let error = options(Build::Clean, None, Some("https://x/".into())).unwrap_err();
+        let error = options(None, None, Some("https://x/".into())).err().unwrap();
         assert!(format!("{error:#}").contains("http://"), "{error:#}");
     }
 
     #[cfg(feature = "planted-bugs")]
     #[test]
     fn an_unknown_bug_is_refused_with_those_that_exist() {
-        let error = options(Build::Planted, Some("typo".into()), None).unwrap_err();
+        let error = options(Some(crate::planted::BUGS), Some("typo".into()), None).err().unwrap();
         assert!(format!("{error:#}").contains("missed-delete, leak-per-object"), "{error:#}");
     }
 }

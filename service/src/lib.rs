@@ -12,5 +12,7 @@ pub mod config;
 pub mod fuzz;
 #[cfg(feature = "manager")]
 pub mod manifests;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 pub mod roles;
 pub mod run;

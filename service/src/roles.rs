@@ -7,8 +7,11 @@ use service_core::alert::AlertSink;
 use service_core::config::{Config, Kind};
 use service_core::role::Role;
 
+/// A list of roles.
+pub type Roles = &'static [&'static dyn Role];
+
 /// What a process can be, as far as it is built in. Whoever lends stands before those who borrow.
-pub const ROLES: &[&dyn Role] = &[
+pub const ROLES: Roles = &[
     #[cfg(feature = "manager")]
     &service_admission::Manager,
     #[cfg(feature = "watch")]

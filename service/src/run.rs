@@ -25,9 +25,11 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::roles::{self, ROLES};
+use crate::roles::{self, ROLES, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
+/// What is compiled in besides the service.
+const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
 /// As the command line calls a process with every role.
 pub const ALL: &str = "all";
 /// After the drain, connections that were just made get so long to bring their call.
@@ -38,46 +40,26 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 /// What receivers of alerts were not told yet they are told within this time.
 const ALERTS_GRACE: Duration = Duration::from_secs(5);
 
-/// What the environment, not the configuration, decides.
-#[derive(Debug, Clone, Default)]
+/// What the program and its environment, not the configuration, decide.
+#[derive(Clone)]
 pub struct Options {
     /// Where accepted events are posted.
     pub witness_url: Option<String>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
+    /// What a process can be.
+    pub roles: Roles,
 }
 
-impl Options {
-    /// Options that post accepted events to `witness_url`, if there is one.
-    pub fn witnessed_at(witness_url: Option<String>) -> Self {
-        Self {
-            witness_url,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-        }
-    }
-
-    /// Switches the planted bug of that name on.
-    #[cfg(feature = "planted-bugs")]
-    pub fn plant(&mut self, name: &str) -> anyhow::Result<()> {
-        let known = service_core::planted::Bug::names();
-        let bug = service_core::planted::Bug::parse(name);
-        self.planted = Some(bug.with_context(|| format!("no such bug: use one of {known}"))?);
-        Ok(())
-    }
-
-    /// Refuses: the bugs are not in this build.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub fn plant(&mut self, _name: &str) -> anyhow::Result<()> {
-        anyhow::bail!("this binary was built without the feature planted-bugs")
+impl Default for Options {
+    fn default() -> Self {
+        Self { witness_url: None, roles: ROLES }
     }
 }
 
-/// The roles that a process has which the command line calls `name`.
-pub fn roles(name: &str, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
-    let roles: Vec<_> = match ROLES.iter().find(|role| role.name() == name) {
+/// Those of `list` that a process has which the command line calls `name`.
+pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
+    let roles: Vec<_> = match list.iter().find(|role| role.name() == name) {
         Some(role) => vec![*role],
-        None => ROLES.iter().copied().filter(|role| name == ALL && role.belongs(config)).collect(),
+        None => list.iter().copied().filter(|role| name == ALL && role.belongs(config)).collect(),
     };
     anyhow::ensure!(!roles.is_empty(), "there is no role {name}");
     match roles.iter().find_map(|role| role.lacks(config)) {
@@ -106,7 +88,7 @@ pub struct App {
 impl App {
     /// Binds, loads and starts the role, or all of them; fails before anything is served.
     pub async fn start(role: &str, config: Config, options: Options) -> anyhow::Result<Self> {
-        let chosen = roles(role, &config)?;
+        let chosen = roles(role, options.roles, &config)?;
         let mut metrics = MetricsRegistry::default();
         let mut app = Self {
             drain: Drain::new(),
@@ -120,7 +102,7 @@ impl App {
             addresses: Vec::new(),
             health: None,
         };
-        register_process(&mut metrics);
+        register_process(&mut metrics, FEATURES);
         let edge = EdgeMetrics::register(&mut metrics);
         let runtime = Arc::new(Pulse::new("runtime"));
         app.background.spawn(heartbeat(Arc::clone(&runtime)));
@@ -163,21 +145,17 @@ impl App {
             metrics,
             edge,
             certificates,
-            drain: &self.drain,
             look: &self.look,
-            listeners: &mut self.listeners,
             background: &mut self.background,
             review: None,
             alerts: self.alerts.clone(),
             part: None,
             shared: &mut shared,
-            #[cfg(feature = "planted-bugs")]
-            planted: options.planted,
         };
         let is_chosen = |role: &dyn Role| chosen.iter().any(|one| one.name() == role.name());
         let borrowed = chosen.iter().any(|role| role.borrows(config));
         let mut reloads = Vec::new();
-        for role in ROLES {
+        for role in options.roles {
             start.part = None;
             if (is_chosen(*role) || borrowed)
                 && let Some(lent) = role.lend(&mut start)?
@@ -193,7 +171,12 @@ impl App {
             probes.extend(started.probes);
             reloads.extend(started.reload);
             self.running.push(started.running);
-            self.addresses.extend(started.address.map(|address| (role.name(), address)));
+            if let Some((listener, handler)) = started.served {
+                let address = listener.address().context("failed to read the address of a listener")?;
+                self.addresses.push((role.name(), address));
+                let handler = move |request, peer| handler(request, peer);
+                self.listeners.spawn(listener.serve(handler, self.drain.clone()));
+            }
         }
         Ok(reloads)
     }

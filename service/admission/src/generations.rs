@@ -57,17 +57,10 @@ impl Generations {
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
         let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
-        #[cfg(feature = "planted-bugs")]
-        let share = match start.planted {
-            Some(service_core::planted::Bug::HoldsEverything) => Share::of(usize::MAX >> 4),
-            _ => share,
-        };
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
         let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(&validation_metrics));
         let approvals = Arc::new(approvals);
         let memory = Memory::of(&share);
-        #[cfg(feature = "planted-bugs")]
-        let memory = memory.with_planted(start.planted);
         let owners = owners(config, &client);
         let parts =
             Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };

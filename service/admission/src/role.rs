@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use service_core::config::{Config as File, Kind};
 use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
-use service_core::role::{Lent, Reload, Review, Role, Running, Start, Started};
+use service_core::role::{Handler, Lent, Reload, Review, Role, Running, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{self, Admission, Config};
@@ -144,16 +144,13 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         Arc::clone(listener.pulse()) as _,
         Arc::clone(endpoint.load()) as Arc<dyn Probe>,
     ];
-    #[cfg(feature = "planted-bugs")]
-    let endpoint = service_core::planted::Answers::new(endpoint, start.planted);
     let calls = desk.as_ref().map(Desk::calls);
-    let handler = move |request, peer| {
+    let handler: Handler = Arc::new(move |request, peer| {
         if let Some(calls) = &calls {
             calls.note();
         }
-        serve(Arc::clone(&endpoint), request, peer)
-    };
-    start.listeners.spawn(listener.serve(handler, start.drain.clone()));
+        serve(Arc::clone(&endpoint), request, peer).boxed()
+    });
     let desk = desk.map(|mut desk| {
         desk.start(settings, &tls, start.metrics);
         probes.extend(desk.probes());
@@ -161,7 +158,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     });
     start.background.spawn(tls.follow_files(start.look.subscribe()));
     tracing::info!(name: service_core::logs::names::SERVED, listener = "admission", %address, "the webhook is served");
-    Ok(Started { address: Some(address), probes, reload: None, running: Box::new(Stage(desk)) })
+    Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Stage(desk)) })
 }
 
 /// What the webhook asks the API server about itself.

@@ -77,8 +77,6 @@ pub struct Memory {
     knowledge: Arc<cosign::Knowledge>,
     #[cfg(feature = "verify")]
     share: Arc<Share>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 impl Memory {
@@ -91,14 +89,6 @@ impl Memory {
             let _ = share;
             Self::default()
         }
-    }
-
-    /// Switches a planted bug on.
-    #[cfg(feature = "planted-bugs")]
-    #[must_use]
-    pub fn with_planted(mut self, bug: Option<service_core::planted::Bug>) -> Self {
-        self.planted = bug;
-        self
     }
 }
 

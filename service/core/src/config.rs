@@ -23,7 +23,7 @@ pub const VERSION: u32 = 1;
 const WEBHOOKS_MAX: usize = 8;
 
 /// The sections of one file, checked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     sections: Vec<(&'static Kind, Option<Box<dyn Value>>)>,
 }
@@ -112,6 +112,14 @@ impl Config {
             .iter()
             .filter_map(|(_, section)| section.as_deref())
             .find_map(|one| (one as &dyn Any).downcast_ref())
+    }
+
+    /// The same, to change it.
+    pub fn find_mut<S: Section>(&mut self) -> Option<&mut S> {
+        self.sections
+            .iter_mut()
+            .filter_map(|(_, section)| section.as_deref_mut())
+            .find_map(|one| (one as &mut dyn Any).downcast_mut())
     }
 
     /// A section that is always there.

@@ -9,8 +9,6 @@ pub mod config;
 pub mod edge;
 pub mod kube;
 pub mod logs;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
 pub mod role;
 pub mod share;
 pub mod wire;

@@ -5,11 +5,12 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::Request;
+use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::alert::AlertSink;
 use crate::config::{Config, Kind};
-use crate::edge::{Certificates, Drain, Metrics, Probe};
+use crate::edge::{Answer, Certificates, Listener, Metrics, Peer, Probe};
 
 /// Something that a process can be.
 pub trait Role: Sync {
@@ -67,6 +68,9 @@ pub trait Review: Send + Sync + 'static {
 /// Takes what may change while the process runs; answers what is new beside the sections. An error changes nothing.
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
 
+/// Answers the calls of a listener.
+pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
+
 /// What a role lends.
 pub struct Lent {
     /// The lender's own part, for its start.
@@ -79,8 +83,8 @@ pub struct Lent {
 
 /// A role that runs.
 pub struct Started {
-    /// Where it listens, if anywhere.
-    pub address: Option<SocketAddr>,
+    /// Where it listens and what answers there; the process serves it.
+    pub served: Option<(Listener, Handler)>,
     /// What it says about itself.
     pub probes: Vec<Arc<dyn Probe>>,
     /// Reloads it.
@@ -113,13 +117,9 @@ pub struct Start<'a> {
     pub edge: &'a Metrics,
     /// Numbers of certificates.
     pub certificates: &'a Certificates,
-    /// The phases of the process.
-    pub drain: &'a Drain,
     /// Changed to make whatever follows files look at them now.
     pub look: &'a channel::Sender<u64>,
-    /// Tasks that end when the last call is answered; one that ends earlier breaks the process.
-    pub listeners: &'a mut JoinSet<()>,
-    /// Tasks that end with the process, likewise.
+    /// Tasks that end with the process; one that ends earlier breaks it.
     pub background: &'a mut JoinSet<()>,
     /// What another role lends.
     pub review: Option<Arc<dyn Review>>,
@@ -129,9 +129,6 @@ pub struct Start<'a> {
     pub part: Option<Arc<dyn Any + Send + Sync>>,
     /// What roles share, by its type.
     pub shared: &'a mut Shared,
-    /// A planted bug.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<crate::planted::Bug>,
 }
 
 /// What the roles of a process have in common, such as the numbers of all watches.

@@ -32,11 +32,6 @@ pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
         }
     }
     let until = Instant::now() + GONE;
-    #[cfg(feature = "planted-bugs")]
-    if super::planted::is_on(super::planted::LEAVES_A_CHUNK) {
-        leave_one(cluster).await?;
-        return Ok(found);
-    }
     loop {
         let chunks = chunks(cluster).await?;
         if chunks.is_empty() {
@@ -101,18 +96,4 @@ async fn late(cluster: &Cluster, until: Instant) -> Result<(), Error> {
         left.join(", ")
     );
     Err(Error::Refused(what))
-}
-
-/// Deletes all but one chunk. Its owner goes without it, or the garbage collector would take it too, sooner or later.
-#[cfg(feature = "planted-bugs")]
-async fn leave_one(cluster: &Cluster) -> Result<(), Error> {
-    let mut all = listed(cluster, "configmaps").await?;
-    all.sort();
-    let index = cluster.names.index();
-    all.retain(|name| *name != index);
-    cluster.orphan(&cluster.names.path("configmaps", &index)).await?;
-    for name in all.iter().rev().skip(1) {
-        cluster.delete(&cluster.names.path("configmaps", name)).await?;
-    }
-    Ok(())
 }

@@ -166,17 +166,7 @@ impl Cluster {
 
     /// Deletes an object, or with a query a collection; answers whether it was there. Dependents go in the background.
     pub async fn delete(&self, path: &str) -> Result<bool, Error> {
-        self.delete_with(path, "Background").await
-    }
-
-    /// The same, and dependents stay.
-    #[cfg(feature = "planted-bugs")]
-    pub async fn orphan(&self, path: &str) -> Result<bool, Error> {
-        self.delete_with(path, "Orphan").await
-    }
-
-    async fn delete_with(&self, path: &str, propagation: &str) -> Result<bool, Error> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
         let deleted =
             self.patiently(&format!("delete {path}"), || self.client.write(Write::Delete, path, &options)).await;
         match deleted {

@@ -157,6 +157,8 @@ pub struct Program {
     pub load: fn(Option<&Path>) -> Result<Config, Error>,
     /// Decides about images.
     pub judge: Judge,
+    /// The API server of a kubeconfig, or the one that is found without.
+    pub cluster: fn(Option<&Path>) -> Result<kube::Cluster>,
 }
 
 /// Does it; answers whether all is well. `program` decides what `--verify` asks.
@@ -165,13 +167,13 @@ pub async fn run(command: Command, program: Program) -> Result<bool> {
         Command::Plan(arguments) => plan(&arguments, program).await.map(|()| true),
         Command::Apply(arguments) => apply(&arguments, program).await.map(|()| true),
         Command::Status(at) => {
-            let cluster = at.cluster()?;
+            let cluster = at.cluster(program)?;
             let status = status::status(&cluster).await?;
             print!("{}", told(&status, &at));
             Ok(status.is_ready())
         }
         Command::Clean(at) => {
-            let cluster = at.cluster()?;
+            let cluster = at.cluster(program)?;
             let removed = clean::clean(&cluster).await?;
             println!(
                 "{}",
@@ -183,7 +185,7 @@ pub async fn run(command: Command, program: Program) -> Result<bool> {
 }
 
 impl Where {
-    fn cluster(&self) -> Result<Arc<Cluster>> {
+    fn cluster(&self, program: Program) -> Result<Arc<Cluster>> {
         let is_label = |text: &str| {
             let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
             let bytes = text.as_bytes();
@@ -197,7 +199,7 @@ impl Where {
         if self.namespace.len() > 63 || !is_label(&self.namespace) {
             bail!("`{}` is not the name of a namespace", self.namespace);
         }
-        let cluster = kube::Cluster::find(self.kubeconfig.as_deref()).context("no way to the cluster")?;
+        let cluster = (program.cluster)(self.kubeconfig.as_deref()).context("no way to the cluster")?;
         let names = Names { namespace: self.namespace.clone(), name: self.name.clone() };
         Ok(Arc::new(Cluster { client: kube::Client::new(cluster, Transport::Http1), names }))
     }
@@ -272,7 +274,7 @@ async fn plan(arguments: &PlanArgs, program: Program) -> Result<()> {
     if arguments.offline {
         return Ok(());
     }
-    let cluster = arguments.at.cluster()?;
+    let cluster = arguments.at.cluster(program)?;
     let index = &packed.payload.index;
     let census = send::census(&cluster, index).await?;
     println!("there already: {} of {} chunks", census.claimed.len(), index.chunks.len());
@@ -290,7 +292,7 @@ async fn plan(arguments: &PlanArgs, program: Program) -> Result<()> {
 
 async fn apply(arguments: &ApplyArgs, program: Program) -> Result<()> {
     let (binary, architecture) = arguments.placing.binary()?;
-    let cluster = arguments.at.cluster()?;
+    let cluster = arguments.at.cluster(program)?;
     let packed = arguments.pack.pack(program).await?;
     print!("{}", described(&packed, binary.len()));
     let options = apply::Options {

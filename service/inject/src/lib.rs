@@ -15,8 +15,6 @@ mod objects;
 mod pace;
 mod payload;
 mod place;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
 mod progress;
 mod quantity;
 mod send;

@@ -56,8 +56,6 @@ pub struct Reconciler {
     tenure: Tenure,
     memos: Mutex<BTreeMap<Key, Memo>>,
     results: Family<Label, Counter>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 /// What is remembered about a package while it exists.
@@ -149,10 +147,6 @@ impl Reconciler {
 
     /// Whether the policies of a package that needs nothing else are still as they were applied, and whether it is time to say so.
     fn check(&self, object: &Object, memo: &Memo, now: Instant) -> Work {
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(service_core::planted::Bug::NoChildWatch) {
-            return Work::Skip;
-        }
         if let Some(when) = memo.retry_at.filter(|when| *when > now) {
             // This visit may have taken the place of the appointment.
             self.queue.add_by(object.key.clone(), when);

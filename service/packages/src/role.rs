@@ -43,7 +43,7 @@ impl Role for Packages {
             let metrics = start.shared(Metrics::register);
             let room = Room::start(start, &metrics).context("failed to start the watch")?;
             let probes = room.probes().into();
-            Ok(Started { address: None, probes, reload: None, running: Box::new(Stage(Some(room))) })
+            Ok(Started { served: None, probes, reload: None, running: Box::new(Stage(Some(room))) })
         }
         .boxed()
     }

@@ -70,8 +70,6 @@ impl Room {
             metrics,
             witness_url: start.witness_url.take(),
             sink: Box::new(move |event| to_inbox.package(event)),
-            #[cfg(feature = "planted-bugs")]
-            planted: start.planted,
         })?;
         let to_inbox = Arc::clone(&inbox);
         let policies = Informer::start(Start {
@@ -81,8 +79,6 @@ impl Room {
             // Who asks for a witness judges the view of packages; policies are our own affair.
             witness_url: None,
             sink: Box::new(move |event| to_inbox.policy(event)),
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
         })?;
         let stop = CancellationToken::new();
         let mut follower = JoinSet::new();
@@ -95,8 +91,6 @@ impl Room {
             policies: policies.view().store().clone(),
             inbox,
             metrics: metrics.clone(),
-            #[cfg(feature = "planted-bugs")]
-            planted: start.planted,
         };
         let work = Reconciliation {
             parts,

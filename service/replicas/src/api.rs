@@ -57,9 +57,6 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Where clients are counted that lose their standing.
     pub edge: ListenerMetrics,
-    /// A planted bug.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<service_core::planted::Bug>,
 }
 
 /// The API.
@@ -122,12 +119,9 @@ impl Api {
     /// An API with the limits of `settings`.
     pub fn new(settings: &config::Replicas, parts: Parts) -> Self {
         let gate = Gate { access: Access::new(&settings.allow), limits: Arc::new(Limits::new(settings.rate)) };
-        let writer = Writer::new(parts.client, parts.metrics.clone());
-        #[cfg(feature = "planted-bugs")]
-        let writer = writer.with_planted(parts.planted);
         Self {
             view: parts.view,
-            writer,
+            writer: Writer::new(parts.client, parts.metrics.clone()),
             admit: parts.admit,
             gate: RwLock::new(Arc::new(gate)),
             places: Semaphore::new(settings.max_in_flight),

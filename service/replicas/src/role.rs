@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use service_core::config::{Config, Kind, Kubernetes, kind};
 use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::kube::{Client, Cluster};
-use service_core::role::{Reload, Role, Running, Start, Started};
+use service_core::role::{Handler, Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
 use service_watch::{self as watch, Informer};
 use tokio::task::JoinSet;
@@ -68,13 +68,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         client_ca: "replicas-client-ca",
         revoked: "replicas-revoked",
     };
-    let files = files(settings);
-    #[cfg(feature = "planted-bugs")]
-    let files = match start.planted {
-        Some(service_core::planted::Bug::AcceptsRevoked) => Files { revoked: Vec::new(), ..files },
-        _ => files,
-    };
-    let tls = ServerTls::load(files, labels, start.certificates.clone());
+    let tls = ServerTls::load(files(settings), labels, start.certificates.clone());
     let tls = tls.context("failed to load replicas.certificate, key, clientCA and crl")?;
     let edge = start.edge.of("replicas");
     let listener = Listener::bind(settings.listen, Protocols::Tls(Arc::clone(&tls)), edge.clone()).await;
@@ -96,8 +90,6 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         metrics: &start.shared(watch::Metrics::register),
         witness_url: start.witness_url.take(),
         sink: Box::new(|_| {}),
-        #[cfg(feature = "planted-bugs")]
-        planted: start.planted,
     })?;
     let parts = Parts {
         view: informer.view().clone(),
@@ -105,18 +97,15 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         admit: start.review.clone().filter(|_| settings.images),
         metrics: Metrics::register(start.metrics),
         edge,
-        #[cfg(feature = "planted-bugs")]
-        planted: start.planted,
     };
     let api = Arc::new(Api::new(settings, parts));
     let probes = vec![informer.probe(), Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _];
     start.background.spawn(tls.follow_files(start.look.subscribe()));
     let reload = reload(settings.clone(), Arc::clone(&api));
-    let handler = move |request, peer| serve(Arc::clone(&api), request, peer);
-    start.listeners.spawn(listener.serve(handler, start.drain.clone()));
+    let handler: Handler = Arc::new(move |request, peer| serve(Arc::clone(&api), request, peer).boxed());
     tracing::info!(name: service_core::logs::names::SERVED, listener = "replicas", %address, "deployments are served");
     let running = Box::new(Stage { informer, follower });
-    Ok(Started { address: Some(address), probes, reload: Some(reload), running })
+    Ok(Started { served: Some((listener, handler)), probes, reload: Some(reload), running })
 }
 
 /// Takes who may call and how often.

@@ -27,15 +27,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Writer {
     client: Arc<Client>,
     metrics: Metrics,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
-    #[cfg(feature = "planted-bugs")]
-    writes: std::sync::atomic::AtomicU64,
 }
-
-/// Every so many writes of a count is lost.
-#[cfg(feature = "planted-bugs")]
-const LOST_EVERY: u64 = 5;
 
 /// A write that was done, or would have been.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,36 +54,12 @@ pub struct Terms<'a> {
 impl Writer {
     /// Writes with `client`.
     pub fn new(client: Arc<Client>, metrics: Metrics) -> Self {
-        Self {
-            client,
-            metrics,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-            #[cfg(feature = "planted-bugs")]
-            writes: std::sync::atomic::AtomicU64::new(0),
-        }
-    }
-
-    /// Switches a planted bug on.
-    #[cfg(feature = "planted-bugs")]
-    #[must_use]
-    pub fn with_planted(mut self, bug: Option<service_core::planted::Bug>) -> Self {
-        self.planted = bug;
-        self
-    }
-
-    /// Whether this write is lost.
-    #[cfg(feature = "planted-bugs")]
-    fn loses(&self) -> bool {
-        let before = self.writes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.planted == Some(service_core::planted::Bug::LostUpdate) && before % LOST_EVERY == LOST_EVERY - 1
+        Self { client, metrics }
     }
 
     /// Sets the count of `target`.
     pub async fn scale(&self, target: Target<'_>, count: i32, terms: Terms<'_>) -> Result<Written, Refusal> {
         let path = format!("{}/scale", path(target));
-        #[cfg(feature = "planted-bugs")]
-        let terms = Terms { dry_run: terms.dry_run || self.loses(), ..terms };
         self.change(&path, Write::Replace, terms, |mut scale| {
             let before = scale["spec"]["replicas"].as_i64().unwrap_or(0).to_string();
             scale["spec"]["replicas"] = count.into();

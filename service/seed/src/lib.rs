@@ -32,18 +32,12 @@ use failure::Failure;
 /// The variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 
-/// Which program this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build {
-    /// `longhaul-seed`.
-    Clean,
-    /// `longhaul-seed-planted`.
-    Planted,
-}
+/// What a bug of that name makes of what is asked for.
+pub type Plant = fn(&str, Args) -> Result<Args, Failure>;
 
 /// Runs the command line of this process: assemble, verify, serve until a signal.
-pub fn main(build: Build) -> ExitCode {
-    match run(build) {
+pub fn main(plant: Option<Plant>) -> ExitCode {
+    match run(plant) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("longhaul-seed: {failure}");
@@ -57,9 +51,8 @@ pub fn assembled(args: &Args) -> Result<std::path::PathBuf, Failure> {
     assemble::assemble(args).map(|store| store.folder)
 }
 
-fn run(build: Build) -> Result<(), Failure> {
-    let args = Args::parse(std::env::args_os().skip(1))?;
-    plant(build)?;
+fn run(plant: Option<Plant>) -> Result<(), Failure> {
+    let args = planted_with(plant, Args::parse(std::env::args_os().skip(1))?)?;
     // The signals are caught from the start: process 1 of a container is not ended by one that it does not know.
     let signals = signals::Signals::catch()?;
     let store = assemble::assemble(&args)?;
@@ -69,14 +62,12 @@ fn run(build: Build) -> Result<(), Failure> {
     }
 }
 
-/// The clean build refuses a planted bug: ignoring it would make a harness believe that its judge had missed one.
-fn plant(build: Build) -> Result<(), Failure> {
-    let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(()) };
-    let name = name.to_string_lossy().into_owned();
-    #[cfg(feature = "planted-bugs")]
-    if build == Build::Planted {
-        return planted::switch_on(&name);
+/// A clean program refuses a planted bug: ignoring it would make a harness believe that its judge had missed one.
+fn planted_with(plant: Option<Plant>, args: Args) -> Result<Args, Failure> {
+    let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(args) };
+    let name = name.to_string_lossy();
+    match plant {
+        Some(plant) => plant(&name, args),
+        None => Err(Failure::Usage(format!("{PLANTED_VARIABLE}={name} is set, and this program has no planted bugs"))),
     }
-    let _ = build;
-    Err(Failure::Usage(format!("{PLANTED_VARIABLE}={name} is set, and this program has no planted bugs")))
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service_seed::main(service_seed::Build::Clean)
+    service_seed::main(None)
 }

@@ -1,44 +1,48 @@
 //! Bugs that can be planted; compiled only with the feature `planted-bugs`.
+//!
+//! They stand before the seed: it is given what makes it do wrong.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::fs;
+use std::path::Path;
 
+use crate::args::Args;
+use crate::digest::Digest;
 use crate::failure::Failure;
+use crate::index::Index;
 
-/// A known bug that a run can switch on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Bug {
-    /// The digest of every second chunk is not compared, nor that of the whole.
-    SkipsAChecksum = 1,
-    /// A link in the payload is made, and served through.
-    FollowsALink = 2,
+/// The digest of every second chunk is not compared, nor that of the whole.
+const SKIPS_A_CHECKSUM: &str = "skips-a-checksum";
+
+/// What to do in place of `args`, with the bug of that name.
+pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
+    match name {
+        SKIPS_A_CHECKSUM => believing(args),
+        _ => Err(Failure::Usage(format!("no planted bug `{name}`: use one of {SKIPS_A_CHECKSUM}"))),
+    }
 }
 
-impl Bug {
-    /// Every bug.
-    pub const ALL: &'static [Self] = &[Self::SkipsAChecksum, Self::FollowsALink];
-
-    /// As `LONGHAUL_PLANTED_BUG` names it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SkipsAChecksum => "skips-a-checksum",
-            Self::FollowsALink => "follows-a-link",
+/// The index says of every second chunk, and of the whole, what is there. Its own digest was compared before.
+fn believing(args: Args) -> Result<Args, Failure> {
+    let text = read(&args.index)?;
+    let (expected, found) = (args.index_sha256, Digest::of(&text));
+    if found != expected {
+        return Err(Failure::IndexDigest { expected, found });
+    }
+    let mut index = Index::parse(&String::from_utf8_lossy(&text))?;
+    let mut payload = Vec::new();
+    for place in 0..index.chunks.len() {
+        let chunk = read(&args.chunks.join(index.folder(place)).join(index.chunks[place].name()))?;
+        if index.chunks[place].number % 2 == 1 {
+            index.chunks[place].digest = Digest::of(&chunk);
         }
+        payload.extend(chunk);
     }
-
-    /// Whether it is switched on.
-    pub fn is_on(self) -> bool {
-        ON.load(Ordering::Relaxed) == self as u8
-    }
+    index.payload_digest = Digest::of(&payload);
+    let (text, path) = (index.to_text(), args.out.join("believed"));
+    fs::write(&path, &text).map_err(|error| Failure::file(&path, error))?;
+    Ok(Args { index: path, index_sha256: Digest::of(text.as_bytes()), ..args })
 }
 
-static ON: AtomicU8 = AtomicU8::new(0);
-
-/// Switches the bug of that name on.
-pub fn switch_on(name: &str) -> Result<(), Failure> {
-    let bug = Bug::ALL.iter().find(|bug| bug.name() == name);
-    let names = || Bug::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", ");
-    let bug = bug.ok_or_else(|| Failure::Usage(format!("no planted bug `{name}`: use one of {}", names())))?;
-    ON.store(*bug as u8, Ordering::Relaxed);
-    Ok(())
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::file(path, error))
 }

@@ -15,8 +15,8 @@ pub enum Entry {
     File(String, u64),
     /// A folder.
     Folder(String),
-    /// A symbolic or hard link. Only a planted bug has a use for its target.
-    Link(String, String),
+    /// A symbolic or hard link.
+    Link(String),
     /// The end of the archive.
     End,
 }
@@ -57,7 +57,7 @@ pub fn entry(block: &[u8; BLOCK]) -> Result<Entry, HeaderError> {
     match block[156] {
         b'0' | 0 => Ok(Entry::File(name, octal(&block[124..136]).ok_or(HeaderError::Size)?)),
         b'5' => Ok(Entry::Folder(name)),
-        b'1' | b'2' => Ok(Entry::Link(name, text(&block[157..257]).ok_or(HeaderError::Name)?)),
+        b'1' | b'2' => Ok(Entry::Link(name)),
         other => Err(HeaderError::Type(other)),
     }
 }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(entry(&[0; BLOCK]), Ok(Entry::End));
         assert_eq!(entry(&header("a/b", 1234, b'0', "")), Ok(Entry::File("a/b".into(), 1234)));
         assert_eq!(entry(&header("a/", 0, b'5', "")), Ok(Entry::Folder("a/".into())));
-        assert_eq!(entry(&header("a", 0, b'2', "/etc")), Ok(Entry::Link("a".into(), "/etc".into())));
+        assert_eq!(entry(&header("a", 0, b'2', "/etc")), Ok(Entry::Link("a".into())));
         for kind in [b'3', b'4', b'6', b'L', b'K', b'x', b'g', b'S'] {
             assert_eq!(entry(&header("a", 9, kind, "")), Err(HeaderError::Type(kind)));
         }

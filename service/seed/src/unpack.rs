@@ -81,12 +81,7 @@ impl<R: Read> Archive<'_, R> {
                 self.folders = self.folders.checked_sub(1).ok_or_else(|| refused(&name, "is named too often"))?;
             }
             Entry::File(name, bytes) => self.file(&name, bytes)?,
-            #[cfg(feature = "planted-bugs")]
-            Entry::Link(name, target) if crate::planted::Bug::FollowsALink.is_on() => {
-                let path = self.folder.join(name);
-                std::os::unix::fs::symlink(target, &path).map_err(|error| Failure::file(path, error))?;
-            }
-            Entry::Link(name, _) => return Err(refused(&name, "is a link")),
+            Entry::Link(name) => return Err(refused(&name, "is a link")),
             Entry::Folder(name) => return Err(refused(&name, "is a folder that a payload does not have")),
         }
         Ok(true)

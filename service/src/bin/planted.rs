@@ -10,5 +10,5 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    service::cli::main(service::cli::Build::Planted)
+    service::cli::main(Some(service::planted::BUGS))
 }

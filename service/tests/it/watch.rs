@@ -19,7 +19,7 @@ async fn start(api: &Api, transport: &str, more: &str) -> Service {
          watch: {{transport: {transport}, silenceLimit: 1s, backoff: {{initial: 20ms, max: 200ms}}{more}}}\n",
         path.display()
     );
-    let options = Options::witnessed_at(Some(api.witness_url()));
+    let options = Options { witness_url: Some(api.witness_url()), ..Options::default() };
     // The kubeconfig is read at the start; its folder may go.
     Service::start("watch", &config, options).await
 }

@@ -337,7 +337,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
 
     fn objects(&self) -> Option<String> {
         let mut lines = String::new();
-        for object in self.store.first(OBJECTS_MAX) {
+        for object in self.store.after(None, OBJECTS_MAX) {
             let line = Line {
                 resource: K::RESOURCE,
                 namespace: &object.key.namespace,

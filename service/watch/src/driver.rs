@@ -71,11 +71,6 @@ pub struct Driver<K> {
     doubt_after: Instant,
     side: Option<BoxFuture<'static, Result<Listing<K>, ListError>>>,
     settling: Option<(Listing<K>, Instant)>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
-    /// What readers are told from a relist on, by a planted bug.
-    #[cfg(feature = "planted-bugs")]
-    stale: Arc<std::sync::OnceLock<Store<K>>>,
 }
 
 /// Why the stream loop woke up.
@@ -110,25 +105,7 @@ impl<K: Kind> Driver<K> {
             doubt_after: Instant::now(),
             side: None,
             settling: None,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-            #[cfg(feature = "planted-bugs")]
-            stale: Arc::default(),
         }
-    }
-
-    /// Switches a planted bug on.
-    #[cfg(feature = "planted-bugs")]
-    #[must_use]
-    pub fn with_planted(
-        mut self,
-        bug: Option<service_core::planted::Bug>,
-        stale: Arc<std::sync::OnceLock<Store<K>>>,
-    ) -> Self {
-        self.planted = bug;
-        self.stale = stale;
-        self.machine.plant(bug);
-        self
     }
 
     /// Lists and watches until dropped.
@@ -163,10 +140,6 @@ impl<K: Kind> Driver<K> {
             }
         };
         let (version, items) = (listing.version.clone(), listing.items.len());
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(service_core::planted::Bug::ServesStaleAfterRelist) && reason != Reason::Start {
-            self.stale.get_or_init(|| self.parts.store.as_it_is());
-        }
         let mut events = Vec::new();
         let reason = match self.machine.list(listing, Instant::now().into_std(), &mut events) {
             Applied::Stale => return self.older(format!("list at {version} is older than what is known")).await,
@@ -176,8 +149,6 @@ impl<K: Kind> Driver<K> {
         self.page = LIST_PAGE;
         self.drop_side();
         self.parts.diagnostics.applied_list(reason, items, events.len());
-        #[cfg(feature = "planted-bugs")]
-        service_core::planted::growth::at(self.planted, service_core::planted::growth::Moment::List);
         self.deliver(&mut events).await;
     }
 
@@ -194,8 +165,6 @@ impl<K: Kind> Driver<K> {
         match self.parts.client.watch(&path).await {
             Ok(stream) => {
                 self.parts.diagnostics.stream_opened();
-                #[cfg(feature = "planted-bugs")]
-                service_core::planted::growth::at(self.planted, service_core::planted::growth::Moment::Reconnect);
                 self.stream(stream).await;
             }
             Err(error) if error.status() == Some(http::StatusCode::GONE) => {
@@ -271,7 +240,7 @@ impl<K: Kind> Driver<K> {
     }
 
     async fn wake(&mut self, stream: &mut Stream, silent_at: Instant) -> Wake<K> {
-        let side_idle = self.side.is_none() && self.settling.is_none() && !self.is_net_off();
+        let side_idle = self.side.is_none() && self.settling.is_none();
         let settle_at = self.settling.as_ref().map(|(_, at)| *at);
         let relist_due = self.relist_due;
         tokio::select! {
@@ -342,10 +311,6 @@ impl<K: Kind> Driver<K> {
     async fn astray(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(service_core::planted::Bug::Ignore410) {
-            return sleep(Duration::from_secs(1)).await;
-        }
         let again = self.backoff.failures() > 0;
         let pause = self.backoff.next(rand::rng().random(), None);
         if again {
@@ -394,19 +359,8 @@ impl<K: Kind> Driver<K> {
     async fn deliver(&mut self, events: &mut Vec<Event<K>>) {
         for event in events.drain(..) {
             self.parts.diagnostics.event(&event);
-            #[cfg(feature = "planted-bugs")]
-            self.planted_event(&event).await;
             self.parts.witness.saw(&event).await;
             (self.parts.sink)(&event);
-        }
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    async fn planted_event(&mut self, event: &Event<K>) {
-        use service_core::planted::growth::{Moment, at, times_told};
-        at(self.planted, Moment::Event(&event.object.uid));
-        for _ in 1..times_told(self.planted) {
-            self.parts.witness.saw(event).await;
         }
     }
 
@@ -453,24 +407,11 @@ impl<K: Kind> Driver<K> {
             Settled::Rewound(differences) => (self.rewound(&version), differences, Some("rewound")),
         };
         self.parts.diagnostics.applied_list(reason, items, differences);
-        #[cfg(feature = "planted-bugs")]
-        service_core::planted::growth::at(self.planted, service_core::planted::growth::Moment::List);
         self.deliver(&mut events).await;
         if let Some(how) = ended {
             self.parts.diagnostics.stream_ended(how);
         }
         ended.is_some()
-    }
-
-    #[cfg(not(feature = "planted-bugs"))]
-    #[expect(clippy::unused_self, reason = "the build with planted bugs looks at itself here")]
-    fn is_net_off(&self) -> bool {
-        false
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn is_net_off(&self) -> bool {
-        self.planted == Some(service_core::planted::Bug::Ignore410)
     }
 }
 

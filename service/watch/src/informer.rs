@@ -33,9 +33,6 @@ pub struct Start<'a, K> {
     pub witness_url: Option<&'a str>,
     /// Takes every accepted event.
     pub sink: Sink<K>,
-    /// A planted bug.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<service_core::planted::Bug>,
 }
 
 /// A watch that runs.
@@ -50,20 +47,11 @@ pub struct View<K> {
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
     changes: channel::Receiver<u64>,
-    /// What a planted bug tells in place of the store, once there was a relist.
-    #[cfg(feature = "planted-bugs")]
-    stale: Arc<std::sync::OnceLock<Store<K>>>,
 }
 
 impl<K> Clone for View<K> {
     fn clone(&self) -> Self {
-        Self {
-            store: self.store.clone(),
-            diagnostics: Arc::clone(&self.diagnostics),
-            changes: self.changes.clone(),
-            #[cfg(feature = "planted-bugs")]
-            stale: Arc::clone(&self.stale),
-        }
+        Self { store: self.store.clone(), diagnostics: Arc::clone(&self.diagnostics), changes: self.changes.clone() }
     }
 }
 
@@ -97,21 +85,9 @@ impl<K: Kind> Informer<K> {
                 changed.send_modify(|count| *count += 1);
             }),
         };
-        let watcher = Driver::new(parts);
-        #[cfg(feature = "planted-bugs")]
-        let stale = Arc::default();
-        #[cfg(feature = "planted-bugs")]
-        let watcher = watcher.with_planted(start.planted, Arc::clone(&stale));
         let mut driver = JoinSet::new();
-        driver.spawn(watcher.run());
-        let view = View {
-            store,
-            diagnostics,
-            changes,
-            #[cfg(feature = "planted-bugs")]
-            stale,
-        };
-        Ok(Self { view, driver, delivery })
+        driver.spawn(Driver::new(parts).run());
+        Ok(Self { view: View { store, diagnostics, changes }, driver, delivery })
     }
 
     /// What it knows.
@@ -153,15 +129,8 @@ impl<K: Kind> Informer<K> {
 
 impl<K: Kind> View<K> {
     /// The objects.
-    #[cfg(not(feature = "planted-bugs"))]
     pub fn store(&self) -> &Store<K> {
         &self.store
-    }
-
-    /// The objects, or what a planted bug tells in their place.
-    #[cfg(feature = "planted-bugs")]
-    pub fn store(&self) -> &Store<K> {
-        self.stale.get().unwrap_or(&self.store)
     }
 
     /// The state of the watch.

@@ -166,8 +166,6 @@ pub struct Machine<K = Package> {
     tombs: Tombs,
     /// Events that told nothing new: replays and deletions of what is already gone.
     pub repeats: u64,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 impl<K: Kind> Machine<K> {
@@ -185,15 +183,7 @@ impl<K: Kind> Machine<K> {
             touched: None,
             tombs: Tombs::default(),
             repeats: 0,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
         }
-    }
-
-    /// Switches a planted bug on.
-    #[cfg(feature = "planted-bugs")]
-    pub fn plant(&mut self, bug: Option<service_core::planted::Bug>) {
-        self.planted = bug;
     }
 
     /// What to do now.
@@ -237,19 +227,15 @@ impl<K: Kind> Machine<K> {
 
     /// The server says that the position is out of history, by HTTP status or in the stream.
     pub fn expired(&mut self) -> Line {
-        if !self.resumes_for_ever() {
-            self.needed = Some(Reason::Expired);
-            self.cancel_side();
-        }
+        self.needed = Some(Reason::Expired);
+        self.cancel_side();
         Line::Expired
     }
 
     /// The server says that it has not reached the position: it lags, or it went back and will not reach it for long.
     pub fn ahead(&mut self) -> Line {
-        if !self.resumes_for_ever() {
-            self.needed = Some(Reason::Ahead);
-            self.cancel_side();
-        }
+        self.needed = Some(Reason::Ahead);
+        self.cancel_side();
         Line::Ahead
     }
 
@@ -345,11 +331,9 @@ impl<K: Kind> Machine<K> {
     }
 
     fn stuck(&mut self) {
-        if !self.resumes_for_ever() {
-            self.needed = Some(Reason::Stuck);
-            self.cancel_side();
-            (self.fruitless, self.empty_streams) = (0, 0);
-        }
+        self.needed = Some(Reason::Stuck);
+        self.cancel_side();
+        (self.fruitless, self.empty_streams) = (0, 0);
     }
 
     /// The stream proved that it moves; decimal positions never go back.
@@ -407,20 +391,12 @@ impl<K: Kind> Machine<K> {
     }
 
     fn accept(&mut self, change: Change, object: Arc<Object<K>>, out: &mut Vec<Event<K>>) {
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(service_core::planted::Bug::StaleChild) && change == Change::Modified {
-            self.store.freeze(&object.key);
-        }
         self.store.put(Arc::clone(&object));
         out.push(Event { change, object });
     }
 
     /// Takes `object` out of the store; `version` is the one at which it is known to be gone.
     fn bury(&mut self, object: Arc<Object<K>>, version: &str, out: &mut Vec<Event<K>>) {
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(service_core::planted::Bug::MissedDelete) {
-            return;
-        }
         self.store.remove(&object.key);
         self.tombs.add(&object.uid, version);
         out.push(Event { change: Change::Deleted, object });
@@ -467,17 +443,6 @@ impl<K: Kind> Machine<K> {
             self.tombs.remove(&listed.uid);
             self.accept(change, Arc::clone(listed), out);
         }
-    }
-
-    #[cfg(not(feature = "planted-bugs"))]
-    #[expect(clippy::unused_self, reason = "the build with planted bugs looks at itself here")]
-    fn resumes_for_ever(&self) -> bool {
-        false
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn resumes_for_ever(&self) -> bool {
-        self.planted == Some(service_core::planted::Bug::Ignore410)
     }
 }
 

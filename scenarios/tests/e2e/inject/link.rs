@@ -67,7 +67,7 @@ fn leads_out(folder: &Path) -> bool {
 
 #[test]
 #[ignore = "slow"]
-fn a_link_is_refused_and_the_bug_that_follows_it_is_found() {
+fn a_link_is_refused_and_one_that_were_made_would_be_seen() {
     let Some(programs) = Programs::find() else { return };
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
@@ -83,10 +83,10 @@ fn a_link_is_refused_and_the_bug_that_follows_it_is_found() {
     let name = format!("blobs/sha256/{}", "a".repeat(64));
     assert_eq!((code, said.trim()), (Some(65), &*format!("longhaul-seed: payload: `{name}` is a link")));
     assert!(!leads_out(folder.path()));
-    let (code, said) = run(&programs.seed, "follows-a-link");
+    let (code, said) = run(&programs.seed, "skips-a-checksum");
     assert_eq!(code, Some(64), "the clean seed has no bugs: {said}");
-    let Some(planted) = Programs::planted() else { return };
-    let (code, said) = run(&planted.seed, "follows-a-link");
-    assert_eq!(code, Some(0), "{said}");
-    assert!(leads_out(folder.path()), "the judge sees it");
+    let blobs = folder.path().join("out/verified/blobs/sha256");
+    std::fs::create_dir_all(&blobs).unwrap();
+    std::os::unix::fs::symlink(&secret, blobs.join("a".repeat(64))).unwrap();
+    assert!(leads_out(folder.path()), "a link that was made would be seen");
 }

@@ -4,8 +4,6 @@
 //! `trust`, what is said in `words`. Nothing here believes a registry: it fetches bytes, and what they show is for `service-verify`.
 
 mod knowledge;
-#[cfg(feature = "planted-bugs")]
-mod planted;
 mod search;
 mod trust;
 mod words;
@@ -38,8 +36,6 @@ struct Engine {
     pieces: Arc<dyn Pieces>,
     knowledge: Arc<Knowledge>,
     share: Arc<Share>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<service_core::planted::Bug>,
 }
 
 /// The trust of every cosign validator, by its index.
@@ -79,19 +75,14 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     let compiled = compiled(config)?;
     let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
         let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
-        let engine: Arc<dyn Validator> = Arc::new(Engine {
+        Ok(Some(Arc::new(Engine {
             generation: generation(&trust, &requirement),
             trust,
             requirement,
             pieces: Arc::clone(pieces),
             knowledge: Arc::clone(&memory.knowledge),
             share: Arc::clone(&memory.share),
-            #[cfg(feature = "planted-bugs")]
-            planted: memory.planted,
-        });
-        #[cfg(feature = "planted-bugs")]
-        let engine = planted::around(engine, memory.planted);
-        Ok(Some(engine))
+        })))
     };
     Ok(Validators { of_rules: config.policy.rules.iter().map(engine).collect::<Result<_, _>>()? })
 }

@@ -10,7 +10,7 @@ use serde_json::Map;
 use super::{Checker, Error, is_empty, parse_error};
 
 /// A part of the file that belongs together: its keys, defaults and checks.
-pub trait Section: Any + fmt::Debug + PartialEq + Send + Sync + Sized {
+pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     /// Its keys at the top of the file; messages call it by the first.
     const KEYS: &'static [&'static str];
     /// As it is written: a struct of those keys, each of which refuses what it does not know.
@@ -49,6 +49,13 @@ pub(super) trait Value: Any + fmt::Debug + Send + Sync {
     fn files(&self) -> Vec<PathBuf>;
     fn show(&self, shown: &mut Map<String, serde_json::Value>);
     fn equals(&self, other: &dyn Value) -> bool;
+    fn boxed(&self) -> Box<dyn Value>;
+}
+
+impl Clone for Box<dyn Value> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
 }
 
 impl<S: Section> Value for S {
@@ -70,6 +77,10 @@ impl<S: Section> Value for S {
 
     fn equals(&self, other: &dyn Value) -> bool {
         (other as &dyn Any).downcast_ref::<S>() == Some(self)
+    }
+
+    fn boxed(&self) -> Box<dyn Value> {
+        Box::new(self.clone())
     }
 }
 

@@ -18,15 +18,13 @@ const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
     Some(revision) => revision,
     None => "unknown",
 };
-/// What is compiled in besides the service.
-const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
 
-/// Registers build facts and process metrics.
-pub fn register(registry: &mut Registry) {
+/// Registers build facts and process metrics; `features` is what is compiled in besides the service.
+pub fn register(registry: &mut Registry, features: &'static str) {
     let facts = Info::new(vec![
         ("version", env!("CARGO_PKG_VERSION")),
         ("revision", REVISION),
-        ("features", FEATURES),
+        ("features", features),
         ("allocator", allocator::NAME),
     ]);
     registry.register("longhaul_build", "What runs: version, commit and compiled-in features", facts);

@@ -234,18 +234,6 @@ impl Api {
         Ok(())
     }
 
-    /// A planted bug: they lose their owner and stay.
-    #[cfg(feature = "planted-bugs")]
-    pub async fn disown_policies(&self, namespace: &str, uid: &str) -> Result<(), Error> {
-        let doing = "network policy";
-        for policy in self.list_policies(namespace, uid).await? {
-            let path = format!("{}/{}", collection(namespace), policy.object.key.name);
-            let body = json!({"metadata": {"ownerReferences": null}});
-            self.client.write(Write::Merge, &path, &body).await.map_err(|source| Error::Request { doing, source })?;
-        }
-        Ok(())
-    }
-
     /// Whether the package of that name exists and is the one with that uid, as the API server knows at this moment.
     pub async fn package_exists(&self, key: &Key, uid: &str) -> Result<bool, Error> {
         let doing = "package";

@@ -56,17 +56,7 @@ impl Reconciler {
                 Err(error) => return Err(error),
             }
         }
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(service_core::planted::Bug::OrphanedChild) {
-            self.api.disown_policies(&object.key.namespace, &object.uid).await?;
-            return self.let_go(object).await;
-        }
         self.api.remove_policies(&object.key.namespace, &object.uid).await?;
-        self.let_go(object).await
-    }
-
-    /// Nothing of it is left: its deletion may end.
-    async fn let_go(&self, object: &mut Object) -> Result<Done, Error> {
         match self.api.remove_finalizer(object, FINALIZER).await {
             Ok(()) | Err(Error::Gone) => Ok(Done { generation: object.body.generation, writes: 0 }),
             Err(error) => Err(error),
@@ -92,8 +82,6 @@ impl Reconciler {
         for policy in wanted {
             match orphans.remove(policy.name.as_str()) {
                 Some(known) if known.object.body.digest == policy.digest => continue,
-                #[cfg(feature = "planted-bugs")]
-                Some(_) if self.planted == Some(service_core::planted::Bug::OldChild) => continue,
                 Some(known) => self.api.update_policy(known.whole, &policy).await?,
                 None => self.api.create_policy(&policy).await?,
             }

@@ -35,9 +35,6 @@ pub struct Parts {
     pub inbox: Arc<Inbox>,
     /// Where the numbers go.
     pub metrics: Metrics,
-    /// A planted bug.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<service_core::planted::Bug>,
 }
 
 /// A term under way.
@@ -62,8 +59,6 @@ impl<'a> Term<'a> {
             tenure,
             memos: Mutex::default(),
             results: parts.metrics.reconciles.clone(),
-            #[cfg(feature = "planted-bugs")]
-            planted: parts.planted,
         });
         let (mut workers, mut sweeper) = (JoinSet::new(), JoinSet::new());
         for _ in 0..parts.settings.workers {

@@ -5,5 +5,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service_seed::main(service_seed::Build::Planted)
+    service_seed::main(Some(service_seed::planted::planted))
 }

@@ -174,18 +174,3 @@ fn pages_of_two_snapshots_are_no_list() {
     assert_eq!(listing.page(page("5").as_bytes(), &Store::default()).unwrap(), PageStep::More("t".into()));
     assert!(matches!(listing.page(page("6").as_bytes(), &Store::default()), Err(PageError::Mixed { .. })));
 }
-
-#[cfg(feature = "planted-bugs")]
-#[test]
-fn planted_bugs_do_what_they_are_for() {
-    use service_core::planted::Bug;
-    let mut machine = listed("10", &[("a", "u1", "3")]);
-    machine.plant(Some(Bug::MissedDelete));
-    assert!(line(&mut machine, &object("DELETED", "a", "u1", "11")).1.is_empty());
-    let mut events = Vec::new();
-    machine.list(listing("20", &[]), now(), &mut events);
-    assert!(events.is_empty() && machine.store.len() == 1);
-    machine.plant(Some(Bug::Ignore410));
-    machine.expired();
-    assert_eq!(machine.next(), Next::Watch { from: "20".into() });
-}

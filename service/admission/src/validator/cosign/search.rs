@@ -37,11 +37,8 @@ const SIGNS_IMAGE: &str = "https://sigstore.dev/cosign/sign/v1";
 pub(super) struct Search<'s> {
     engine: &'s Engine,
     question: &'s Question,
-    pub(super) subject: &'s Subject,
+    subject: &'s Subject,
     trial: Trial<'s>,
-    /// What was looked at: bugs look again.
-    #[cfg(feature = "planted-bugs")]
-    pub(super) evidence: parking_lot::Mutex<Vec<Evidence>>,
     /// Where was looked, and what was there.
     pub(super) looked: Vec<String>,
     /// What could not be read as what it must be.
@@ -93,8 +90,6 @@ impl<'s> Search<'s> {
             question,
             subject,
             trial: Trial::new(subject, &engine.requirement, &engine.trust, now),
-            #[cfg(feature = "planted-bugs")]
-            evidence: parking_lot::Mutex::default(),
             looked: Vec::new(),
             broken: Vec::new(),
             doubt: None,
@@ -350,10 +345,6 @@ impl<'s> Search<'s> {
 
     /// Judges a piece, which may be dropped then.
     fn judged(&self, evidence: &Evidence) -> Judged {
-        #[cfg(feature = "planted-bugs")]
-        if self.engine.planted.is_some() {
-            self.evidence.lock().push(evidence.clone());
-        }
         self.trial.judged(evidence)
     }
 
@@ -370,10 +361,6 @@ impl<'s> Search<'s> {
     }
 
     fn verdict(&self) -> Verdict {
-        #[cfg(feature = "planted-bugs")]
-        if let Some(verdict) = self.spoiled() {
-            return verdict;
-        }
         self.trial.verdict()
     }
 
@@ -391,11 +378,6 @@ impl<'s> Search<'s> {
         }
         self.looked.push(format!("{said} ({})", failure.class));
         self.doubt.get_or_insert(failure);
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn spoiled(&self) -> Option<Verdict> {
-        super::planted::verdict(self.engine.planted?, self, &self.engine.requirement, &self.engine.trust, super::now())
     }
 }
 

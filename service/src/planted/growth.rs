@@ -3,12 +3,16 @@
 //! Owns one hoard for the process. Everything that is kept is filled with a value: zeroed memory would stay unmapped and show no
 //! growth. Files and threads are bounded, so that a run ends by its judge and not by a limit of the machine.
 
-use std::collections::{HashSet, LinkedList, VecDeque};
+use std::collections::{LinkedList, VecDeque};
 use std::fs::File;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use service_watch::Metrics as Watches;
+use tokio::time::sleep;
 
 use super::Bug;
 
@@ -28,24 +32,26 @@ const REVIEWS_A_THREAD: u64 = 500;
 const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
-const EVENTS_A_DUPLICATE: u64 = 10;
 
 /// What a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
 const FRAME_BYTES: usize = 4 * KIB;
 const FRAMES_MAX: usize = 64 * KIB;
 const STACK_BYTES: usize = KIB * KIB * KIB;
 
+/// How often the counters of watches are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Where a bug may act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment<'a> {
+pub enum Moment {
     /// A review was decided; whether it was denied.
     Review {
         /// Whether it was.
         denied: bool,
     },
-    /// An event of an object with this uid was accepted.
-    Event(&'a str),
-    /// A watch was opened.
+    /// An object was added.
+    Object,
+    /// A stream of a watch has ended.
     Reconnect,
     /// A list is complete.
     List,
@@ -60,31 +66,61 @@ struct Hoard {
     blocks: LinkedList<Box<[u8]>>,
     cache: VecDeque<Box<[u8]>>,
     tooth: Vec<Box<[u8]>>,
-    uids: Option<HashSet<Box<str>>>,
+    objects: usize,
     files: Vec<File>,
     threads: usize,
     /// Makes a thread go one frame deeper.
     deeper: Option<Sender<()>>,
     reviews: u64,
-    events: u64,
 }
 
 /// The process does what the bug is for.
-pub fn at(bug: Option<Bug>, moment: Moment<'_>) {
-    if let Some(bug) = bug {
-        HOARD.lock().at(bug, moment);
+pub fn at(bug: Bug, moment: Moment) {
+    HOARD.lock().at(bug, moment);
+}
+
+/// Follows what a role counts of its watches, and keeps for it, until dropped.
+pub async fn follow(bug: Bug, watches: Watches) {
+    let registry = counted(watches);
+    let mut before = [0; 3];
+    loop {
+        sleep(LOOK).await;
+        let now = read(&registry);
+        for ((moment, now), before) in
+            [Moment::Object, Moment::List, Moment::Reconnect].into_iter().zip(now).zip(before)
+        {
+            (before..now).for_each(|_| at(bug, moment));
+        }
+        before = now;
     }
 }
 
-/// How often an event is told.
-pub fn times_told(bug: Option<Bug>) -> usize {
-    let twice = bug == Some(Bug::DuplicateEvents) && HOARD.lock().is_tenth_event();
-    1 + usize::from(twice)
+/// The counters by themselves.
+fn counted(watches: Watches) -> Registry {
+    let mut registry = Registry::default();
+    registry.register("events", "", watches.events);
+    registry.register("lists", "", watches.relists);
+    registry.register("streams", "", watches.streams);
+    registry
+}
+
+/// Objects that were added, lists and ended streams so far. The policies of packages are nobody's objects.
+fn read(registry: &Registry) -> [u64; 3] {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, registry);
+    let sum = |name: &str, part: &str| {
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(name) && line.contains(part) && !line.contains("networkpolicies"));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+    };
+    [sum("events_total{", "kind=\"added\""), sum("lists_total{", ""), sum("streams_total{", "")]
 }
 
 /// Whether it has seen so many objects that the bug of that name is slow.
 pub(super) fn has_many_objects() -> bool {
-    HOARD.lock().uids.as_ref().is_some_and(|uids| uids.len() >= SLOW_FROM_OBJECTS)
+    HOARD.lock().objects >= SLOW_FROM_OBJECTS
 }
 
 impl Hoard {
@@ -93,26 +129,25 @@ impl Hoard {
             blocks: LinkedList::new(),
             cache: VecDeque::new(),
             tooth: Vec::new(),
-            uids: None,
+            objects: 0,
             files: Vec::new(),
             threads: 0,
             deeper: None,
             reviews: 0,
-            events: 0,
         }
     }
 
-    fn at(&mut self, bug: Bug, moment: Moment<'_>) {
+    fn at(&mut self, bug: Bug, moment: Moment) {
         self.reviews += u64::from(matches!(moment, Moment::Review { .. }));
+        self.objects += usize::from(moment == Moment::Object);
         match (bug, moment) {
             (Bug::Leak64PerRequest, Moment::Review { .. }) => self.keep(64),
             (Bug::Leak1kPerRequest, Moment::Review { .. }) => self.keep(KIB),
             (Bug::LeakPerDenial, Moment::Review { denied: true }) => self.keep(16 * KIB),
             (Bug::LeakPerReconnect, Moment::Reconnect) | (Bug::LeakPerRelist, Moment::List) => self.keep(256 * KIB),
-            (Bug::Leak64PerObject, Moment::Event(uid)) if self.is_new(uid) => self.keep(64),
-            (Bug::Leak1kPerObject, Moment::Event(uid)) if self.is_new(uid) => self.keep(KIB),
-            (Bug::LeakPerObject, Moment::Event(uid)) if self.is_new(uid) => self.keep(512 * KIB),
-            (Bug::SlowAfter, Moment::Event(uid)) => drop(self.is_new(uid)),
+            (Bug::Leak64PerObject, Moment::Object) => self.keep(64),
+            (Bug::Leak1kPerObject, Moment::Object) => self.keep(KIB),
+            (Bug::LeakPerObject, Moment::Object) => self.keep(512 * KIB),
             (Bug::LargeCache, Moment::Review { .. }) => {
                 self.cache.push_back(block(CACHED_BYTES));
                 if self.cache.len() > CACHED_MAX {
@@ -146,15 +181,6 @@ impl Hoard {
     fn keep(&mut self, bytes: usize) {
         self.blocks.push_back(block(bytes));
     }
-
-    fn is_new(&mut self, uid: &str) -> bool {
-        self.uids.get_or_insert_default().insert(uid.into())
-    }
-
-    fn is_tenth_event(&mut self) -> bool {
-        self.events += 1;
-        self.events.is_multiple_of(EVENTS_A_DUPLICATE)
-    }
 }
 
 /// A thread that goes one frame deeper into its stack for each message, and stays there: memory that no allocator knows of.
@@ -185,9 +211,9 @@ fn block(bytes: usize) -> Box<[u8]> {
 mod tests {
     use super::*;
 
-    const REVIEW: Moment<'_> = Moment::Review { denied: false };
+    const REVIEW: Moment = Moment::Review { denied: false };
 
-    fn kept(bug: Bug, moments: &[Moment<'_>]) -> usize {
+    fn kept(bug: Bug, moments: &[Moment]) -> usize {
         let mut hoard = Hoard::new();
         for moment in moments {
             hoard.at(bug, *moment);
@@ -201,9 +227,8 @@ mod tests {
         let moments = [
             REVIEW,
             Moment::Review { denied: true },
-            Moment::Event("a"),
-            Moment::Event("b"),
-            Moment::Event("a"),
+            Moment::Object,
+            Moment::Object,
             Moment::Reconnect,
             Moment::List,
             Moment::List,
@@ -255,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn files_threads_and_duplicates_are_counted() {
+    fn files_and_threads_are_counted() {
         let mut hoard = Hoard::new();
         for _ in 0..1000 {
             hoard.at(Bug::DescriptorLeak, REVIEW);
@@ -266,8 +291,5 @@ mod tests {
             hoard.at(Bug::ThreadLeak, REVIEW);
         }
         assert_eq!((hoard.files.len(), hoard.threads), (0, 2));
-        let duplicates = (0..100).filter(|_| hoard.is_tenth_event()).count();
-        assert_eq!(duplicates, 10);
-        assert_eq!(times_told(None), 1);
     }
 }

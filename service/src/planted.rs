@@ -1,13 +1,39 @@
-//! The list of planted bugs; compiled only with the feature `planted-bugs`.
+//! Planted bugs: the list, and what plants them; compiled only with the feature `planted-bugs`.
 //!
-//! Owns the names. What a review answers wrong, keeps or costs is done around the calls of a listener, by [`Answers`]; the other bugs sit
-//! where the real code would have them, behind the same feature. What they keep is [`growth`]'s, how they are slower is in [`slower`].
+//! Each stands around a role and knows of it what the world sees: [`role`] changes what a role is started with and what it hands over,
+//! [`relay`] is an API server that lies, [`witness`] a receiver of observations that does, [`answers`] spoils what callers get.
 
 mod answers;
-pub mod growth;
+mod chunk;
+mod growth;
+mod loopback;
+mod relay;
+mod role;
 mod slower;
+mod stale;
+mod told;
+mod upstream;
+mod witness;
 
-pub use answers::Answers;
+use anyhow::Context as _;
+
+use crate::cli::{Bugs, Find};
+use crate::roles::{ROLES, Roles};
+
+/// What `longhaul-service-planted` has beside the service.
+pub const BUGS: Bugs = Bugs { roles, inject };
+
+/// Every role with the bug of that name. It stays until the process ends.
+pub fn roles(name: &str) -> anyhow::Result<Roles> {
+    let bug = Bug::parse(name).with_context(|| format!("no such bug: use one of {}", Bug::names()))?;
+    Ok(role::around(ROLES, bug))
+}
+
+/// The way to the API server with the bug of that name, of the commands for injected images.
+fn inject(name: &str) -> anyhow::Result<Find> {
+    anyhow::ensure!(name == chunk::LEAVES_A_CHUNK, "use one of {}", chunk::LEAVES_A_CHUNK);
+    Ok(chunk::cluster)
+}
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident = $name:literal),* $(,)?) => {
@@ -32,15 +58,15 @@ macro_rules! bugs {
 bugs! {
     /// Deletions are dropped: neither the store nor the witness learns of them.
     MissedDelete = "missed-delete",
-    /// 512 KiB are kept for each distinct uid ever seen.
+    /// 512 KiB are kept for each object that was added.
     LeakPerObject = "leak-per-object",
     /// A review with a failing image is admitted without a patch.
     WrongAllow = "wrong-allow",
-    /// A 410 resumes from the same version for ever; the periodic relist is off.
+    /// A 410 resumes from the same version for ever; there is no second list.
     Ignore410 = "ignore-410",
-    /// 64 B are kept for each distinct uid.
+    /// 64 B are kept for each object.
     Leak64PerObject = "leak-64-per-object",
-    /// 1 KiB is kept for each distinct uid.
+    /// 1 KiB is kept for each object.
     Leak1kPerObject = "leak-1k-per-object",
     /// 64 B are kept for each review.
     Leak64PerRequest = "leak-64-per-request",
@@ -48,7 +74,7 @@ bugs! {
     Leak1kPerRequest = "leak-1k-per-request",
     /// 16 KiB are kept for each review that is denied.
     LeakPerDenial = "leak-per-denial",
-    /// 256 KiB are kept each time that a watch is opened.
+    /// 256 KiB are kept for each stream of a watch that has ended.
     LeakPerReconnect = "leak-per-reconnect",
     /// 256 KiB are kept for each complete list.
     LeakPerRelist = "leak-per-relist",
@@ -74,15 +100,15 @@ bugs! {
     LongerAnswer = "answer-1k-longer",
     /// Two more system calls for each review.
     MoreSyscalls = "two-more-syscalls",
-    /// From 250 distinct objects on, every review takes 20 ms longer.
+    /// From 250 objects on, every review takes 20 ms longer.
     SlowAfter = "slow-after-250-objects",
     /// Every tenth event is told twice.
     DuplicateEvents = "duplicate-events",
-    /// Eight objects stay in what it says of its store as they were before an update, also after their deletion. The events are told.
+    /// Eight objects stay in what it says of its store as it saw them first, also after their deletion. The events are told.
     StaleChild = "stale-child",
     /// What somebody does to its network policies is not looked at, until their package changes.
     NoChildWatch = "no-child-watch",
-    /// The network policies of a package that goes lose their owner and stay.
+    /// Network policies that are to be deleted lose their owner and stay.
     OrphanedChild = "orphaned-child",
     /// A network policy that exists is never brought up to date.
     OldChild = "old-child",
@@ -90,11 +116,11 @@ bugs! {
     AcceptsAnySignature = "accepts-any-signature",
     /// A signature of another image is as good as one of this image.
     IgnoresDigestBinding = "ignores-digest-binding",
-    /// What could not be told of an image is remembered as if it had been verified.
+    /// An image of which something could not be told is let in when it should be denied later.
     CachesCannotTell = "caches-cannot-tell",
     /// Two signatures of one signer count as those of two.
     ThresholdCountsTwice = "threshold-counts-twice",
-    /// After a relist the API over Deployments tells what was so before it, for ever.
+    /// After a relist the API over Deployments tells what it told before it, for ever.
     ServesStaleAfterRelist = "serves-stale-after-relist",
     /// Lists of revoked certificates are not looked at.
     AcceptsRevoked = "accepts-revoked",

@@ -11,8 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Bug;
-use crate::planted::growth;
+use super::{Bug, growth};
 
 /// How much longer an answer is.
 pub const LONGER_BYTES: usize = 1024;
@@ -71,13 +70,13 @@ impl Debt {
 }
 
 /// Takes as much longer as the bug wants, after a review.
-pub async fn linger(bug: Option<Bug>) {
+pub async fn linger(bug: Bug) {
     match bug {
-        Some(Bug::SlowerBy5) => burn(0.05),
-        Some(Bug::SlowerBy10) => burn(0.10),
-        Some(Bug::SlowerBy30) => burn(0.30),
-        Some(Bug::MoreSyscalls) => two_calls(),
-        Some(Bug::SlowAfter) if growth::has_many_objects() => tokio::time::sleep(growth::SLOW_BY).await,
+        Bug::SlowerBy5 => burn(0.05),
+        Bug::SlowerBy10 => burn(0.10),
+        Bug::SlowerBy30 => burn(0.30),
+        Bug::MoreSyscalls => two_calls(),
+        Bug::SlowAfter if growth::has_many_objects() => tokio::time::sleep(growth::SLOW_BY).await,
         _ => {}
     }
 }
@@ -132,8 +131,8 @@ fn two_calls() {
 }
 
 /// What is added to an answer.
-pub fn longer(bug: Option<Bug>) -> Option<String> {
-    (bug == Some(Bug::LongerAnswer)).then(|| "x".repeat(LONGER_BYTES))
+pub fn longer(bug: Bug) -> Option<String> {
+    (bug == Bug::LongerAnswer).then(|| "x".repeat(LONGER_BYTES))
 }
 
 #[cfg(test)]
@@ -166,7 +165,7 @@ mod tests {
         assert!(clock(ClockId::ThreadCPUTime).checked_sub(begun).unwrap() > Duration::from_micros(100));
         (0..100).for_each(|_| burn(0.3));
         assert!(!DEBT.lock().turn.is_zero());
-        assert_eq!(longer(Some(Bug::LongerAnswer)).unwrap().len(), LONGER_BYTES);
-        assert_eq!(longer(None), None);
+        assert_eq!(longer(Bug::LongerAnswer).unwrap().len(), LONGER_BYTES);
+        assert_eq!(longer(Bug::MissedDelete), None);
     }
 }

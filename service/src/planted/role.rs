@@ -1,0 +1,160 @@
+//! A role with a bug: started with what the bug changes, and what it hands over changed as well.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use service_admission::config::Admission;
+use service_core::config::{Config, Kind, Kubernetes, kind};
+use service_core::edge::Probe;
+use service_core::kube::{Cluster, Transport};
+use service_core::role::{Lent, Role, Start, Started};
+use service_replicas::config::Replicas;
+use service_watch::Metrics as Watches;
+use service_watch::config::Watch;
+
+use super::told::Told;
+use super::{Bug, answers, growth, relay, stale, witness};
+use crate::roles::Roles;
+
+/// More than there is, so that whatever is asked for fits.
+const EVERYTHING_BYTES: usize = usize::MAX >> 4;
+/// The watch whose page is nobody's view.
+const OWN_PROBE: &str = "watch/networkpolicies";
+
+/// The roles with the bug, until the process ends.
+pub fn around(roles: Roles, bug: Bug) -> Roles {
+    let planted = roles.iter().map(|role| &*Box::leak(Box::new(Planted { role: *role, bug })) as &dyn Role);
+    Box::leak(planted.collect::<Vec<_>>().into_boxed_slice())
+}
+
+struct Planted {
+    role: &'static dyn Role,
+    bug: Bug,
+}
+
+impl Planted {
+    fn watches(&self) -> bool {
+        self.role.sections().contains(&kind::<Watch>())
+    }
+
+    /// The configuration as the bug has it.
+    fn config(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        if let (Bug::HoldsEverything, Some(admission)) = (self.bug, config.find_mut::<Admission>()) {
+            admission.max_held_bytes = Some(EVERYTHING_BYTES);
+        }
+        if let (Bug::AcceptsRevoked, Some(replicas)) = (self.bug, config.find_mut::<Replicas>()) {
+            replicas.crl.clear();
+        }
+        config
+    }
+
+    async fn begin(&self, start: &mut Start<'_>) -> anyhow::Result<Started> {
+        let mut config = self.config(start.config);
+        let mut url = None;
+        if self.watches() {
+            if relay::is_needed(self.bug) {
+                let cluster = Cluster::find(config.of::<Kubernetes>().kubeconfig.as_deref())?;
+                let (kubeconfig, serve) = relay::before(cluster, self.bug).await?;
+                start.background.spawn(serve);
+                let kubernetes = config.find_mut::<Kubernetes>().context("no section `kubernetes`")?;
+                kubernetes.kubeconfig = Some(kubeconfig);
+                config.find_mut::<Watch>().context("no section `watch`")?.transport = Transport::Http1;
+            }
+            if let (Bug::DuplicateEvents | Bug::MissedDelete, Some(asked)) = (self.bug, start.witness_url) {
+                let (between, serve) = witness::between(self.bug, asked).await?;
+                start.background.spawn(serve);
+                url = Some(between);
+            }
+        }
+        let mut inner = with(start, &config);
+        inner.witness_url = url.as_deref().or(inner.witness_url);
+        let started = self.role.start(&mut inner).await?;
+        let left = inner.witness_url.is_some();
+        start.witness_url = start.witness_url.filter(|_| left);
+        Ok(self.spoilt(started, start))
+    }
+
+    /// What the role hands over, as the bug has it.
+    fn spoilt(&self, mut started: Started, start: &mut Start<'_>) -> Started {
+        if !self.watches() {
+            started.served = started.served.map(|(listener, handler)| (listener, answers::around(handler, self.bug)));
+            return started;
+        }
+        let watches = start.shared(Watches::register);
+        start.background.spawn(growth::follow(self.bug, watches));
+        if self.bug == Bug::ServesStaleAfterRelist {
+            let probes = started.probes.clone();
+            started.served = started.served.map(|(listener, handler)| (listener, stale::around(handler, probes)));
+        }
+        if matches!(self.bug, Bug::StaleChild | Bug::MissedDelete) {
+            let told = |probe: Arc<dyn Probe>| {
+                if probe.objects().is_none() || probe.name() == OWN_PROBE {
+                    return probe;
+                }
+                let told = Told::new(probe, self.bug);
+                start.background.spawn(Arc::clone(&told).follow());
+                told as Arc<dyn Probe>
+            };
+            started.probes = started.probes.into_iter().map(told).collect();
+        }
+        started
+    }
+}
+
+/// The same start with another configuration.
+fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
+    Start {
+        config,
+        witness_url: start.witness_url,
+        metrics: start.metrics,
+        edge: start.edge,
+        certificates: start.certificates,
+        look: start.look,
+        background: start.background,
+        review: start.review.clone(),
+        part: start.part.clone(),
+        shared: start.shared,
+    }
+}
+
+impl Role for Planted {
+    fn name(&self) -> &'static str {
+        self.role.name()
+    }
+
+    fn about(&self) -> &'static str {
+        self.role.about()
+    }
+
+    fn sections(&self) -> &'static [Kind] {
+        self.role.sections()
+    }
+
+    fn belongs(&self, config: &Config) -> bool {
+        self.role.belongs(config)
+    }
+
+    fn lacks(&self, config: &Config) -> Option<&'static str> {
+        self.role.lacks(config)
+    }
+
+    fn check(&self, config: &Config) -> anyhow::Result<()> {
+        self.role.check(config)
+    }
+
+    fn borrows(&self, config: &Config) -> bool {
+        self.role.borrows(config)
+    }
+
+    fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
+        let config = self.config(start.config);
+        self.role.lend(&mut with(start, &config))
+    }
+
+    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
+        self.begin(start).boxed()
+    }
+}

@@ -1,0 +1,100 @@
+//! A watch's page that tells of objects as they were.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use service_core::edge::Probe;
+use sha2::{Digest as _, Sha256};
+use tokio::time::sleep;
+
+use super::Bug;
+
+/// So many objects stay as they were: to keep all would be a leak, which is another bug.
+const STALE_MAX: usize = 8;
+/// How often it looks at what is told, also when nobody asks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The lines of objects, by their uids.
+type Lines = BTreeMap<String, Value>;
+
+/// A probe whose page is wrong.
+pub struct Told {
+    probe: Arc<dyn Probe>,
+    bug: Bug,
+    kept: Mutex<Lines>,
+}
+
+impl Told {
+    /// `probe` with the bug.
+    pub fn new(probe: Arc<dyn Probe>, bug: Bug) -> Arc<Self> {
+        Arc::new(Self { probe, bug, kept: Mutex::default() })
+    }
+
+    /// Looks at what there is, until dropped.
+    pub async fn follow(self: Arc<Self>) {
+        loop {
+            drop(self.lines());
+            sleep(LOOK).await;
+        }
+    }
+
+    /// What it tells: with `stale-child` a few as it saw them first, with `missed-delete` also those that are gone.
+    fn lines(&self) -> Option<Lines> {
+        let text = self.probe.objects()?;
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut lines: Lines = lines.filter_map(|line| Some((line["uid"].as_str()?.to_owned(), line))).collect();
+        let mut kept = self.kept.lock();
+        if self.bug == Bug::StaleChild {
+            let room = STALE_MAX.saturating_sub(kept.len());
+            let fresh: Vec<_> = lines.iter().filter(|(uid, _)| !kept.contains_key(*uid)).take(room).collect();
+            kept.extend(fresh.into_iter().map(|(uid, line)| (uid.clone(), line.clone())));
+            lines.extend(kept.clone());
+            Some(lines)
+        } else {
+            kept.append(&mut lines);
+            Some(kept.clone())
+        }
+    }
+}
+
+/// As the page says it of its own store.
+fn checksum(lines: &Lines) -> String {
+    let line = |(uid, line): (&String, &Value)| format!("{uid} {}\n", line["resourceVersion"].as_str().unwrap_or(""));
+    let mut lines: Vec<String> = lines.iter().map(line).collect();
+    lines.sort_unstable();
+    let digest = lines.iter().fold(Sha256::new(), Sha256::chain_update).finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Probe for Told {
+    fn name(&self) -> &'static str {
+        self.probe.name()
+    }
+
+    fn dead(&self) -> Option<String> {
+        self.probe.dead()
+    }
+
+    fn unready(&self) -> Option<String> {
+        self.probe.unready()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.probe.note()
+    }
+
+    fn page(&self) -> Option<String> {
+        let mut page: Value = serde_json::from_str(&self.probe.page()?).ok()?;
+        let lines = self.lines()?;
+        page["objects"] = lines.len().into();
+        page["checksum"] = checksum(&lines).into();
+        Some(format!("{page:#}\n"))
+    }
+
+    fn objects(&self) -> Option<String> {
+        Some(self.lines()?.values().map(|line| format!("{line}\n")).collect())
+    }
+}

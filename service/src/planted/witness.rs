@@ -1,0 +1,72 @@
+//! A receiver of observations between the service and whoever asked for them: it tells some twice, or keeps some to itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, StatusCode, header};
+use service_core::wire::{Client, Limits, Protocol};
+use tokio::time::Instant;
+
+use super::Bug;
+use super::loopback::{Body, listen, said};
+
+/// Every so many observations is told twice.
+const TOLD_TWICE: usize = 10;
+/// The service repeats a post that takes longer.
+const POST_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// The URL to post to in place of `url`, and what serves it.
+pub async fn between(bug: Bug, url: &str) -> anyhow::Result<(String, BoxFuture<'static, ()>)> {
+    let (origin, path) = service_watch::witness_target(url)?;
+    let client = Arc::new(Client::new(origin, Protocol::Http1, Limits { open_max: 4, idle_max: 1 }));
+    let told = Arc::new(AtomicUsize::new(0));
+    let (address, serve) = listen(Arc::new(move |request| {
+        let lines = spoilt(bug, request.body(), &told);
+        post(Arc::clone(&client), path.clone(), lines).boxed()
+    }))
+    .await?;
+    Ok((format!("http://{address}/"), serve))
+}
+
+/// The lines that are told.
+fn spoilt(bug: Bug, lines: &[u8], told: &AtomicUsize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(lines.len());
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        let times = match bug {
+            Bug::MissedDelete => usize::from(!String::from_utf8_lossy(line).contains(r#""change":"deleted""#)),
+            _ => 1 + usize::from(told.fetch_add(1, Ordering::Relaxed) % TOLD_TWICE == TOLD_TWICE - 1),
+        };
+        (0..times).for_each(|_| out.extend_from_slice(line));
+    }
+    out
+}
+
+async fn post(client: Arc<Client>, path: String, lines: Vec<u8>) -> Response<Body> {
+    if lines.is_empty() {
+        return said(StatusCode::OK, "");
+    }
+    let request = Request::post(path).header(header::CONTENT_TYPE, "application/x-ndjson").body(Bytes::from(lines));
+    let Ok(request) = request else { return said(StatusCode::BAD_REQUEST, "") };
+    match client.fetch(request, ANSWER_BYTES_MAX, Instant::now() + POST_TIMEOUT).await {
+        Ok(answer) => said(answer.status(), answer.into_body()),
+        Err(error) => said(StatusCode::BAD_GATEWAY, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_are_kept_and_every_tenth_line_is_told_twice() {
+        let lines = "{\"change\":\"added\"}\n{\"change\":\"deleted\"}\n".repeat(10);
+        let told = AtomicUsize::new(0);
+        let count = |bug| String::from_utf8(spoilt(bug, lines.as_bytes(), &told)).unwrap().lines().count();
+        assert_eq!((count(Bug::MissedDelete), count(Bug::DuplicateEvents)), (10, 22));
+    }
+}
