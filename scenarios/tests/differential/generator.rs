@@ -391,49 +391,22 @@ fn read(kind: Kind, name: u8, variant: u8) -> Step {
 
 fn list(kind: Kind, variant: u8) -> Step {
     let path = kind.path();
-    let queries = [
-        "",
-        "labelSelector=tier%3Dfront",
-        "labelSelector=tier!%3Dfront",
-        "labelSelector=tier+in+(front,back),app",
-        "labelSelector=tier+notin+(front)",
-        "labelSelector=!tier",
-        "labelSelector=tier+in+front",
-        "labelSelector=tier%3D%3D%3Dx",
-        "labelSelector=bad+key!%3Dx",
-        "labelSelector=n%3E5",
-        "fieldSelector=metadata.name%3Da",
-        "fieldSelector=metadata.name!%3Da",
-        "fieldSelector=status.phase%3DPending",
-        "fieldSelector=spec.nothing%3Da",
-        "fieldSelector=metadata.namespace%3D{ns}",
-        "fieldSelector=junk",
-        "limit=1",
-        "limit=2",
-        "limit=1&continue={continue}",
-        "limit=5&continue={continue}",
-        "continue=junk",
-        "limit=1&continue={continue}&resourceVersion={list}",
-        "limit=1&labelSelector=tier%3Dfront",
-        "limit=-1",
-        "limit=many",
-        "resourceVersion=0",
-        "resourceVersion={list}",
-        "resourceVersion=junk",
-        "resourceVersion={list}&resourceVersionMatch=Exact",
-        "resourceVersion={list}&resourceVersionMatch=NotOlderThan",
-        "resourceVersion=0&resourceVersionMatch=Exact",
-        "resourceVersion=0&resourceVersionMatch=NotOlderThan",
-        "resourceVersionMatch=Exact",
-        "resourceVersion={list}&resourceVersionMatch=Roughly",
-        "limit=1&resourceVersion={list}&resourceVersionMatch=Exact",
-        "limit=1&resourceVersion=0",
-        "limit=1&resourceVersion={list}",
-        "limit=1&continue={continue}&resourceVersionMatch=Exact",
-        "timeoutSeconds=junk",
-        "pretty=true",
-        "limit=3&labelSelector=tier%3Dfront&fieldSelector=metadata.name%3Da",
-    ];
+    let queries: Vec<&str> = " labelSelector=tier%3Dfront labelSelector=tier!%3Dfront \
+        labelSelector=tier+in+(front,back),app labelSelector=tier+notin+(front) labelSelector=!tier \
+        labelSelector=tier+in+front labelSelector=tier%3D%3D%3Dx labelSelector=bad+key!%3Dx labelSelector=n%3E5 \
+        fieldSelector=metadata.name%3Da fieldSelector=metadata.name!%3Da fieldSelector=status.phase%3DPending \
+        fieldSelector=spec.nothing%3Da fieldSelector=metadata.namespace%3D{ns} fieldSelector=junk limit=1 limit=2 \
+        limit=1&continue={continue} limit=5&continue={continue} continue=junk \
+        limit=1&continue={continue}&resourceVersion={list} limit=1&labelSelector=tier%3Dfront limit=-1 limit=many \
+        resourceVersion=0 resourceVersion={list} resourceVersion=junk \
+        resourceVersion={list}&resourceVersionMatch=Exact resourceVersion={list}&resourceVersionMatch=NotOlderThan \
+        resourceVersion=0&resourceVersionMatch=Exact resourceVersion=0&resourceVersionMatch=NotOlderThan \
+        resourceVersionMatch=Exact resourceVersion={list}&resourceVersionMatch=Roughly \
+        limit=1&resourceVersion={list}&resourceVersionMatch=Exact limit=1&resourceVersion=0 \
+        limit=1&resourceVersion={list} limit=1&continue={continue}&resourceVersionMatch=Exact timeoutSeconds=junk \
+        pretty=true limit=3&labelSelector=tier%3Dfront&fieldSelector=metadata.name%3Da"
+        .split(' ')
+        .collect();
     let query = queries[usize::from(variant) % queries.len()];
     let step = Step::get(if query.is_empty() { path } else { format!("{path}?{query}") });
     match variant / 41 {

@@ -36,43 +36,32 @@ impl Kind {
         Self::Widget,
     ];
 
-    pub const fn plural(self) -> &'static str {
+    /// Plural, `apiVersion` and `kind`.
+    const fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::ConfigMap => "configmaps",
-            Self::Secret => "secrets",
-            Self::ServiceAccount => "serviceaccounts",
-            Self::Pod => "pods",
-            Self::Deployment => "deployments",
-            Self::NetworkPolicy => "networkpolicies",
-            Self::Lease => "leases",
-            Self::Event | Self::NewerEvent => "events",
-            Self::Widget => "widgets",
+            Self::ConfigMap => ("configmaps", "v1", "ConfigMap"),
+            Self::Secret => ("secrets", "v1", "Secret"),
+            Self::ServiceAccount => ("serviceaccounts", "v1", "ServiceAccount"),
+            Self::Pod => ("pods", "v1", "Pod"),
+            Self::Deployment => ("deployments", "apps/v1", "Deployment"),
+            Self::NetworkPolicy => ("networkpolicies", "networking.k8s.io/v1", "NetworkPolicy"),
+            Self::Lease => ("leases", "coordination.k8s.io/v1", "Lease"),
+            Self::Event => ("events", "v1", "Event"),
+            Self::NewerEvent => ("events", "events.k8s.io/v1", "Event"),
+            Self::Widget => ("widgets", "differential.example.com/v1", "Widget"),
         }
+    }
+
+    pub const fn plural(self) -> &'static str {
+        self.row().0
     }
 
     pub const fn api_version(self) -> &'static str {
-        match self {
-            Self::ConfigMap | Self::Secret | Self::ServiceAccount | Self::Pod | Self::Event => "v1",
-            Self::Deployment => "apps/v1",
-            Self::NetworkPolicy => "networking.k8s.io/v1",
-            Self::Lease => "coordination.k8s.io/v1",
-            Self::NewerEvent => "events.k8s.io/v1",
-            Self::Widget => "differential.example.com/v1",
-        }
+        self.row().1
     }
 
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "ConfigMap",
-            Self::Secret => "Secret",
-            Self::ServiceAccount => "ServiceAccount",
-            Self::Pod => "Pod",
-            Self::Deployment => "Deployment",
-            Self::NetworkPolicy => "NetworkPolicy",
-            Self::Lease => "Lease",
-            Self::Event | Self::NewerEvent => "Event",
-            Self::Widget => "Widget",
-        }
+        self.row().2
     }
 
     /// The collection's path in the sequence's namespace.
