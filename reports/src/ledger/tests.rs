@@ -35,233 +35,122 @@ struct History {
     planted: EventCounts,
 }
 
-/// One object in a history. Revisions are `base + n`; the order of a commit is its revision.
-struct Life<'a> {
-    history: &'a mut History,
-    uid: String,
-    name: String,
-    base: u64,
-    start_ms: u64,
-}
-
-impl Life<'_> {
-    fn commit(&mut self, n: u64, at_ms: u64, change: Change) {
-        let t_ms = self.start_ms + at_ms;
-        let (name, uid, rv) = (self.name.clone(), self.uid.clone(), self.base + n);
-        self.history.planted.commits += 1;
-        self.history.steps.push(Step { arrives_ms: t_ms, what: What::Commit { t_ms, name, uid, rv, change } });
-    }
-
-    fn see(&mut self, n: u64, at_ms: u64, change: Change) {
-        let (uid, rv) = (self.uid.clone(), (self.base + n).to_string());
-        self.see_any(uid, rv, at_ms, change);
-    }
-
-    fn see_any(&mut self, uid: String, rv: String, at_ms: u64, change: Change) {
-        let t_ms = self.start_ms + at_ms;
-        self.history.planted.observations += 1;
-        self.history.steps.push(Step { arrives_ms: t_ms, what: What::Observe { t_ms, uid, rv, change } });
-    }
-
-    fn gap(&mut self, after: u64, through: u64, at_ms: u64) {
-        let what = What::Gap { after: self.base + after, through: self.base + through };
-        self.history.steps.push(Step { arrives_ms: self.start_ms + at_ms, what });
-    }
-
-    fn plant(&mut self, outcomes: &[(Outcome, u64)]) {
-        for (outcome, times) in outcomes {
-            *outcome.of_mut(&mut self.history.planted) += times;
-        }
-    }
-
-    /// The object that follows under the same name.
-    fn successor(&mut self, n: u64, at_ms: u64) -> Life<'_> {
-        let (base, start_ms) = (self.base + n, self.start_ms + at_ms);
-        Life { uid: format!("{}-next", self.uid), name: self.name.clone(), base, start_ms, history: self.history }
-    }
-}
-
 use Change::{Added as A, Deleted as X, Modified as M};
 use Outcome::{
     Coalesced, Duplicate, Ghost, IdentitySwap, Late, LateGhost, Missed, Observed, Phantom, Regressed, Resurrected,
     Unobservable,
 };
 
-/// A life with its planted outcomes.
-type Script = fn(&mut Life<'_>);
+/// A life as one line, and its planted outcomes. A capital letter is a commit and a small one what was seen: `M1@500` changes
+/// the object at 500 ms to its version 1, and `m1@510` reports that. `m?` reports a revision that never was, `a!` an object that
+/// never was. `-0..3@800` hides the versions after 0 up to 3; `>2@710` goes on with the next object of the same name; `u@0`
+/// plants a version that was not seen.
+type Script = (&'static str, &'static str, &'static [(Outcome, u64)]);
 
-const SCRIPTS: [(&str, Script); 24] = [
-    ("healthy", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 10, A);
-        o.commit(1, 500, M);
-        o.see(1, 1500, M);
-        o.commit(2, 3000, X);
-        o.see(2, 3020, X);
-        o.plant(&[(Observed, 3)]);
-    }),
-    ("coalesced", |o| {
-        o.commit(0, 0, A);
-        o.commit(1, 10, M);
-        o.see(1, 30, A);
-        o.plant(&[(Coalesced, 1), (Observed, 1)]);
-    }),
-    ("coalesced within the deadline of the next version", |o| {
-        o.commit(0, 0, A);
-        o.commit(1, 900, M);
-        o.see(1, 1800, M);
-        o.plant(&[(Coalesced, 1), (Observed, 1)]);
-    }),
-    ("late", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1001, A);
-        o.plant(&[(Late, 1)]);
-    }),
-    ("just in time", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1000, A);
-        o.plant(&[(Observed, 1)]);
-    }),
-    ("a later version comes only after this one is overdue", |o| {
-        o.commit(0, 0, A);
-        o.commit(1, 5000, M);
-        o.see(1, 5010, M);
-        o.plant(&[(Late, 1), (Observed, 1)]);
-    }),
-    ("a blackout is not excused by steady updates", |o| {
-        o.commit(0, 0, A);
-        o.commit(1, 800, M);
-        o.commit(2, 1600, M);
-        o.commit(3, 2400, M);
-        o.see(3, 2500, M);
-        o.plant(&[(Late, 1), (Coalesced, 2), (Observed, 1)]);
-    }),
-    ("missed", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, M);
-        o.plant(&[(Observed, 1), (Missed, 1)]);
-    }),
-    ("ghost", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, X);
-        o.plant(&[(Observed, 1), (Ghost, 1)]);
-    }),
-    ("late ghost", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, X);
-        o.see(0, 2000, X);
-        o.plant(&[(Observed, 1), (LateGhost, 1)]);
-    }),
-    ("a relist reports the deletion with the last revision it knew", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, M);
-        o.commit(2, 710, X);
-        o.see(0, 900, X);
-        o.plant(&[(Observed, 2), (Coalesced, 1)]);
-    }),
-    ("duplicate", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.see(0, 900, M);
-        o.commit(1, 2000, X);
-        o.see(1, 2001, X);
-        o.see(1, 2002, X);
-        o.plant(&[(Observed, 2), (Duplicate, 2)]);
-    }),
-    ("regressed", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, M);
-        o.see(1, 701, M);
-        o.see(0, 900, M);
-        o.plant(&[(Observed, 2), (Regressed, 1)]);
-    }),
-    ("regressed to a version that had been coalesced", |o| {
-        o.commit(0, 0, A);
-        o.commit(1, 1, M);
-        o.see(1, 2, M);
-        o.see(0, 3, A);
-        o.plant(&[(Observed, 1), (Coalesced, 1), (Regressed, 1)]);
-    }),
-    ("phantom version", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.see_any(o.uid.clone(), "not-a-revision".into(), 50, M);
-        o.commit(1, 3000, M);
-        o.see(1, 3001, M);
-        o.plant(&[(Observed, 2), (Phantom, 1)]);
-    }),
-    ("phantom object", |o| {
-        o.see_any(format!("{}-no-such", o.uid), "1".into(), 50, A);
-        o.plant(&[(Phantom, 1)]);
-    }),
-    ("reported as deleted while alive", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.see(0, 900, X);
-        o.commit(1, 4000, X);
-        o.see(1, 4001, X);
-        o.plant(&[(Observed, 2), (Phantom, 1)]);
-    }),
-    ("the revision of the deletion reported as an update", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, X);
-        o.see(1, 720, M);
-        o.plant(&[(Observed, 1), (Ghost, 1), (Phantom, 1)]);
-    }),
-    ("resurrected", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, X);
-        o.see(1, 701, X);
-        o.see(0, 900, A);
-        o.plant(&[(Observed, 2), (Resurrected, 1)]);
-    }),
-    ("identity swap", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, X);
-        let mut next = o.successor(2, 710);
-        next.commit(0, 0, A);
-        next.see(0, 20, M);
-        next.plant(&[(Observed, 2), (IdentitySwap, 1)]);
-    }),
-    ("a new object of the same name reported as new leaves a ghost", |o| {
-        o.commit(0, 0, A);
-        o.see(0, 1, A);
-        o.commit(1, 700, X);
-        let mut next = o.successor(2, 710);
-        next.commit(0, 0, A);
-        next.see(0, 20, A);
-        next.plant(&[(Observed, 2), (Ghost, 1)]);
-    }),
-    ("created and deleted inside a gap", |o| {
-        o.commit(1, 100, A);
-        o.commit(2, 200, M);
-        o.commit(3, 300, X);
-        o.gap(0, 3, 800);
-        o.plant(&[(Unobservable, 3)]);
-    }),
-    ("created before the gap: not excused", |o| {
-        o.commit(1, 100, A);
-        o.commit(3, 300, X);
-        o.gap(1, 3, 800);
-        o.plant(&[(Missed, 1), (Ghost, 1)]);
-        o.history.planted.unseen += 1;
-    }),
-    ("observed although inside a gap: only the deletion is lost, and not excused", |o| {
-        o.commit(1, 100, A);
-        o.see(1, 120, A);
-        o.commit(3, 300, X);
-        o.gap(0, 3, 800);
-        o.plant(&[(Observed, 1), (Ghost, 1)]);
-    }),
+const SCRIPTS: [Script; 24] = [
+    ("healthy", "A0@0 a0@10 M1@500 m1@1500 X2@3000 x2@3020", &[(Observed, 3)]),
+    ("coalesced", "A0@0 M1@10 a1@30", &[(Coalesced, 1), (Observed, 1)]),
+    ("coalesced within the deadline of the next version", "A0@0 M1@900 m1@1800", &[(Coalesced, 1), (Observed, 1)]),
+    ("late", "A0@0 a0@1001", &[(Late, 1)]),
+    ("just in time", "A0@0 a0@1000", &[(Observed, 1)]),
+    ("a later version comes only after this one is overdue", "A0@0 M1@5000 m1@5010", &[(Late, 1), (Observed, 1)]),
+    (
+        "a blackout is not excused by steady updates",
+        "A0@0 M1@800 M2@1600 M3@2400 m3@2500",
+        &[(Late, 1), (Coalesced, 2), (Observed, 1)],
+    ),
+    ("missed", "A0@0 a0@1 M1@700", &[(Observed, 1), (Missed, 1)]),
+    ("ghost", "A0@0 a0@1 X1@700", &[(Observed, 1), (Ghost, 1)]),
+    ("late ghost", "A0@0 a0@1 X1@700 x0@2000", &[(Observed, 1), (LateGhost, 1)]),
+    (
+        "a relist reports the deletion with the last revision it knew",
+        "A0@0 a0@1 M1@700 X2@710 x0@900",
+        &[(Observed, 2), (Coalesced, 1)],
+    ),
+    ("duplicate", "A0@0 a0@1 m0@900 X1@2000 x1@2001 x1@2002", &[(Observed, 2), (Duplicate, 2)]),
+    ("regressed", "A0@0 a0@1 M1@700 m1@701 m0@900", &[(Observed, 2), (Regressed, 1)]),
+    (
+        "regressed to a version that had been coalesced",
+        "A0@0 M1@1 m1@2 a0@3",
+        &[(Observed, 1), (Coalesced, 1), (Regressed, 1)],
+    ),
+    ("phantom version", "A0@0 a0@1 m?@50 M1@3000 m1@3001", &[(Observed, 2), (Phantom, 1)]),
+    ("phantom object", "a!@50", &[(Phantom, 1)]),
+    ("reported as deleted while alive", "A0@0 a0@1 x0@900 X1@4000 x1@4001", &[(Observed, 2), (Phantom, 1)]),
+    (
+        "the revision of the deletion reported as an update",
+        "A0@0 a0@1 X1@700 m1@720",
+        &[(Observed, 1), (Ghost, 1), (Phantom, 1)],
+    ),
+    ("resurrected", "A0@0 a0@1 X1@700 x1@701 a0@900", &[(Observed, 2), (Resurrected, 1)]),
+    ("identity swap", "A0@0 a0@1 X1@700 >2@710 A0@0 m0@20", &[(Observed, 2), (IdentitySwap, 1)]),
+    (
+        "a new object of the same name reported as new leaves a ghost",
+        "A0@0 a0@1 X1@700 >2@710 A0@0 a0@20",
+        &[(Observed, 2), (Ghost, 1)],
+    ),
+    ("created and deleted inside a gap", "A1@100 M2@200 X3@300 -0..3@800", &[(Unobservable, 3)]),
+    ("created before the gap: not excused", "A1@100 X3@300 -1..3@800 u@0", &[(Missed, 1), (Ghost, 1)]),
+    (
+        "observed although inside a gap: only the deletion is lost, and not excused",
+        "A1@100 a1@120 X3@300 -0..3@800",
+        &[(Observed, 1), (Ghost, 1)],
+    ),
 ];
+
+/// Adds a life to a history. Revisions are `base + n`; the order of a commit is its revision.
+fn live(
+    (_, script, outcomes): Script,
+    mut uid: String,
+    name: &str,
+    mut base: u64,
+    mut start_ms: u64,
+    history: &mut History,
+) {
+    for word in script.split(' ') {
+        let (what, at_ms) = word.split_once('@').unwrap();
+        let t_ms = start_ms + at_ms.parse::<u64>().unwrap();
+        let (kind, version) = what.split_at(1);
+        let revision = || base + version.parse::<u64>().unwrap();
+        let change = match kind {
+            "A" | "a" => A,
+            "X" | "x" => X,
+            _ => M,
+        };
+        let what = match kind {
+            "u" => {
+                history.planted.unseen += 1;
+                continue;
+            }
+            ">" => {
+                (base, start_ms, uid) = (revision(), t_ms, format!("{uid}-next"));
+                continue;
+            }
+            "-" => {
+                let (after, through) = version.split_once("..").unwrap();
+                let of = |version: &str| base + version.parse::<u64>().unwrap();
+                What::Gap { after: of(after), through: of(through) }
+            }
+            "A" | "M" | "X" => {
+                history.planted.commits += 1;
+                What::Commit { t_ms, name: name.to_owned(), uid: uid.clone(), rv: revision(), change }
+            }
+            _ => {
+                history.planted.observations += 1;
+                let (uid, rv) = match version {
+                    "?" => (uid.clone(), "not-a-revision".to_owned()),
+                    "!" => (format!("{uid}-no-such"), "1".to_owned()),
+                    _ => (uid.clone(), revision().to_string()),
+                };
+                What::Observe { t_ms, uid, rv, change }
+            }
+        };
+        history.steps.push(Step { arrives_ms: t_ms, what });
+    }
+    for (outcome, times) in outcomes {
+        *outcome.of_mut(&mut history.planted) += times;
+    }
+}
 
 fn config() -> Config {
     Config { deadline_ms: D, grace_ms: GRACE_MS, skew_ms: 0, ..Config::default() }
@@ -272,13 +161,8 @@ fn history(lives: &[(usize, u64)]) -> History {
     let mut history = History::default();
     for (index, (script, start_ms)) in lives.iter().enumerate() {
         let number = index as u64;
-        (SCRIPTS[*script].1)(&mut Life {
-            history: &mut history,
-            uid: format!("uid-{number}"),
-            name: format!("name-{number}"),
-            base: 1000 + number * 10,
-            start_ms: *start_ms,
-        });
+        let (uid, name) = (format!("uid-{number}"), format!("name-{number}"));
+        live(SCRIPTS[*script], uid, &name, 1000 + number * 10, *start_ms, &mut history);
     }
     history
 }
@@ -349,7 +233,7 @@ fn settled(counts: &EventCounts) -> u64 {
 
 #[test]
 fn each_script_alone_has_its_planted_outcomes() {
-    for (index, (name, _)) in SCRIPTS.iter().enumerate() {
+    for (index, (name, ..)) in SCRIPTS.iter().enumerate() {
         let history = history(&[(index, 50)]);
         let planted = history.planted;
         let said = run(history.steps, config());
