@@ -35,7 +35,7 @@ pub use answers::{Answers, Covers};
 pub use api::Api;
 pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, Churn};
-pub use generate::{Error as NoTemplate, fill, generate};
+pub use generate::{NoTemplate, fill, generate};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
 pub use plan::Plan;

@@ -18,7 +18,7 @@ const SCHEMA: &str = "/schema/openAPIV3Schema";
 /// Why no template can be made.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no object can be made from the definition: `{at}` {problem}; write a `template`")]
-pub struct Error {
+pub struct NoTemplate {
     at: String,
     problem: String,
 }
@@ -28,8 +28,8 @@ pub struct Error {
 /// # Errors
 ///
 /// A required field of which the schema does not tell enough, such as one with a pattern for which no text is found.
-pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), Error> {
-    let refuse = |at: &str, problem: &str| Error { at: at.to_owned(), problem: problem.to_owned() };
+pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate> {
+    let refuse = |at: &str, problem: &str| NoTemplate { at: at.to_owned(), problem: problem.to_owned() };
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let scope = if text("/spec/scope") == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -81,8 +81,8 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
-    let refuse = |problem: &str| Err(Error { at: at.to_owned(), problem: problem.to_owned() });
+fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
+    let refuse = |problem: &str| Err(NoTemplate { at: at.to_owned(), problem: problem.to_owned() });
     if depth > DEPTH {
         return refuse("is too deep to be guessed");
     }
@@ -138,7 +138,7 @@ fn has_rules(schema: &Value) -> bool {
     !schema["x-kubernetes-validations"].is_null()
 }
 
-fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
+fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     let required = names(&schema["required"]);
     // A rule on the whole may forbid what its schema allows of a part.
     let is_ruled = has_rules(schema);
@@ -187,14 +187,14 @@ fn round(bound: f64) -> i64 {
     bound as i64
 }
 
-fn string(schema: &Value, at: &str) -> Result<Value, Error> {
+fn string(schema: &Value, at: &str) -> Result<Value, NoTemplate> {
     let bound = |key: &str| schema[key].as_u64().and_then(|bound| usize::try_from(bound).ok());
     if let Some(wanted) = schema["pattern"].as_str() {
         let texts =
             pattern::matching(wanted, bound("minLength").unwrap_or(0), bound("maxLength").unwrap_or(usize::MAX));
         if texts.is_empty() {
             let problem = format!("has to match {}, and no text that does was found", schema["pattern"]);
-            return Err(Error { at: at.to_owned(), problem });
+            return Err(NoTemplate { at: at.to_owned(), problem });
         }
         return Ok(any_of(&texts.into_iter().map(Value::String).collect::<Vec<_>>(), schema));
     }
