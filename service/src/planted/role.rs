@@ -114,6 +114,7 @@ fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
         certificates: start.certificates,
         look: start.look,
         background: start.background,
+        alerts: start.alerts.clone(),
         review: start.review.clone(),
         part: start.part.clone(),
         shared: start.shared,
