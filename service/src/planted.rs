@@ -108,7 +108,7 @@ bugs! {
     StaleChild = "stale-child",
     /// What somebody does to its network policies is not looked at, until their package changes.
     NoChildWatch = "no-child-watch",
-    /// Network policies that are to be deleted lose their owner and stay.
+    /// The network policies of a package that goes lose their owner and stay.
     OrphanedChild = "orphaned-child",
     /// A network policy that exists is never brought up to date.
     OldChild = "old-child",

@@ -1,5 +1,6 @@
 //! An API server between a role and the real one: it hands on what is asked and answered, and lies in one way.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +12,7 @@ use futures_util::{FutureExt as _, stream};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use service_core::kube::Cluster;
 use service_core::wire::{Error, Stream};
@@ -35,6 +37,8 @@ struct Relay {
     writes: AtomicU64,
     /// Whether a list is complete.
     listed: AtomicBool,
+    /// Packages that are being removed, by their paths.
+    going: Mutex<BTreeSet<String>>,
 }
 
 /// Whether the bug is one of the way to the API server.
@@ -46,7 +50,13 @@ pub fn is_needed(bug: Bug) -> bool {
 /// The kubeconfig of a liar in front of `cluster`, and what serves it.
 pub async fn before(cluster: Cluster, bug: Bug) -> anyhow::Result<(PathBuf, BoxFuture<'static, ()>)> {
     let upstream = Upstream::new(cluster);
-    let relay = Arc::new(Relay { upstream, bug, writes: AtomicU64::new(0), listed: AtomicBool::new(false) });
+    let relay = Arc::new(Relay {
+        upstream,
+        bug,
+        writes: AtomicU64::new(0),
+        listed: AtomicBool::new(false),
+        going: Mutex::default(),
+    });
     let (address, serve) = listen(Arc::new(move |request| Arc::clone(&relay).answer(request).boxed())).await?;
     Ok((kubeconfig(address)?, serve))
 }
@@ -60,12 +70,13 @@ impl Relay {
         }
         let lists = request.method() == Method::GET && [PACKAGES, DEPLOYMENTS].contains(&path.as_str());
         let of_policy = path.contains("/networkpolicies/");
+        self.note_going(&path, request.body());
         match self.bug {
             Bug::Ignore410 if lists && self.listed.load(Ordering::Relaxed) => return std::future::pending().await,
-            Bug::OldChild if of_policy && request.method() == Method::PUT => {
+            Bug::OldChild if of_policy && request.method() == Method::PATCH => {
                 return said(StatusCode::OK, request.into_body());
             }
-            Bug::OrphanedChild if of_policy && request.method() == Method::DELETE => {
+            Bug::OrphanedChild if of_policy && request.method() == Method::DELETE && self.is_of_a_going(&path) => {
                 *request.method_mut() = Method::PATCH;
                 let merge = http::HeaderValue::from_static("application/merge-patch+json");
                 request.headers_mut().insert(header::CONTENT_TYPE, merge);
@@ -89,6 +100,26 @@ impl Relay {
             return said(status, without_items(&body));
         }
         said(status, body)
+    }
+
+    /// Notes by its status whether a package goes.
+    fn note_going(&self, path: &str, body: &[u8]) {
+        let Some(package) = path.strip_suffix("/status").and_then(|path| path.split_once("/namespaces/")) else {
+            return;
+        };
+        let package = package.1.replace("/packages/", "/networkpolicies/") + "-";
+        let status: Value = serde_json::from_slice(body).unwrap_or_default();
+        if status["status"]["phase"] == "Removing" {
+            self.going.lock().insert(package);
+        } else {
+            self.going.lock().remove(&package);
+        }
+    }
+
+    /// Whether a policy is of a package that goes: its name begins with that of the package.
+    fn is_of_a_going(&self, path: &str) -> bool {
+        let policy = path.split_once("/namespaces/").map_or(path, |(_, policy)| policy);
+        self.going.lock().iter().any(|package| policy.starts_with(package.as_str()))
     }
 
     async fn watch(self: Arc<Self>, request: Request<Bytes>, path: &str, query: &str) -> Response<Body> {
