@@ -33,11 +33,6 @@ impl Digest {
         Self(value)
     }
 
-    /// A digest that is known already.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
     /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -18,8 +18,6 @@ use crate::verdict::{Class, Rejected};
 pub const LAYERS_MAX: usize = 50;
 /// Referrers that are looked at.
 pub const REFERRERS_MAX: usize = 50;
-/// Members of an index that are listed.
-pub const MEMBERS_MAX: usize = 256;
 /// Members of an index, or referrers, that are kept while it is read: the last ones.
 const LISTED_MAX: usize = 4096;
 /// What is kept of one manifest, bytes: fifty keyless signatures have about as much.
@@ -84,24 +82,6 @@ pub struct Referrer {
     pub predicate_type: Option<String>,
 }
 
-/// What an image reference points to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pointed {
-    /// One image.
-    Image,
-    /// An index of images. A signature on the index covers its members, whose digests it holds; one on a member covers that alone.
-    Index(Vec<Member>),
-}
-
-/// An image of an index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its manifest.
-    pub descriptor: Descriptor,
-    /// `os/architecture[/variant]`; `None` for what is no image for a platform, such as `BuildKit`'s attestations.
-    pub platform: Option<String>,
-}
-
 /// Why an answer of a registry holds nothing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OciError {
@@ -162,16 +142,6 @@ struct RawDescriptor {
     #[serde(default, deserialize_with = "known_annotations")]
     annotations: BTreeMap<String, String>,
     data: Option<String>,
-    platform: Option<RawPlatform>,
-}
-
-#[derive(Deserialize, Clone)]
-struct RawPlatform {
-    #[serde(default)]
-    os: String,
-    #[serde(default)]
-    architecture: String,
-    variant: Option<String>,
 }
 
 /// Tag of the legacy signatures of an image: `sha256-<hex>.sig`.
@@ -240,24 +210,6 @@ pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer
     let subject = subject.transpose().map_err(|error: DigestError| shape(WHAT, &error.to_string()))?;
     let source = format!("bundle {}", referrer.descriptor.digest);
     layer(&only, source, ENVELOPE_BYTES_MAX, Origin::Bundle { artifact_type, subject }).map(Some)
-}
-
-/// What the manifest of an image is: an image, or an index with its members.
-pub fn pointed(manifest: &[u8]) -> Result<Pointed, OciError> {
-    let raw = parsed(manifest, "a manifest")?;
-    let Some(members) = raw.manifests else { return Ok(Pointed::Image) };
-    if raw.layers.is_some() || raw.config.is_some() {
-        return Err(shape("a manifest", "it is an image and an index at once"));
-    }
-    let member = |raw: &RawDescriptor| {
-        let known = raw.platform.as_ref().filter(|platform| platform.os != "unknown" && !platform.os.is_empty());
-        let platform = known.map(|platform| match &platform.variant {
-            Some(variant) => format!("{}/{}/{variant}", platform.os, platform.architecture),
-            None => format!("{}/{}", platform.os, platform.architecture),
-        });
-        Some(Member { descriptor: descriptor(raw).ok()?, platform })
-    };
-    Ok(Pointed::Index(members.items.iter().filter_map(member).take(MEMBERS_MAX).collect()))
 }
 
 impl Layer {

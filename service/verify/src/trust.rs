@@ -151,15 +151,6 @@ impl Trust {
         self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))
     }
 
-    /// What the root `name` accepts, for messages: `P-256 key sha256:…` or `keyless exact "a@example.com" by …`.
-    pub fn describe(&self, name: &str) -> Option<String> {
-        let root = self.roots.iter().find(|root| root.name == name)?;
-        Some(match &root.accepts {
-            Accepts::Key(key) => format!("{} key {}", key.algorithm().name(), key.fingerprint()),
-            Accepts::Keyless { issuer, subject } => format!("keyless, subject {subject:?}, issuer {issuer:?}"),
-        })
-    }
-
     pub(crate) fn roots(&self) -> &[TrustRoot] {
         &self.roots
     }
