@@ -163,7 +163,8 @@ impl Kept {
         }
     }
 
-    fn tidy(self) {
+    fn tidy(mut self) {
+        self.groups.extend(strays(&self.folders));
         for group in self.groups {
             let ended = Pid::from_raw(group).map(|group| {
                 // Nobody is left who could ask it to end in good order.
@@ -189,6 +190,29 @@ impl Kept {
     }
 }
 
+/// Groups that nobody told of, because the harness was killed between starting a process and saying so: whoever was given a file in one of
+/// its folders.
+fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
+    let own = rustix::process::getpgrp();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        // What cannot be read is somebody else's, or gone.
+        let (Some(pid), Ok(environment)) = (pid, std::fs::read(entry.path().join("environ"))) else { continue };
+        let names = |folder: &PathBuf| {
+            let folder = folder.as_os_str().as_encoded_bytes();
+            environment.windows(folder.len()).any(|part| part == folder)
+        };
+        if folders.iter().any(names)
+            && let Ok(group) = rustix::process::getpgid(Some(pid))
+            && group != own
+        {
+            found.push(group.as_raw_nonzero().get());
+        }
+    }
+    found
+}
+
 fn is_ours(path: &Path) -> bool {
     path.is_absolute()
         && path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(FOLDER_PREFIX.as_bytes()))
@@ -209,6 +233,21 @@ fn remove(folder: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_was_given_a_file_of_ours_is_found() {
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().unwrap();
+        let folders = BTreeSet::from([folder.path().to_owned()]);
+        let mut command = Command::new("sleep");
+        command.arg("600").env("KUBECONFIG", folder.path().join("kubeconfig")).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let group = i32::try_from(child.id()).unwrap();
+        let found = strays(&folders);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, [group]);
+        assert_eq!(strays(&folders), Vec::<i32>::new());
+    }
 
     #[test]
     fn only_what_was_told_and_not_taken_back_is_removed() {
