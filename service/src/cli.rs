@@ -89,7 +89,7 @@ enum Command {
     /// Pin the images of manifests to their digests, as the webhook would, or lock them.
     #[cfg(feature = "files")]
     Pin(files::Arguments),
-    /// The same as a KRM function: a ResourceList in, a ResourceList out (kpt, kustomize).
+    /// The same as a KRM function: a `ResourceList` in, a `ResourceList` out (kpt, kustomize).
     #[cfg(feature = "files")]
     Krm(files::Function),
     /// Ask a running API over Deployments for a count, or set one.

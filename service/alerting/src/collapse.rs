@@ -74,14 +74,14 @@ mod tests {
                 images: vec![image.into()],
             })
         };
-        let (mut collapse, start) = (Collapse::new(Duration::from_secs(60)), Instant::now());
+        let (mut collapse, start) = (Collapse::new(Duration::from_mins(1)), Instant::now());
         assert!(collapse.take(alert("a"), start).is_some());
         assert!(collapse.take(alert("b"), start).is_some());
         for second in 1..10 {
             assert!(collapse.take(alert("a"), start + Duration::from_secs(second)).is_none());
         }
-        assert_eq!(collapse.due(), Some(start + Duration::from_secs(60)));
-        let ended = collapse.ended(start + Duration::from_secs(60));
+        assert_eq!(collapse.due(), Some(start + Duration::from_mins(1)));
+        let ended = collapse.ended(start + Duration::from_mins(1));
         assert_eq!(ended.iter().map(|(alert, more)| (&*alert.message, *more)).collect::<Vec<_>>(), [("a", 9)]);
         assert_eq!(collapse.due(), None);
         assert!(collapse.take(alert("a"), start + Duration::from_secs(61)).is_some());

@@ -155,10 +155,8 @@ impl Section for Alerts {
         let (admit, reject) = (stream("admit", raw.admit)?, stream("reject", raw.reject)?);
         let mut names: Vec<_> = admit.iter().chain(&reject).map(|one| &one.name).collect();
         names.sort();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(
-                check.value("alerts", format!("two receivers are called `{}`: give each its own `name`", twice[0]))
-            );
+        if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next) {
+            return Err(check.value("alerts", format!("two receivers are called `{twice}`: give each its own `name`")));
         }
         let dead_letters = raw.dead_letters.map(|path| check.folder.join(path));
         let cluster = if raw.cluster.is_empty() { "not specified".to_owned() } else { raw.cluster };
@@ -179,15 +177,16 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
         address(text).map_err(|what| check.value(of("url"), what))?;
     }
     let template = match (raw.template, raw.template_file) {
-        (Some(name), None) => match template::shipped().find(|(known, _)| *known == name) {
-            Some((known, _)) => Template::Shipped(known),
-            None => {
+        (Some(name), None) => {
+            if let Some((known, _)) = template::shipped().find(|(known, _)| *known == name) {
+                Template::Shipped(known)
+            } else {
                 let known = template::shipped().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
                 return Err(
                     check.value(of("template"), format!("`{name}` is none: use one of {known}, or `templateFile`"))
                 );
             }
-        },
+        }
         (None, Some(file)) => Template::File(check.folder.join(file)),
         (None, None) => return Err(check.value(of("template"), "is missing: write `template` or `templateFile`")),
         (Some(_), Some(_)) => {

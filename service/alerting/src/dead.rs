@@ -46,7 +46,7 @@ impl DeadLetters {
             file.write_all(line.as_bytes())
         };
         // A disk that hangs holds no thread that answers reviews.
-        if let Err(error) = tokio::task::spawn_blocking(write).await.unwrap_or_else(|_| Ok(())) {
+        if let Err(error) = tokio::task::spawn_blocking(write).await.unwrap_or(Ok(())) {
             self.metrics.lost.inc();
             tracing::warn!(name: service_core::logs::names::LETTER_LOST, receiver, error = %error, "a dead letter was lost");
         }

@@ -78,14 +78,13 @@ impl Receiver {
     /// Lets an alert wait for its turn; nobody waits with it.
     pub fn enqueue(&self, alert: Arc<Alert>) {
         let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(Arc::clone(&alert)));
-        match sent {
-            Some(Ok(())) => drop(self.work.metrics.waiting.inc()),
-            Some(Err(_)) | None => {
-                self.work.metrics.count(&self.work.settings.name, "full");
-                let work = Arc::clone(&self.work);
-                drop(tokio::spawn(async move { work.bury(&alert, "its queue is full").await }));
-            }
+        if let Some(Ok(())) = sent {
+            self.work.metrics.waiting.inc();
+            return;
         }
+        self.work.metrics.count(&self.work.settings.name, "full");
+        let work = Arc::clone(&self.work);
+        drop(tokio::spawn(async move { work.bury(&alert, "its queue is full").await }));
     }
 
     /// Tells an alert now.
@@ -178,7 +177,7 @@ impl Work {
         let mut message = cut(&alert.message);
         if more > 0 {
             let window = self.settings.collapse.unwrap_or_default().as_secs();
-            message.push_str(&format!(" ({more} more within {window} s)"));
+            message = format!("{message} ({more} more within {window} s)");
         }
         let values: BTreeMap<&str, String> = [
             ("alert_message", message),

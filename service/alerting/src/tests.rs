@@ -122,7 +122,7 @@ async fn failures_that_pass_are_tried_again_and_others_are_dead_letters() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
     let server = MockServer::start().await;
-    let never = ResponseTemplate::new(200).set_delay(Duration::from_secs(3600));
+    let never = ResponseTemplate::new(200).set_delay(Duration::from_hours(1));
     Mock::given(method("POST")).respond_with(never).mount(&server).await;
     let text = |more: &str| {
         format!("alerts: {{admit: {{receivers: [{{template: slack, url: '{}', queue: 2{more}}}]}}}}", server.uri())

@@ -114,7 +114,7 @@ fn dotted(pointer: &str) -> String {
     for part in pointer.split('/').skip(1) {
         let part = part.replace("~1", "/").replace("~0", "~");
         if part.bytes().all(|byte| byte.is_ascii_digit()) {
-            path.push_str(&format!("[{part}]"));
+            path.extend(["[", &part, "]"]);
         } else {
             path.push_str(if path.is_empty() { "" } else { "." });
             path.push_str(&part);
@@ -128,7 +128,7 @@ fn told(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     if results.is_empty() {
         return None;
     }
-    let listed = |indent: &str| results.iter().map(|one| format!("{indent}- {one}\n")).collect::<String>();
+    let listed = |indent: &str| results.iter().map(|one| format!("{indent}- {one}\n")).collect::<Vec<_>>().concat();
     let flow = || results.iter().map(Value::to_string).collect::<Vec<_>>().join(", ");
     let root = document.node(document.root());
     let insert = |at: usize, text: String| Edit { range: at..at, text };

@@ -88,7 +88,7 @@ pub fn documents(text: &str) -> Result<Vec<Document>, Error> {
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| {
             let place = error.marker();
-            Error::Syntax { line: place.line(), column: place.col() + 1, what: error.info().to_owned() }
+            Error::Syntax { line: place.line(), column: place.col() + 1, what: error.info() }
         })?;
         reader.take(&event, &span)?;
     }

@@ -3,6 +3,7 @@
 //! Owns the file `images.lock`. It is YAML, one entry an image, sorted, so that a change of one image is a change of a few lines.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -153,9 +154,9 @@ impl Lock {
         for (image, locked) in self.images() {
             // JSON is YAML; texts from outside are quoted so.
             let quoted = |text: &str| serde_json::Value::from(text).to_string();
-            text.push_str(&format!("- image: {}\n  digest: {}\n", quoted(image), locked.digest));
-            text.push_str(&format!("  resolved: {}\n", quoted(&locked.resolved)));
-            text.push_str(&format!("  registry: {}\n", quoted(&locked.registry)));
+            let _ = writeln!(text, "- image: {}\n  digest: {}", quoted(image), locked.digest);
+            let _ = writeln!(text, "  resolved: {}", quoted(&locked.resolved));
+            let _ = writeln!(text, "  registry: {}", quoted(&locked.registry));
             if !locked.evidence.is_empty() {
                 text.push_str("  evidence:\n");
                 text.extend(locked.evidence.iter().map(|one| format!("  - {}\n", quoted(one))));

@@ -83,7 +83,7 @@ impl Common {
         if let Some(path) = lock {
             config.resolve.lock = Some(path.to_owned());
         }
-        Ok(reviewer(&config).map_err(usage)?)
+        reviewer(&config).map_err(usage)
     }
 
     fn wanted(&self) -> Wanted {
@@ -218,7 +218,9 @@ async fn check_lock(arguments: &Arguments, files: &[PathBuf], path: &Path) -> Re
             told.insert(image.clone(), text);
         }
     }
-    told.values().for_each(|text| println!("{text}"));
+    for text in told.values() {
+        println!("{text}");
+    }
     failed(has_errors, "images may not run, or were not found")?;
     failed(!told.is_empty(), &format!("{} not as in {}", count(told.len(), "image"), path.display()))
 }

@@ -141,12 +141,10 @@ impl Hoard {
         self.reviews += u64::from(matches!(moment, Moment::Review { .. }));
         self.objects += usize::from(moment == Moment::Object);
         match (bug, moment) {
-            (Bug::Leak64PerRequest, Moment::Review { .. }) => self.keep(64),
-            (Bug::Leak1kPerRequest, Moment::Review { .. }) => self.keep(KIB),
+            (Bug::Leak64PerRequest, Moment::Review { .. }) | (Bug::Leak64PerObject, Moment::Object) => self.keep(64),
+            (Bug::Leak1kPerRequest, Moment::Review { .. }) | (Bug::Leak1kPerObject, Moment::Object) => self.keep(KIB),
             (Bug::LeakPerDenial, Moment::Review { denied: true }) => self.keep(16 * KIB),
             (Bug::LeakPerReconnect, Moment::Reconnect) | (Bug::LeakPerRelist, Moment::List) => self.keep(256 * KIB),
-            (Bug::Leak64PerObject, Moment::Object) => self.keep(64),
-            (Bug::Leak1kPerObject, Moment::Object) => self.keep(KIB),
             (Bug::LeakPerObject, Moment::Object) => self.keep(512 * KIB),
             (Bug::LargeCache, Moment::Review { .. }) => {
                 self.cache.push_back(block(CACHED_BYTES));

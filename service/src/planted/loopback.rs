@@ -37,7 +37,7 @@ pub async fn listen(handler: Handler) -> std::io::Result<(SocketAddr, BoxFuture<
                 async move {
                     let (head, body) = request.into_parts();
                     let body = hyper::body::Incoming::collect(body).await;
-                    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+                    let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
                     Ok::<_, Infallible>(handler(Request::from_parts(head, body)).await)
                 }
             });

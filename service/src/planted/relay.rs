@@ -82,10 +82,12 @@ impl Relay {
                 request.headers_mut().insert(header::CONTENT_TYPE, merge);
                 *request.body_mut() = json!({"metadata": {"ownerReferences": null}}).to_string().into();
             }
-            Bug::LostUpdate if path.ends_with("/scale") && request.method() == Method::PUT => {
-                if self.writes.fetch_add(1, Ordering::Relaxed) % LOST_EVERY == LOST_EVERY - 1 {
-                    *request.uri_mut() = format!("{path}?dryRun=All").parse().unwrap_or_default();
-                }
+            Bug::LostUpdate
+                if path.ends_with("/scale")
+                    && request.method() == Method::PUT
+                    && self.writes.fetch_add(1, Ordering::Relaxed) % LOST_EVERY == LOST_EVERY - 1 =>
+            {
+                *request.uri_mut() = format!("{path}?dryRun=All").parse().unwrap_or_default();
             }
             _ => {}
         }

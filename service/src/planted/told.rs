@@ -66,7 +66,7 @@ fn checksum(lines: &Lines) -> String {
     let mut lines: Vec<String> = lines.iter().map(line).collect();
     lines.sort_unstable();
     let digest = lines.iter().fold(Sha256::new(), Sha256::chain_update).finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 impl Probe for Told {
@@ -95,6 +95,6 @@ impl Probe for Told {
     }
 
     fn objects(&self) -> Option<String> {
-        Some(self.lines()?.values().map(|line| format!("{line}\n")).collect())
+        Some(self.lines()?.values().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat())
     }
 }

@@ -31,12 +31,11 @@ impl Pipeline {
         let Some(alerts) = &self.alerts else { return decision };
         let Some(alert) = alert(hook, ask, &decision) else { return decision };
         match (alerts.tell(alert, deadline).await, decision) {
-            (Ok(()), decision) => decision,
             (Err(why), Decision::Allow { .. }) => {
                 self.told(ask, Decision::Deny { message: why, notes: Notes::default() })
             }
-            // It is refused either way, and the first reason is the better one.
-            (Err(_), decision) => decision,
+            // What is refused either way is refused for its first reason.
+            (_, decision) => decision,
         }
     }
 }
@@ -80,7 +79,9 @@ fn images(ask: &Ask<'_>) -> Vec<String> {
         }
     };
     if let Some(sites) = &ask.sites {
-        sites.iter().for_each(|site| take(&site.image));
+        for site in sites {
+            take(&site.image);
+        }
     } else if let Some(object) = ask.object {
         // What cannot be examined was refused; then there is no image to name.
         let _ = walk::walk(object, &mut |seen| {

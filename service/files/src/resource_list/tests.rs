@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use base64::Engine as _;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -38,7 +39,6 @@ impl Review for Script {
                 _ => {}
             }
         }
-        use base64::Engine as _;
         let patch = base64::engine::general_purpose::STANDARD.encode(Value::from(patch).to_string());
         let response = if refused.is_empty() {
             json!({"allowed": true, "patch": patch, "warnings": warnings})

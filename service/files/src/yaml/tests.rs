@@ -59,7 +59,7 @@ fn aliases_without_end_are_refused() {
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..9 {
         let before = format!("*a{}", n - 1);
-        laughs.push_str(&format!("a{n}: &a{n} [{}]\n", vec![before; 10].join(", ")));
+        laughs = format!("{laughs}a{n}: &a{n} [{}]\n", vec![before; 10].join(", "));
     }
     let document = one(&laughs);
     assert_eq!(document.json(document.root()), Err(Error::Endless { line: 1 }));
