@@ -72,6 +72,7 @@ const CRATES: &[Crate] = &[
     one("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units", "facts"], &[]),
     one("mock-cel", "expressions with types and a budget", &[], &[]),
     one("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
+    one("mock-clock", "a faster clock for any program", &[], &[]),
     one("mock-pki", "certificates", &["gotls"], &[]),
     one("mock-sigstore", "a sigstore in memory, each link right or wrong by itself", &[], &[]),
     one("installer", "client packages of other languages, and Go programs of our own", &[], &[]),

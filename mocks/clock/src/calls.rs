@@ -1,0 +1,250 @@
+//! Every system call in which a program says or is told a time: which argument has it, and what it means.
+//!
+//! Owns the table. A call that is not in it is none of our business: it runs without a stop.
+
+use crate::forms::Form;
+
+/// One system call with a time in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// As the C library names it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the table is read by people, and by tests"))]
+    pub name: &'static str,
+    pub number: i64,
+    pub kind: Kind,
+}
+
+/// Where the time of a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It waits, and `limit` points to how long.
+    Wait {
+        limit: usize,
+        form: Form,
+        meaning: Meaning,
+        rest: Rest,
+    },
+    /// It waits for milliseconds in a register: another call, which waits for nanoseconds, is made in its place.
+    Millis {
+        limit: usize,
+        finer: Finer,
+    },
+    /// It sets a timer: a period and the first time, and is told what was set before.
+    Arm {
+        new: usize,
+        old: usize,
+        form: Form,
+        timer: Timer,
+    },
+    /// It asks what is left of a timer.
+    Left {
+        out: usize,
+        form: Form,
+        timer: Timer,
+    },
+    /// `alarm`: seconds in a register, and those left of the one before as result.
+    Alarm,
+    /// It asks a clock: `clock_gettime`, `gettimeofday`; of `None` the wall clock.
+    Read {
+        clock: Option<usize>,
+        out: usize,
+        form: Form,
+    },
+    /// `time`: seconds as result, and where it points to.
+    Seconds,
+    /// `clock_getres`.
+    Resolution,
+    /// `timer_create`: the clock of a timer is remembered.
+    Create,
+    /// `setsockopt` and `getsockopt`.
+    SetOption,
+    GetOption,
+    /// `restart_syscall`: the kernel goes on with a wait that a signal interrupted.
+    Restart,
+    /// It is not allowed, with this error, since its times cannot be seen or are the machine's.
+    Refused {
+        error: i32,
+        why: &'static str,
+    },
+}
+
+/// What the limit of a wait counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// From now on.
+    Relative,
+    /// An instant of the wall clock.
+    WallClock,
+    /// An instant of the clock whose number is in that argument.
+    ClockIn(usize),
+    /// `clock_nanosleep`: a clock in the first argument, and a flag whether it is an instant.
+    Flagged,
+    /// `futex`: the operation decides.
+    Futex,
+}
+
+/// Whether and where the kernel writes what was left of the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    Nowhere,
+    /// Where the limit was.
+    InPlace,
+    /// Where that argument points to, when a signal came.
+    At(usize),
+}
+
+/// The call with nanoseconds that takes the place of one with milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finer {
+    Ppoll,
+    /// `epoll_wait` has no signal mask, `epoll_pwait` has one.
+    EpollWait,
+    EpollPwait,
+}
+
+/// A kind of timer: how its clock is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timer {
+    /// `setitimer`: only the first kind counts real time.
+    Process,
+    /// `timerfd`: the first argument is the file.
+    File,
+    /// `timer_settime`: the first argument is its number.
+    Posix,
+}
+
+/// Operations of `futex` whose fourth argument is a limit: [`libc::FUTEX_WAIT`] counts from now, the others wait for an instant.
+pub const FUTEX_WAITS: [i32; 5] =
+    [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2, libc::FUTEX_WAIT_REQUEUE_PI];
+/// The rest of a futex' operation are flags.
+pub const FUTEX_OPERATION: u64 = 127;
+
+/// Options of a socket with a time, of the level and of that name.
+pub const SOCKET_OPTIONS: &[(i32, i32, OptionUnit)] = &[
+    (libc::SOL_SOCKET, libc::SO_RCVTIMEO, OptionUnit::Time),
+    (libc::SOL_SOCKET, libc::SO_SNDTIMEO, OptionUnit::Time),
+    // As programs with 64 bits of time on 32-bit processors name them; the kernel takes them everywhere.
+    (libc::SOL_SOCKET, 66, OptionUnit::Time),
+    (libc::SOL_SOCKET, 67, OptionUnit::Time),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, OptionUnit::Whole),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, OptionUnit::Whole),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, OptionUnit::Whole),
+];
+
+/// How an option writes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionUnit {
+    /// A `struct timeval`; zero means for ever.
+    Time,
+    /// An `int` of whole seconds or milliseconds, rounded up.
+    Whole,
+}
+
+const fn call(name: &'static str, number: i64, kind: Kind) -> Call {
+    Call { name, number, kind }
+}
+
+const fn wait(name: &'static str, number: i64, limit: usize, meaning: Meaning, rest: Rest) -> Call {
+    call(name, number, Kind::Wait { limit, form: Form::Nanos, meaning, rest })
+}
+
+const IO_URING: &str = "io_uring is refused, since its limits of time cannot be seen from outside: the program is told that the kernel has none";
+const SETTING: &str = "the machine's clock is not to be set by a program whose own goes faster";
+
+/// Calls that every processor has. Numbers that not every C library names are the kernel's, which are the same everywhere from 424 on.
+const EVERYWHERE: &[Call] = {
+    use Meaning::{ClockIn, Flagged, Futex, Relative, WallClock};
+    &[
+        wait("nanosleep", libc::SYS_nanosleep, 0, Relative, Rest::At(1)),
+        wait("clock_nanosleep", libc::SYS_clock_nanosleep, 2, Flagged, Rest::At(3)),
+        wait("futex", libc::SYS_futex, 3, Futex, Rest::Nowhere),
+        wait("futex_waitv", 449, 3, ClockIn(4), Rest::Nowhere),
+        wait("futex_wait", 455, 4, ClockIn(5), Rest::Nowhere),
+        wait("ppoll", libc::SYS_ppoll, 2, Relative, Rest::InPlace),
+        wait("pselect6", libc::SYS_pselect6, 4, Relative, Rest::InPlace),
+        wait("epoll_pwait2", EPOLL_PWAIT2, 3, Relative, Rest::Nowhere),
+        wait("rt_sigtimedwait", libc::SYS_rt_sigtimedwait, 2, Relative, Rest::Nowhere),
+        wait("recvmmsg", libc::SYS_recvmmsg, 4, Relative, Rest::InPlace),
+        wait("semtimedop", libc::SYS_semtimedop, 3, Relative, Rest::Nowhere),
+        wait("mq_timedsend", libc::SYS_mq_timedsend, 4, WallClock, Rest::Nowhere),
+        wait("mq_timedreceive", libc::SYS_mq_timedreceive, 4, WallClock, Rest::Nowhere),
+        wait("io_getevents", libc::SYS_io_getevents, 4, Relative, Rest::Nowhere),
+        wait("io_pgetevents", IO_PGETEVENTS, 4, Relative, Rest::Nowhere),
+        call("epoll_pwait", libc::SYS_epoll_pwait, Kind::Millis { limit: 3, finer: Finer::EpollPwait }),
+        call("timerfd_settime", libc::SYS_timerfd_settime, arm(2, 3, Form::Nanos, Timer::File)),
+        call("timerfd_gettime", libc::SYS_timerfd_gettime, left(1, Form::Nanos, Timer::File)),
+        call("timer_create", libc::SYS_timer_create, Kind::Create),
+        call("timer_settime", libc::SYS_timer_settime, arm(2, 3, Form::Nanos, Timer::Posix)),
+        call("timer_gettime", libc::SYS_timer_gettime, left(1, Form::Nanos, Timer::Posix)),
+        call("setitimer", libc::SYS_setitimer, arm(1, 2, Form::Micros, Timer::Process)),
+        call("getitimer", libc::SYS_getitimer, left(1, Form::Micros, Timer::Process)),
+        call("clock_gettime", libc::SYS_clock_gettime, Kind::Read { clock: Some(0), out: 1, form: Form::Nanos }),
+        call("gettimeofday", libc::SYS_gettimeofday, Kind::Read { clock: None, out: 0, form: Form::Micros }),
+        call("clock_getres", libc::SYS_clock_getres, Kind::Resolution),
+        call("setsockopt", libc::SYS_setsockopt, Kind::SetOption),
+        call("getsockopt", libc::SYS_getsockopt, Kind::GetOption),
+        call("restart_syscall", libc::SYS_restart_syscall, Kind::Restart),
+        call("io_uring_setup", libc::SYS_io_uring_setup, Kind::Refused { error: libc::ENOSYS, why: IO_URING }),
+        call("clock_settime", libc::SYS_clock_settime, Kind::Refused { error: libc::EPERM, why: SETTING }),
+        call("settimeofday", libc::SYS_settimeofday, Kind::Refused { error: libc::EPERM, why: SETTING }),
+    ]
+};
+
+/// Calls of older processors, which newer ones do by the C library.
+#[cfg(target_arch = "x86_64")]
+const HERE: &[Call] = &[
+    call("poll", libc::SYS_poll, Kind::Millis { limit: 2, finer: Finer::Ppoll }),
+    call("epoll_wait", libc::SYS_epoll_wait, Kind::Millis { limit: 3, finer: Finer::EpollWait }),
+    call(
+        "select",
+        libc::SYS_select,
+        Kind::Wait { limit: 4, form: Form::Micros, meaning: Meaning::Relative, rest: Rest::InPlace },
+    ),
+    call("alarm", libc::SYS_alarm, Kind::Alarm),
+    call("time", libc::SYS_time, Kind::Seconds),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const HERE: &[Call] = &[];
+
+/// `io_pgetevents`, which not every C library names.
+#[cfg(target_arch = "x86_64")]
+const IO_PGETEVENTS: i64 = 333;
+#[cfg(not(target_arch = "x86_64"))]
+const IO_PGETEVENTS: i64 = 292;
+/// `epoll_pwait2`, which came with Linux 5.11.
+pub const EPOLL_PWAIT2: i64 = 441;
+
+const fn arm(new: usize, old: usize, form: Form, timer: Timer) -> Kind {
+    Kind::Arm { new, old, form, timer }
+}
+
+const fn left(out: usize, form: Form, timer: Timer) -> Kind {
+    Kind::Left { out, form, timer }
+}
+
+/// All calls with a time on this processor.
+pub fn all() -> impl Iterator<Item = &'static Call> {
+    EVERYWHERE.iter().chain(HERE)
+}
+
+/// The call of that number.
+pub fn of(number: i64) -> Option<&'static Call> {
+    all().find(|call| call.number == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_call_is_there_once() {
+        let numbers: BTreeSet<_> = all().map(|call| call.number).collect();
+        let names: BTreeSet<_> = all().map(|call| call.name).collect();
+        assert_eq!(numbers.len(), all().count());
+        assert_eq!(names.len(), all().count());
+        assert_eq!(of(libc::SYS_futex).unwrap().name, "futex");
+        assert!(of(libc::SYS_write).is_none());
+    }
+}

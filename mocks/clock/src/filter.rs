@@ -1,0 +1,71 @@
+//! Which calls stop: a filter of the kernel, made from the table of calls.
+//!
+//! Owns the conditions: a wait without a limit, a futex that wakes, another processor's clock run without a stop.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen as Size, SeccompCmpOp as Is, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use crate::calls::{self, Call, FUTEX_OPERATION, FUTEX_WAITS, Kind, Meaning, SOCKET_OPTIONS, Timer};
+use crate::clock::Clock;
+
+/// The argument in which the page says that a call is its own: no call that reads a clock has so many.
+pub const NONCE_ARGUMENT: u8 = 5;
+
+/// The filter; calls with `nonce` in their sixth argument are the page's own.
+pub fn filter(clock: &Clock, nonce: u64) -> Result<BpfProgram, Error> {
+    let target = TargetArch::try_from(std::env::consts::ARCH)?;
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for call in calls::all() {
+        rules.insert(call.number, conditions(call, clock, nonce)?);
+    }
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(0), target)?;
+    Ok(filter.try_into()?)
+}
+
+/// When a call stops: any of these; always, if there are none.
+fn conditions(call: &Call, clock: &Clock, nonce: u64) -> Result<Vec<SeccompRule>, Error> {
+    let is = |argument: usize, size: Size, operator: Is, value: u64| {
+        SeccompCondition::new(u8::try_from(argument).unwrap_or(u8::MAX), size, operator, value)
+    };
+    let foreign = || is(usize::from(NONCE_ARGUMENT), Size::Qword, Is::Ne, nonce);
+    let rule = |conditions: Vec<SeccompCondition>| SeccompRule::new(conditions);
+    let mut rules = Vec::new();
+    match call.kind {
+        Kind::Wait { limit, meaning: Meaning::Futex, .. } => {
+            for operation in FUTEX_WAITS {
+                let operation = u64::from(operation.cast_unsigned());
+                rules.push(rule(vec![
+                    is(1, Size::Dword, Is::MaskedEq(FUTEX_OPERATION), operation)?,
+                    is(limit, Size::Qword, Is::Ne, 0)?,
+                ])?);
+            }
+        }
+        Kind::Wait { limit, .. } => rules.push(rule(vec![is(limit, Size::Qword, Is::Ne, 0)?])?),
+        Kind::Millis { limit, .. } => rules.push(rule(vec![
+            is(limit, Size::Dword, Is::Gt, 0)?,
+            is(limit, Size::Dword, Is::Le, u64::from(i32::MAX.cast_unsigned()))?,
+        ])?),
+        Kind::Arm { timer: Timer::Process, .. } | Kind::Left { timer: Timer::Process, .. } => {
+            rules.push(rule(vec![is(0, Size::Dword, Is::Eq, 0)?])?);
+        }
+        Kind::Read { clock: Some(which), .. } => {
+            for id in clock.own_ids() {
+                let id = u64::from(id.cast_unsigned());
+                rules.push(rule(vec![is(which, Size::Dword, Is::Eq, id)?, foreign()?])?);
+            }
+        }
+        Kind::Read { clock: None, .. } | Kind::Seconds | Kind::Resolution => rules.push(rule(vec![foreign()?])?),
+        Kind::SetOption | Kind::GetOption => {
+            for (level, name, _) in SOCKET_OPTIONS {
+                let [level, name] = [*level, *name].map(|value| u64::from(value.cast_unsigned()));
+                rules.push(rule(vec![is(1, Size::Dword, Is::Eq, level)?, is(2, Size::Dword, Is::Eq, name)?])?);
+            }
+        }
+        Kind::Arm { .. } | Kind::Left { .. } | Kind::Alarm | Kind::Create | Kind::Restart | Kind::Refused { .. } => {}
+    }
+    Ok(rules)
+}

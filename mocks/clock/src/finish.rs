@@ -1,0 +1,108 @@
+//! What is changed after a call: times that the kernel wrote become the program's own.
+//!
+//! Pure but for the memory of the thread, which is behind [`Memory`].
+
+use crate::change::{Memory, Then};
+use crate::clock::{Clock, REALTIME};
+use crate::forms::{Form, SECOND};
+use crate::sys;
+
+/// `ERESTARTNOHAND`: the kernel makes the call again if no handler runs, and with one it ends with [`libc::EINTR`].
+pub const RESTART_WITHOUT_HANDLER: i64 = -514;
+/// `ERESTART_RESTARTBLOCK`: likewise, but by `restart_syscall` and with the end that it remembers.
+pub const RESTART_BY_BLOCK: i64 = -516;
+const INTERRUPTED: i64 = -(libc::EINTR as i64);
+
+/// What came of a call beside its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Another result.
+    pub result: Option<i64>,
+    /// A timer was made: its number and its clock.
+    pub timer: Option<(i32, i32)>,
+    /// So many real nanoseconds were left when the kernel decided to make the call again.
+    pub rest_ns: Option<i128>,
+    /// The kernel goes on with the same wait, and writes a rest once more.
+    pub goes_on: bool,
+}
+
+/// Does what is to be done after a call.
+pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> Outcome {
+    let mut outcome = Outcome { goes_on: result == RESTART_BY_BLOCK, ..Outcome::default() };
+    match then {
+        Then::Nothing => {}
+        Then::Rest { from, written, to, form } => {
+            if let Some(rest) = memory.time(from).filter(|rest| *rest != written) {
+                // What cannot be written the kernel leaves alone as well.
+                let _ = longer(rest, form, clock).and_then(|rest| memory.set_time(to, rest));
+            }
+        }
+        Then::Interrupted { at, form } => {
+            if result == INTERRUPTED || result == RESTART_BY_BLOCK {
+                multiply(at, form, clock, memory);
+            }
+        }
+        Then::Polled { from } => {
+            if result == RESTART_WITHOUT_HANDLER {
+                outcome.rest_ns = memory.time(from).and_then(|rest| Form::Nanos.nanos(rest));
+            }
+        }
+        // Whatever else is there is told only where the call went well.
+        _ if result < 0 => {}
+        Then::Longer { at, form } => multiply(at, form, clock, memory),
+        Then::LongerTimer { at, form } => {
+            if let Some(period) = memory.time(at).and_then(|period| form.nanos(period)) {
+                let _ = memory.set_time(at, form.words(clock.period(period)));
+            }
+            multiply(at + 16, form, clock, memory);
+        }
+        Then::Own { at, form, base } => {
+            if let Some(real) = memory.time(at).and_then(|real| form.nanos(real)) {
+                let _ = memory.set_time(at, form.words(clock.own(base, real)));
+            }
+        }
+        Then::Now { at, form } => {
+            let _ = memory.set_time(at, form.words(wall_clock(clock)));
+        }
+        Then::NowSeconds { at } => {
+            let [seconds, _] = Form::Nanos.words(wall_clock(clock));
+            if at != 0 {
+                let _ = memory.write(at, &seconds.to_ne_bytes());
+            }
+            outcome.result = Some(seconds);
+        }
+        Then::Alarm { old } => {
+            let left = memory.time(old + 16).and_then(|left| Form::Micros.nanos(left)).unwrap_or(0);
+            outcome.result = Some(alarm_seconds(clock.longer(left)));
+        }
+        Then::Created { at, clock } => outcome.timer = memory.int(at).map(|timer| (timer, clock)),
+        Then::LongerInt { at } => {
+            if let Some(real) = memory.int(at) {
+                let own = i32::try_from(clock.longer(i128::from(real))).unwrap_or(i32::MAX);
+                let _ = memory.write(at, &own.to_ne_bytes());
+            }
+        }
+    }
+    outcome
+}
+
+/// The program's wall clock. Read anew: what the kernel wrote in seconds or microseconds is coarser than its multiple may be.
+fn wall_clock(clock: &Clock) -> i128 {
+    let real = sys::reading(REALTIME).and_then(|now| Form::Nanos.nanos(now)).unwrap_or(0);
+    clock.base(REALTIME).map_or(real, |base| clock.own(base, real))
+}
+
+/// Whole seconds as `alarm` rounds them: never 0 while there is something left.
+fn alarm_seconds(left_ns: i128) -> i64 {
+    let second = i128::from(SECOND);
+    let rounded = (left_ns + second / 2) / second;
+    i64::try_from(rounded.max(i128::from(left_ns > 0))).unwrap_or(i64::MAX)
+}
+
+fn longer(real: [i64; 2], form: Form, clock: &Clock) -> Option<[i64; 2]> {
+    form.nanos(real).map(|nanos| form.words(clock.longer(nanos)))
+}
+
+fn multiply(at: u64, form: Form, clock: &Clock, memory: &impl Memory) {
+    let _ = memory.time(at).and_then(|real| longer(real, form, clock)).and_then(|own| memory.set_time(at, own));
+}

@@ -1,0 +1,173 @@
+//! How a program gets its tracer: this process becomes the program, and a copy of it, which is nobody's child, traces it.
+//!
+//! So the program has the number, the files, the group and the parent that it has without; whoever started it sees its own end.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PTracer, Pid, PidfdFlags, getpid, getppid, pidfd_open, set_ptracer, setsid};
+
+use crate::clock::Clock;
+use crate::filter::filter;
+use crate::page::{self, Patch};
+use crate::summary::Summary;
+use crate::sys::{self, Side};
+use crate::tracer::{OPTIONS, Tracer};
+use crate::{RATE_MAX, Settings, program};
+
+/// Why a program could not be started under another clock.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rate is out of bounds.
+    #[error("a rate of {0}: write 1 to {RATE_MAX}")]
+    Rate(u32),
+    /// The program cannot have another clock.
+    #[error(transparent)]
+    Program(#[from] program::Error),
+    /// The kernel did not start the program.
+    #[error("the program {program} could not be started: {source}")]
+    Start {
+        /// As it was named.
+        program: String,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// Processes may not watch others.
+    #[error(
+        "a faster clock needs ptrace, which is forbidden here ({0}): in a container give `--cap-add SYS_PTRACE`, under a debugger or \
+         tracer start without it, and see that /proc/sys/kernel/yama/ptrace_scope is at most 1; or leave the faster clock out"
+    )]
+    Ptrace(std::io::Error),
+    /// Processes may not have filters.
+    #[error("a faster clock needs a filter of system calls, which is forbidden here: {0}")]
+    Filter(seccompiler::Error),
+    /// The kernel's page is not as known.
+    #[error(transparent)]
+    Page(#[from] page::Error),
+    /// Something else that is needed failed.
+    #[error("a faster clock needs {0}: {1}")]
+    Machine(&'static str, std::io::Error),
+    /// A process of several threads cannot be copied.
+    #[error("a faster clock is started by a process of one thread, and this one has {0}")]
+    Threads(usize),
+}
+
+/// See [`crate::run`].
+pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Error {
+    match prepare(settings, program) {
+        Ok(()) => {}
+        Err(error) => return error,
+    }
+    let source = std::process::Command::new(program).args(arguments).exec();
+    Error::Start { program: program.to_string_lossy().into_owned(), source }
+}
+
+fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
+    if !(1..=RATE_MAX).contains(&settings.rate) {
+        return Err(Error::Rate(settings.rate));
+    }
+    program::check(program)?;
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads != 1 {
+        return Err(Error::Threads(threads));
+    }
+    let clock = Clock::starting_now(settings.rate);
+    let nonce = nonce();
+    let patch = Patch::of_this_machine(&clock, nonce)?;
+    let filter = filter(&clock, nonce).map_err(Error::Filter)?;
+    let tracer = Tracer::new(clock, patch, getpid().as_raw_nonzero().get(), has_fine_epoll());
+    start_tracer(tracer, settings)?;
+    // A wait that became a thousandth may not be lengthened by the twentieth of a millisecond that is usual.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    seccompiler::apply_filter(&filter).map_err(Error::Filter)
+}
+
+/// A number that no register has by chance.
+fn nonce() -> u64 {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    std::hash::RandomState::new().build_hasher().finish() | 1
+}
+
+/// Whether epoll takes nanoseconds: since Linux 5.11, and if no filter of a container is older.
+fn has_fine_epoll() -> bool {
+    // Of no file, it fails with EBADF where it is known.
+    sys::epoll_pwait2_of_nothing() == Some(libc::EBADF)
+}
+
+fn start_tracer(mut tracer: Tracer, settings: &Settings) -> Result<(), Error> {
+    let machine = |what| move |error: rustix::io::Errno| Error::Machine(what, error.into());
+    let (answer, say) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(machine("a pipe"))?;
+    let pid = getpid();
+    let parent = match (settings.with_parent, getppid()) {
+        (true, Some(parent)) => Some(pidfd_open(parent, PidfdFlags::empty()).map_err(machine("pidfd_open"))?),
+        _ => None,
+    };
+    // Where only parents may trace their children; other kernels refuse, and need none.
+    let _ = set_ptracer(PTracer::Any);
+    match sys::fork().map_err(|error| Error::Machine("fork", error))? {
+        Side::Parent(between) => {
+            drop(say);
+            let _ = rustix::process::waitpid(Pid::from_raw(between), rustix::process::WaitOptions::empty());
+        }
+        Side::Child => {
+            // The one between is gone at once, so that the program has no child that it does not know.
+            if !matches!(sys::fork(), Ok(Side::Child)) {
+                sys::exit_at_once(0);
+            }
+            drop(answer);
+            let summary = trace(&mut tracer, pid, say, parent);
+            if let Some(path) = &settings.summary
+                && let Some(Err(error)) = summary.map(|summary| summary.write(path))
+            {
+                eprintln!("longhaul-clock: {} could not be written: {error}", path.display());
+            }
+            sys::exit_at_once(0)
+        }
+    }
+    let mut said = Vec::new();
+    File::from(answer).read_to_end(&mut said).map_err(|error| Error::Machine("a pipe", error))?;
+    let _ = set_ptracer(PTracer::None);
+    match said.as_slice().try_into().map(i32::from_ne_bytes) {
+        Ok(0) => Ok(()),
+        Ok(error) => Err(Error::Ptrace(std::io::Error::from_raw_os_error(error))),
+        Err(_) => Err(Error::Ptrace(std::io::Error::other("the tracer ended"))),
+    }
+}
+
+/// The life of the tracer.
+fn trace(tracer: &mut Tracer, pid: Pid, say: OwnedFd, parent: Option<OwnedFd>) -> Option<Summary> {
+    // Signals of a terminal are the program's.
+    let _ = setsid();
+    let _ = rustix::process::chdir("/");
+    let parent = keep_two(&say, parent);
+    let seized = sys::seize(pid.as_raw_nonzero().get(), OPTIONS);
+    let code = seized.as_ref().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EPERM));
+    let mut say = File::from(say);
+    let _ = say.write_all(&code.to_ne_bytes());
+    drop(say);
+    seized.ok()?;
+    if let Some(parent) = parent {
+        // Its end is the tracer's, and that is everybody's.
+        std::thread::spawn(move || {
+            let mut files = [PollFd::new(&parent, PollFlags::IN)];
+            let _ = poll(&mut files, None);
+            sys::exit_at_once(0);
+        });
+    }
+    Some(tracer.trace())
+}
+
+/// Closes what the program has open, so that its ends are seen; standard error stays, for what the tracer has to say.
+fn keep_two(say: &OwnedFd, parent: Option<OwnedFd>) -> Option<OwnedFd> {
+    let last = parent.as_ref().map_or_else(|| say.as_fd(), |parent| parent.as_fd());
+    sys::close_from(last);
+    if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(&nothing);
+        let _ = rustix::stdio::dup2_stdout(&nothing);
+    }
+    parent
+}

@@ -1,0 +1,123 @@
+//! A faster clock for any Linux program, unmodified: dynamic or static, of C, Go, Java, Node or Python.
+//!
+//! The program is started under `ptrace`. In each new program the time functions of the kernel's page are made to tell a time that goes
+//! faster, and a filter of the kernel stops only those calls in which a time is said: their limits are divided, and what the kernel writes
+//! back is multiplied. How, and what stays real, is in `docs/clock.md`. This crate knows nothing of the harness.
+
+mod calls;
+mod change;
+mod clock;
+mod filter;
+mod finish;
+mod forms;
+mod launch;
+mod page;
+mod plan;
+#[cfg(test)]
+mod pretended;
+mod program;
+mod registers;
+mod stack;
+mod summary;
+mod sys;
+mod tracer;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub use launch::Error;
+pub use summary::Summary;
+
+/// The highest rate. At it a second of the program is a millisecond, which is what waking a thread takes on a busy machine.
+pub const RATE_MAX: u32 = 1000;
+/// Wrong usage, or a program that cannot have another clock; as `sysexits.h` numbers it.
+const USAGE: u8 = 64;
+/// The machine does not allow it.
+const UNAVAILABLE: u8 = 69;
+/// A program that is not there, as shells number it.
+const MISSING: u8 = 127;
+const HOW: &str = "usage: longhaul-clock --rate N [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
+
+/// How a program is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How many times as fast its clock goes, from 1 to [`RATE_MAX`].
+    pub rate: u32,
+    /// It is killed when the process that started it ends.
+    pub with_parent: bool,
+    /// A file for the [`Summary`], written when everything has ended.
+    pub summary: Option<PathBuf>,
+}
+
+/// Says why a program cannot have another clock, if that can be told from its file.
+pub fn check(program: &OsStr) -> Result<(), Error> {
+    Ok(program::check(program)?)
+}
+
+/// Becomes the program, under a faster clock: it has the number of this process, its files and its parent. Returns only if that fails.
+///
+/// The caller has one thread, since this process is copied.
+pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Error {
+    launch::run(settings, program, arguments)
+}
+
+/// A whole program: becomes the program of a command line, or says why not.
+pub fn command_line(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let (settings, command) = match parse(words) {
+        Ok(parsed) => parsed,
+        Err(why) => {
+            eprintln!("longhaul-clock: {why}\n{HOW}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let error = run(&settings, &command[0], &command[1..]);
+    eprintln!("longhaul-clock: {error}");
+    ExitCode::from(match error {
+        Error::Program(program::Error::Missing(_)) => MISSING,
+        Error::Rate(_) | Error::Program(_) | Error::Start { .. } => USAGE,
+        _ => UNAVAILABLE,
+    })
+}
+
+fn parse(mut words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<OsString>), String> {
+    let mut settings = Settings { rate: 0, with_parent: false, summary: None };
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--rate") => {
+                let rate = words.next().unwrap_or_default();
+                let rate = rate.to_string_lossy();
+                settings.rate = rate.parse().map_err(|_| format!("`--rate {rate}`: write a whole number"))?;
+            }
+            Some("--with-parent") => settings.with_parent = true,
+            Some("--summary") => {
+                let file = words.next().ok_or("`--summary` needs a file")?;
+                // The tracer is somewhere else, so that it keeps no folder busy.
+                settings.summary = Some(std::path::absolute(file).map_err(|error| format!("`--summary`: {error}"))?);
+            }
+            Some("--") => break,
+            _ => return Err(format!("`{}` is not known; the program comes after `--`", word.to_string_lossy())),
+        }
+    }
+    let command: Vec<OsString> = words.collect();
+    if command.is_empty() {
+        return Err("there is no program to start".to_owned());
+    }
+    Ok((settings, command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_read_or_refused() {
+        let parsed = |line: &str| parse(line.split(' ').map(OsString::from));
+        let (settings, command) = parsed("--rate 30 --summary /s -- sleep --rate 5").unwrap();
+        assert_eq!(settings, Settings { rate: 30, with_parent: false, summary: Some("/s".into()) });
+        assert_eq!(command, ["sleep", "--rate", "5"]);
+        assert_eq!(parsed("--rate 1.5 -- sleep 1").unwrap_err(), "`--rate 1.5`: write a whole number");
+        assert_eq!(parsed("sleep 1").unwrap_err(), "`sleep` is not known; the program comes after `--`");
+        assert_eq!(parsed("--rate 3 --").unwrap_err(), "there is no program to start");
+    }
+}

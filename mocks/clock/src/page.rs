@@ -1,0 +1,174 @@
+//! The kernel's page with its time functions (vDSO): what is written into each program's copy of it, so that they tell the program's time.
+//!
+//! Owns the layout. The names of the functions are pointed at code of ours behind the page's own, which calls the kernel's function and
+//! moves what it says. A time read so costs no system call, unless the machine's clock can only be read by one.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
+
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
+use object::{Endianness, LittleEndian};
+
+use crate::clock::Clock;
+use crate::sys::{self, Code};
+
+/// Clock sources that the kernel's page can read. Of others the system call is made, which the page would make as well.
+const READABLE: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The kernel's has two pages.
+const IMAGE_BYTES_MAX: u64 = 1 << 18;
+/// Where a symbol of an ELF file has its value.
+const VALUE_OFFSET: u64 = 8;
+
+/// What is written into the page of each program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    /// Words of 8 bytes and where they go, from the page's start.
+    pub words: Vec<(u64, u64)>,
+    /// Bytes of the page.
+    pub length: u64,
+}
+
+/// Why the page cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the kernel gives programs no page with time functions")]
+    Missing,
+    #[error("the kernel's page with time functions cannot be read: {0}")]
+    Unreadable(#[from] std::io::Error),
+    #[error("the kernel's page with time functions is no ELF file as known: {0}")]
+    Odd(#[from] object::Error),
+    #[error("the kernel's page with time functions has no room for {0} bytes")]
+    Full(usize),
+}
+
+/// The functions of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Gettime,
+    Gettimeofday,
+    Time,
+    Getres,
+}
+
+/// Functions and their names, on both processors.
+const NAMES: [(&str, Function); 10] = [
+    ("clock_gettime", Function::Gettime),
+    ("__vdso_clock_gettime", Function::Gettime),
+    ("__kernel_clock_gettime", Function::Gettime),
+    ("gettimeofday", Function::Gettimeofday),
+    ("__vdso_gettimeofday", Function::Gettimeofday),
+    ("__kernel_gettimeofday", Function::Gettimeofday),
+    ("time", Function::Time),
+    ("__vdso_time", Function::Time),
+    ("clock_getres", Function::Getres),
+    ("__vdso_clock_getres", Function::Getres),
+];
+const KERNEL_GETRES: &str = "__kernel_clock_getres";
+
+impl Patch {
+    /// What is to be written on this machine.
+    pub fn of_this_machine(clock: &Clock, nonce: u64) -> Result<Self, Error> {
+        let source = std::fs::read_to_string(SOURCE).unwrap_or_default();
+        let mark = if READABLE.contains(&source.trim()) { 0 } else { nonce };
+        Self::of_image(&image()?, &sys::code(), clock, mark)
+    }
+
+    /// What is to be written into a page like that; with a mark its own functions are not called.
+    fn of_image(image: &[u8], code: &Code, clock: &Clock, mark: u64) -> Result<Self, Error> {
+        let header = FileHeader64::<Endianness>::parse(image)?;
+        let endian = header.endian()?;
+        let sections = header.sections(endian, image)?;
+        let symbols = sections.symbols(endian, image, elf::SHT_DYNSYM)?;
+        let section = sections.section(symbols.section())?;
+        let place = place(header, endian, image, code.bytes.len())?;
+        let (mut words, mut gettime, mut getres) = (Vec::new(), 0, 0);
+        for (index, symbol) in symbols.enumerate() {
+            let name = symbol.name(endian, symbols.strings())?;
+            let function = match NAMES.iter().find(|(known, _)| known.as_bytes() == name) {
+                Some((_, function)) => *function,
+                None if name == KERNEL_GETRES.as_bytes() => Function::Getres,
+                None => continue,
+            };
+            let value = symbol.st_value(endian);
+            let ours = match function {
+                Function::Gettime => {
+                    gettime = value;
+                    0
+                }
+                Function::Gettimeofday => code.gettimeofday,
+                Function::Time => code.time,
+                Function::Getres => {
+                    getres = value;
+                    code.getres
+                }
+            };
+            let entry = section.sh_offset(endian) + index.0 as u64 * size_of::<elf::Sym64<LittleEndian>>() as u64;
+            words.push((entry + VALUE_OFFSET, place + ours as u64));
+        }
+        if gettime == 0 {
+            return Err(Error::Missing);
+        }
+        let filled = filled(code, clock, mark, gettime.wrapping_sub(place), getres.wrapping_sub(place));
+        let ours = (place..).step_by(8).zip(filled.chunks(8));
+        // First the code, then the names that lead to it.
+        words.splice(0..0, ours.map(|(at, chunk)| (at, word(chunk))));
+        Ok(Self { words, length: image.len() as u64 })
+    }
+}
+
+/// Where there is room: behind everything, or in place of what only debuggers read.
+fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], needed: usize) -> Result<u64, Error> {
+    use object::read::elf::ProgramHeader as _;
+
+    let table = header.e_shoff(endian) + u64::from(header.e_shnum(endian)) * u64::from(header.e_shentsize(endian));
+    let sections = header.sections(endian, image)?;
+    let behind_all =
+        sections.iter().map(|section| section.sh_offset(endian) + section.sh_size(endian)).fold(table, u64::max);
+    let loaded = header.program_headers(endian, image)?;
+    let behind_loaded = loaded.iter().map(|segment| segment.p_offset(endian) + segment.p_filesz(endian)).max();
+    [Some(behind_all), behind_loaded]
+        .into_iter()
+        .flatten()
+        .map(|end| end.next_multiple_of(16))
+        .find(|at| *at + needed.next_multiple_of(8) as u64 <= image.len() as u64)
+        .ok_or(Error::Full(needed))
+}
+
+/// The code with its data.
+fn filled(code: &Code, clock: &Clock, mark: u64, gettime: u64, getres: u64) -> Vec<u8> {
+    let mut bytes = code.bytes.clone();
+    let data = [gettime, getres, mark, u64::from(clock.rate())].into_iter();
+    let data = data.chain(clock.bases().iter().map(|base| base.cast_unsigned()));
+    for (to, value) in bytes[code.data..].chunks_exact_mut(8).zip(data) {
+        to.copy_from_slice(&value.to_ne_bytes());
+    }
+    bytes
+}
+
+fn word(chunk: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..chunk.len()].copy_from_slice(chunk);
+    u64::from_ne_bytes(bytes)
+}
+
+/// The page as this process has it, which is the same for every program.
+fn image() -> Result<Vec<u8>, Error> {
+    let maps = BufReader::new(File::open("/proc/self/maps")?);
+    for line in maps.lines() {
+        let line = line?;
+        let Some(range) = line.ends_with("[vdso]").then(|| line.split(' ').next()).flatten() else { continue };
+        let ends = range.split_once('-').map(|(start, end)| [start, end].map(|end| u64::from_str_radix(end, 16)));
+        let Some([Ok(start), Ok(end)]) = ends else { continue };
+        let length = end.saturating_sub(start).min(IMAGE_BYTES_MAX);
+        let mut image = vec![0; usize::try_from(length).unwrap_or(0)];
+        File::open("/proc/self/mem")?.read_exact_at(&mut image, start)?;
+        return Ok(image);
+    }
+    Err(Error::Missing)
+}
+
+#[cfg(test)]
+mod tests;

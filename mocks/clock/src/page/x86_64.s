@@ -1,0 +1,143 @@
+// The time functions of the kernel's page, in the program's own time. Position independent; the data at the end is filled in before
+// the code is written into a program. Registers that a caller keeps are kept.
+    .balign 16
+    .globl longhaul_clock_page
+    .globl longhaul_clock_page_gettimeofday
+    .globl longhaul_clock_page_time
+    .globl longhaul_clock_page_getres
+    .globl longhaul_clock_page_data
+    .globl longhaul_clock_page_end
+
+// clock_gettime(edi: clock, rsi: time)
+longhaul_clock_page:
+    push rdi
+    push rsi
+    sub rsp, 8
+    call 20f
+    add rsp, 8
+    pop rsi
+    pop rdi
+    test eax, eax
+    jne 9f
+    cmp edi, 11
+    ja 9f
+    mov edi, edi
+    lea rdx, [rip + 44f]
+    mov r8, [rdx + rdi * 8]
+    test r8, r8
+    je 9f
+    // base + (seconds * 1e9 + nanoseconds - base) * rate
+    imul rax, qword ptr [rsi], 1000000000
+    add rax, [rsi + 8]
+    sub rax, r8
+    imul rax, [rip + 43f]
+    add rax, r8
+    xor edx, edx
+    mov ecx, 1000000000
+    div rcx
+    mov [rsi], rax
+    mov [rsi + 8], rdx
+    xor eax, eax
+9:  ret
+// The kernel's own: its function, or the system call, with a mark that the filter lets pass.
+20: cmp qword ptr [rip + 42f], 0
+    jne 21f
+    lea rax, [rip + longhaul_clock_page]
+    add rax, [rip + 40f]
+    jmp rax
+21: mov r9, [rip + 42f]
+    mov eax, 228
+    syscall
+    xor r9d, r9d
+    ret
+
+// gettimeofday(rdi: time, rsi: zone)
+longhaul_clock_page_gettimeofday:
+    test rsi, rsi
+    je 1f
+    mov qword ptr [rsi], 0
+1:  test rdi, rdi
+    je 2f
+    push rdi
+    sub rsp, 16
+    mov rsi, rsp
+    xor edi, edi
+    call longhaul_clock_page
+    mov r8, [rsp]
+    mov rax, [rsp + 8]
+    add rsp, 16
+    pop rdi
+    xor edx, edx
+    mov ecx, 1000
+    div ecx
+    mov [rdi], r8
+    mov [rdi + 8], rax
+2:  xor eax, eax
+    ret
+
+// time(rdi: seconds)
+longhaul_clock_page_time:
+    push rdi
+    sub rsp, 16
+    mov rsi, rsp
+    xor edi, edi
+    call longhaul_clock_page
+    mov rax, [rsp]
+    add rsp, 16
+    pop rdi
+    test rdi, rdi
+    je 3f
+    mov [rdi], rax
+3:  ret
+
+// clock_getres(edi: clock, rsi: time)
+longhaul_clock_page_getres:
+    push rdi
+    push rsi
+    sub rsp, 8
+    call 22f
+    add rsp, 8
+    pop rsi
+    pop rdi
+    test eax, eax
+    jne 8f
+    test rsi, rsi
+    je 8f
+    cmp edi, 11
+    ja 8f
+    mov edi, edi
+    lea rdx, [rip + 44f]
+    cmp qword ptr [rdx + rdi * 8], 0
+    je 8f
+    imul rax, qword ptr [rsi], 1000000000
+    add rax, [rsi + 8]
+    imul rax, [rip + 43f]
+    xor edx, edx
+    mov ecx, 1000000000
+    div rcx
+    mov [rsi], rax
+    mov [rsi + 8], rdx
+    xor eax, eax
+8:  ret
+22: cmp qword ptr [rip + 42f], 0
+    jne 23f
+    lea rax, [rip + longhaul_clock_page]
+    add rax, [rip + 41f]
+    jmp rax
+23: mov r9, [rip + 42f]
+    mov eax, 229
+    syscall
+    xor r9d, r9d
+    ret
+
+    .balign 8
+longhaul_clock_page_data:
+// How far the kernel's clock_gettime and clock_getres are.
+40: .quad 0
+41: .quad 0
+// The mark; 0 where the kernel's functions are called.
+42: .quad 0
+// The rate, and the readings of the clocks at the start, 0 for one that stays as it is.
+43: .quad 0
+44: .fill 12, 8, 0
+longhaul_clock_page_end:

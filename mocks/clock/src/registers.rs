@@ -1,0 +1,104 @@
+//! The registers of a stopped thread, as `PTRACE_GETREGSET` writes them, and where arguments are in them.
+//!
+//! Pure. Both processors are known to both, so that one machine checks the tables of the other.
+
+use crate::forms::lower_half;
+
+/// Words that are enough for every processor.
+pub const WORDS: usize = 34;
+
+/// The registers of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registers {
+    pub words: [u64; WORDS],
+}
+
+/// Where a processor keeps what.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Words of its set.
+    pub words: usize,
+    /// The number of the call; while a thread is stopped at one.
+    pub number: usize,
+    pub arguments: [usize; 6],
+    pub result: usize,
+    pub instruction: usize,
+    pub stack: usize,
+}
+
+/// `struct user_regs_struct` of x86-64.
+#[cfg(any(test, target_arch = "x86_64"))]
+pub const X86_64: Layout =
+    Layout { words: 27, number: 15, arguments: [14, 13, 12, 7, 9, 8], result: 10, instruction: 16, stack: 19 };
+/// `struct user_pt_regs` of arm64: x0 to x30, sp, pc, pstate.
+#[cfg(any(test, target_arch = "aarch64"))]
+pub const AARCH64: Layout =
+    Layout { words: 34, number: 8, arguments: [0, 1, 2, 3, 4, 5], result: 0, instruction: 32, stack: 31 };
+
+/// The processor that this is built for.
+#[cfg(target_arch = "x86_64")]
+pub const HERE: Layout = X86_64;
+#[cfg(target_arch = "aarch64")]
+pub const HERE: Layout = AARCH64;
+
+impl Registers {
+    /// The number of the call. On arm64 another one is set beside the registers.
+    pub fn number(&self) -> i64 {
+        i64::from(lower_half(self.words[HERE.number]))
+    }
+
+    pub fn set_number(&mut self, number: i64) {
+        self.words[HERE.number] = number.cast_unsigned();
+    }
+
+    pub fn argument(&self, index: usize) -> u64 {
+        self.words[HERE.arguments[index]]
+    }
+
+    pub fn arguments(&self) -> [u64; 6] {
+        HERE.arguments.map(|register| self.words[register])
+    }
+
+    pub fn set_argument(&mut self, index: usize, value: u64) {
+        self.words[HERE.arguments[index]] = value;
+    }
+
+    pub fn result(&self) -> i64 {
+        self.words[HERE.result].cast_signed()
+    }
+
+    pub fn set_result(&mut self, result: i64) {
+        self.words[HERE.result] = result.cast_unsigned();
+    }
+
+    pub fn instruction(&self) -> u64 {
+        self.words[HERE.instruction]
+    }
+
+    pub fn stack(&self) -> u64 {
+        self.words[HERE.stack]
+    }
+
+    pub fn set_stack(&mut self, stack: u64) {
+        self.words[HERE.stack] = stack;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A word is one thing; only arm64 has the first argument and the result in one.
+    #[test]
+    fn no_register_is_two_things() {
+        for (layout, shared) in [(X86_64, 0), (AARCH64, 1)] {
+            let Layout { words, number, arguments, result, instruction, stack } = layout;
+            let all = [number, result, instruction, stack].into_iter().chain(arguments);
+            let distinct: BTreeSet<usize> = all.clone().collect();
+            assert_eq!(distinct.len() + shared, all.count());
+            assert!(distinct.iter().all(|word| *word < words) && words <= WORDS);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Room in a program's own memory for the times that the kernel is to read instead of the program's.
+//!
+//! The program's words would be changed for all its threads at once, and may be in memory that cannot be written. So the first stack of a
+//! program is moved down a little before it starts, which needs no call in its name, and the hole is ours.
+
+use crate::change::{Memory, SCRATCH_BYTES};
+
+/// The kernel maps 128 KiB below the arguments.
+const HOLE_BYTES: u64 = 64 << 10;
+/// Threads that have their own place in the hole. Of more than that, over all programs, two may share one: a limit is read by the kernel
+/// a moment after it was written there.
+pub const PLACES: u64 = HOLE_BYTES / SCRATCH_BYTES - 1;
+/// Arguments and variables are pointers here; a command line of 2 MiB has at most so many words.
+const WORDS_MAX: usize = 1 << 18;
+const CHUNK_WORDS: usize = 128;
+/// `AT_SYSINFO_EHDR`, under which a program finds the kernel's page.
+const PAGE: u64 = 33;
+
+/// The start of a program, after its stack was moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// Where its stack begins now.
+    pub stack: u64,
+    /// The first place.
+    pub hole: u64,
+    /// Where it has the kernel's page; 0 if it has none.
+    pub page: u64,
+}
+
+/// Moves what the kernel put on a new program's stack down; `None` if it is not as known, or there is no room.
+pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
+    let words = first_words(stack, memory)?;
+    let page = page(&words)?;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let below = stack.checked_sub(HOLE_BYTES)?;
+    memory.write(below, &bytes)?;
+    let hole = (below + bytes.len() as u64).next_multiple_of(SCRATCH_BYTES);
+    Some(Moved { stack: below, hole, page })
+}
+
+/// The number of arguments, they, a zero, the variables, a zero, and pairs of what the kernel says, up to a pair of zero.
+fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
+    let mut words: Vec<u64> = Vec::new();
+    let mut ends = End::default();
+    while words.len() < WORDS_MAX {
+        let mut chunk = [0; CHUNK_WORDS * 8];
+        // The top of the stack may be near.
+        let length = [CHUNK_WORDS, 32, 1]
+            .into_iter()
+            .find(|length| memory.read(stack + words.len() as u64 * 8, &mut chunk[..length * 8]).is_some())?;
+        for bytes in chunk[..length * 8].chunks_exact(8) {
+            words.push(u64::from_ne_bytes(bytes.try_into().ok()?));
+            if ends.is_there(&words) {
+                return Some(words);
+            }
+        }
+    }
+    None
+}
+
+/// How far the reader is.
+#[derive(Default)]
+struct End {
+    /// Where the pairs begin, once the variables have ended.
+    pairs: Option<usize>,
+}
+
+impl End {
+    fn is_there(&mut self, words: &[u64]) -> bool {
+        let last = words.len() - 1;
+        let first_variable = usize::try_from(words[0]).unwrap_or(usize::MAX).saturating_add(2);
+        match self.pairs {
+            None if last >= first_variable && words[last] == 0 => self.pairs = Some(words.len()),
+            None => {}
+            Some(start) => return (words.len() - start).is_multiple_of(2) && words[last - 1] == 0,
+        }
+        false
+    }
+}
+
+fn page(words: &[u64]) -> Option<u64> {
+    let first_variable = usize::try_from(*words.first()?).ok()? + 2;
+    let variables = words.get(first_variable..)?;
+    let pairs = &variables[variables.iter().position(|word| *word == 0)? + 1..];
+    Some(pairs.chunks_exact(2).find(|pair| pair[0] == PAGE).map_or(0, |pair| pair[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pretended::Pretended;
+
+    #[test]
+    fn what_is_on_the_stack_is_moved_whole() {
+        let memory = Pretended::default();
+        let top = 0x7fff_0000;
+        // Two arguments, of which one is at address 0 by mistake; one variable; the page and the end.
+        let words = [2_u64, 11, 0, 0, 13, 0, 33, 0x1000, 6, 4096, 0, 0];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        memory.write(top, &bytes).unwrap();
+        let moved = make_room(top, &memory).unwrap();
+        assert_eq!(moved.page, 0x1000);
+        assert_eq!(moved.stack % 16, top % 16);
+        let mut copy = vec![0; bytes.len()];
+        memory.read(moved.stack, &mut copy).unwrap();
+        assert_eq!(copy, bytes);
+        assert!(moved.hole >= moved.stack + bytes.len() as u64);
+        assert!(moved.hole + PLACES * SCRATCH_BYTES <= top + bytes.len() as u64);
+        // Nothing is written where the program reads on.
+        assert_eq!(make_room(0x10, &Pretended::default()), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! What the kernel offers to a tracer and no safe crate passes on whole.
+//!
+//! The only file of this crate with `unsafe`. `nix` knows no real-time signals, which a tracer must pass on, and `rustix` no `ptrace`.
+
+#![expect(unsafe_code, reason = "ptrace, fork and the memory of another process; the reason is beside each")]
+
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use crate::registers::{HERE, Registers, WORDS};
+
+/// The set of general registers, `NT_PRSTATUS`.
+const GENERAL: libc::c_int = 1;
+/// The number of the call, `NT_ARM_SYSTEM_CALL`, which arm64 keeps beside its registers.
+#[cfg(target_arch = "aarch64")]
+const SYSTEM_CALL: libc::c_int = 0x404;
+
+/// A thread or process.
+pub type Tid = i32;
+
+/// How a stopped thread goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Go {
+    /// Until something happens.
+    On,
+    /// Until the next call begins or ends.
+    ToCall,
+}
+
+/// What a thread reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// It is gone.
+    Gone,
+    /// It stopped: the signal, and the event or 0.
+    Stopped { signal: i32, event: i32 },
+}
+
+/// Both sides of [`fork`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Parent(Tid),
+    Child,
+}
+
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(include_str!("page/x86_64.s"));
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(include_str!("page/aarch64.s"));
+
+// SAFETY: the labels are those of the assembly above, which is part of this crate.
+unsafe extern "C" {
+    static longhaul_clock_page: u8;
+    static longhaul_clock_page_gettimeofday: u8;
+    static longhaul_clock_page_time: u8;
+    static longhaul_clock_page_getres: u8;
+    static longhaul_clock_page_data: u8;
+    static longhaul_clock_page_end: u8;
+}
+
+/// The code of the page as it was built, and where in it things are.
+#[derive(Debug, Clone)]
+pub struct Code {
+    pub bytes: Vec<u8>,
+    pub gettimeofday: usize,
+    pub time: usize,
+    pub getres: usize,
+    pub data: usize,
+}
+
+/// The code of the page.
+pub fn code() -> Code {
+    let start = &raw const longhaul_clock_page;
+    let at = |label: *const u8| label.addr() - start.addr();
+    let length = at(&raw const longhaul_clock_page_end);
+    // SAFETY: the bytes between both labels are one piece of this program's read-only memory, which lives for ever.
+    let bytes = unsafe { std::slice::from_raw_parts(start, length) }.to_vec();
+    Code {
+        bytes,
+        gettimeofday: at(&raw const longhaul_clock_page_gettimeofday),
+        time: at(&raw const longhaul_clock_page_time),
+        getres: at(&raw const longhaul_clock_page_getres),
+        data: at(&raw const longhaul_clock_page_data),
+    }
+}
+
+/// Makes a copy of this process. The caller sees to it that it has one thread.
+pub fn fork() -> Result<Side> {
+    // SAFETY: with one thread no lock can be held by another, so that the child may do whatever this process may.
+    match unsafe { libc::fork() } {
+        -1 => Err(Error::last_os_error()),
+        0 => Ok(Side::Child),
+        child => Ok(Side::Parent(child)),
+    }
+}
+
+/// Closes every file from that number on.
+pub fn close_from(first: BorrowedFd<'_>) {
+    let after = first.as_raw_fd().cast_unsigned() + 1;
+    // SAFETY: the caller owns none of them any more: it is a copy that was made to trace, and opens its own afterwards. Before
+    // Linux 5.9 they stay open, until this process ends.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, after, u32::MAX, 0) };
+}
+
+/// Ends a copy of this process without the exit handlers of the original.
+pub fn exit_at_once(code: i32) -> ! {
+    // SAFETY: it has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits for the next report of any thread that is traced; `None` without `block` if there is none. An error means that there is no such
+/// thread any more.
+pub fn wait(block: bool) -> Result<Option<(Tid, Report)>> {
+    let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one `int` to where it may.
+        let tid = unsafe { libc::waitpid(-1, &raw mut status, flags) };
+        match tid {
+            -1 if Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
+            -1 => return Err(Error::last_os_error()),
+            0 => return Ok(None),
+            _ if libc::WIFSTOPPED(status) => {
+                return Ok(Some((tid, Report::Stopped { signal: libc::WSTOPSIG(status), event: status >> 16 })));
+            }
+            _ => return Ok(Some((tid, Report::Gone))),
+        }
+    }
+}
+
+/// Begins to trace a process that runs, with these `PTRACE_O_` options.
+pub fn seize(pid: Tid, options: libc::c_int) -> Result<()> {
+    request(libc::PTRACE_SEIZE, pid, 0, usize::try_from(options).unwrap_or(0))
+}
+
+/// Lets a stopped thread go on, and gives it a signal if that is not 0.
+pub fn go(tid: Tid, how: Go, signal: i32) -> Result<()> {
+    let kind = match how {
+        Go::On => libc::PTRACE_CONT,
+        Go::ToCall => libc::PTRACE_SYSCALL,
+    };
+    request(kind, tid, 0, usize::try_from(signal).unwrap_or(0))
+}
+
+/// Leaves a process stopped as it was told to be, until somebody continues it.
+pub fn listen(tid: Tid) -> Result<()> {
+    request(libc::PTRACE_LISTEN, tid, 0, 0)
+}
+
+/// What belongs to an event: a new thread's number, the former one of a thread that runs a new program.
+pub fn message(tid: Tid) -> Result<u64> {
+    let mut message: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message).addr())?;
+    Ok(message)
+}
+
+/// The registers of a stopped thread; `None` if it is one of 32 bits.
+pub fn registers(tid: Tid) -> Result<Option<Registers>> {
+    let mut registers = Registers { words: [0; WORDS] };
+    let mut vector = libc::iovec { iov_base: registers.words.as_mut_ptr().cast(), iov_len: WORDS * 8 };
+    request(libc::PTRACE_GETREGSET, tid, usize::try_from(GENERAL).unwrap_or(0), (&raw mut vector).addr())?;
+    Ok((vector.iov_len == HERE.words * 8).then_some(registers))
+}
+
+/// Sets the registers of a stopped thread.
+pub fn set_registers(tid: Tid, registers: &Registers) -> Result<()> {
+    let mut copy = registers.words;
+    let mut vector = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: HERE.words * 8 };
+    request(libc::PTRACE_SETREGSET, tid, usize::try_from(GENERAL).unwrap_or(0), (&raw mut vector).addr())
+}
+
+/// Makes another call of the one that a thread is about to make; -1 for none.
+#[cfg(target_arch = "aarch64")]
+pub fn set_call(tid: Tid, number: i64) -> Result<()> {
+    let mut number = i32::try_from(number).unwrap_or(-1);
+    let mut vector = libc::iovec { iov_base: (&raw mut number).cast(), iov_len: 4 };
+    request(libc::PTRACE_SETREGSET, tid, usize::try_from(SYSTEM_CALL).unwrap_or(0), (&raw mut vector).addr())
+}
+
+/// The number is one of the registers.
+#[cfg(not(target_arch = "aarch64"))]
+#[expect(clippy::unnecessary_wraps, reason = "arm64 asks the kernel")]
+pub fn set_call(_tid: Tid, _number: i64) -> Result<()> {
+    Ok(())
+}
+
+/// Writes a word where the program itself may not write: into code that it shares with all others, of which it gets its own copy.
+pub fn poke(tid: Tid, address: u64, word: u64) -> Result<()> {
+    let [address, word] = [address, word].map(|value| usize::try_from(value).unwrap_or(usize::MAX));
+    request(libc::PTRACE_POKEDATA, tid, address, word)
+}
+
+fn request(kind: libc::c_uint, tid: Tid, address: usize, data: usize) -> Result<()> {
+    // musl declares the kind as `int`.
+    #[cfg(target_env = "musl")]
+    let kind = kind.cast_signed();
+    // SAFETY: the kernel touches memory of this process only through the `iovec` and the word that callers above own for the length of
+    // the call; everything else concerns a traced thread, and of one that is not it returns an error.
+    match unsafe { libc::ptrace(kind, tid, address, data) } {
+        -1 => Err(Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Reads memory of a process.
+pub fn read(tid: Tid, address: u64, into: &mut [u8]) -> Option<()> {
+    let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };
+    // SAFETY: the kernel writes at most as many bytes as the slice has; the other address is only the other process'.
+    let count = unsafe { libc::process_vm_readv(tid, &raw const here, 1, &raw const there, 1, 0) };
+    (usize::try_from(count) == Ok(into.len())).then_some(())
+}
+
+/// Writes memory of a process that it may write itself.
+pub fn write(tid: Tid, address: u64, bytes: &[u8]) -> Option<()> {
+    let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };
+    // SAFETY: the kernel only reads the slice; the other address is only the other process'.
+    let count = unsafe { libc::process_vm_writev(tid, &raw const here, 1, &raw const there, 1, 0) };
+    (usize::try_from(count) == Ok(bytes.len())).then_some(())
+}
+
+/// The error of `epoll_pwait2` of no file.
+pub fn epoll_pwait2_of_nothing() -> Option<i32> {
+    // SAFETY: it has no file, room for no event and no time: the kernel writes nothing.
+    let result = unsafe { libc::syscall(crate::calls::EPOLL_PWAIT2, -1, 0, 1, 0, 0, 0) };
+    (result == -1).then(|| Error::last_os_error().raw_os_error()).flatten()
+}
+
+/// Seconds and nanoseconds of one of the kernel's clocks.
+pub fn reading(clock: i32) -> Option<[i64; 2]> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one time to where it may.
+    let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (result == 0).then_some([time.tv_sec, time.tv_nsec])
+}

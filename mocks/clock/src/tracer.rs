@@ -1,0 +1,300 @@
+//! The tracer: one loop over what threads report.
+//!
+//! Owns which thread is where in a call. What becomes of a call is decided by [`crate::plan`], what after it by [`crate::finish`].
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::calls::{self, Kind};
+use crate::change::{Plan, SCRATCH_BYTES, Situation, Then};
+use crate::clock::Clock;
+use crate::finish::finish;
+use crate::forms::{Form, MILLISECOND};
+use crate::page::Patch;
+use crate::plan::plan;
+use crate::program;
+use crate::registers::Registers;
+use crate::stack::{self, PLACES};
+use crate::summary::Summary;
+use crate::sys::{self, Go, Report, Tid};
+
+mod thread;
+
+use thread::{Again, Pending, Process, Seen, Thread};
+
+/// Everything is followed, and killed with the tracer.
+pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
+    | libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACESECCOMP;
+/// How a stop at a call is told from one by the signal.
+const AT_CALL: i32 = libc::SIGTRAP | 0x80;
+/// How long processes may outlive the program that was started: long enough for a shell's children to end with it.
+const GRACE: Duration = Duration::from_secs(1);
+/// Said once.
+const TOO_FAST: &str = "most waits have become shorter than waking a thread takes here: the program is not as fast as its clock, and a \
+                        lower rate would tell as much in the same time";
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// All threads of a program and of those that it started.
+pub struct Tracer {
+    clock: Clock,
+    patch: Patch,
+    /// The program that was started.
+    root: Tid,
+    has_fine_epoll: bool,
+    threads: HashMap<Tid, Thread>,
+    /// New threads that stopped before the one that made them said so.
+    early: HashSet<Tid>,
+    /// Places of the hole, by thread.
+    next_place: u64,
+    free_places: Vec<u64>,
+    said: HashSet<&'static str>,
+    summary: Summary,
+}
+
+impl Tracer {
+    pub fn new(clock: Clock, patch: Patch, root: Tid, has_fine_epoll: bool) -> Self {
+        let threads = HashMap::from([(root, Thread::new(Process::default(), 0))]);
+        let (early, free_places, said) = (HashSet::new(), Vec::new(), HashSet::new());
+        let summary = Summary::default();
+        Self { clock, patch, root, has_fine_epoll, threads, early, next_place: 1, free_places, said, summary }
+    }
+
+    /// Traces until everything has ended.
+    pub fn trace(&mut self) -> Summary {
+        let mut until: Option<Instant> = None;
+        loop {
+            match sys::wait(until.is_none()) {
+                Ok(Some((tid, report))) => self.seen(tid, report),
+                Ok(None) => std::thread::park_timeout(LOOK_EVERY),
+                Err(_) => {
+                    let used = sys::reading(libc::CLOCK_PROCESS_CPUTIME_ID).and_then(|used| Form::Nanos.nanos(used));
+                    self.summary.cpu_ms = used.and_then(|used| u64::try_from(used / MILLISECOND).ok()).unwrap_or(0);
+                    return self.summary;
+                }
+            }
+            if until.is_none() && !self.threads.contains_key(&self.root) {
+                until = Some(Instant::now() + GRACE);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                self.end_the_rest();
+                until = None;
+            }
+        }
+    }
+
+    /// Kills what outlived the program.
+    fn end_the_rest(&mut self) {
+        let rest: Vec<Tid> = self.threads.keys().chain(&self.early).copied().collect();
+        if let Some(one) = rest.first() {
+            let name = program::of_process(*one);
+            eprintln!(
+                "longhaul-clock: the program has ended and {} of its threads went on, among them of {}: they are killed; start what \
+                 stays in the foreground",
+                rest.len(),
+                name.display()
+            );
+        }
+        rest.into_iter().for_each(kill);
+    }
+
+    fn seen(&mut self, tid: Tid, report: Report) {
+        self.summary.stops += 1;
+        let Report::Stopped { signal, event } = report else {
+            self.early.remove(&tid);
+            if let Some(thread) = self.threads.remove(&tid) {
+                self.free_places.extend((thread.place != 0).then_some(thread.place));
+            }
+            return;
+        };
+        if event == libc::PTRACE_EVENT_EXEC {
+            return self.new_program(tid);
+        }
+        if !self.threads.contains_key(&tid) {
+            // Held until it is known whose memory it has.
+            self.early.insert(tid);
+            return;
+        }
+        match event {
+            libc::PTRACE_EVENT_SECCOMP => self.before_call(tid),
+            libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => self.new_thread(tid),
+            libc::PTRACE_EVENT_STOP if is_stop(signal) => {
+                // Stopped for all, until somebody continues it.
+                let _ = sys::listen(tid);
+            }
+            0 if signal == AT_CALL => self.at_call(tid),
+            0 => self.go(tid, signal),
+            _ => self.go(tid, 0),
+        }
+    }
+
+    /// An error means that the thread was killed meanwhile, which is reported by itself.
+    fn go(&mut self, tid: Tid, signal: i32) {
+        let is_awaited =
+            self.threads.get(&tid).is_some_and(|thread| thread.pending.is_some() || thread.again.is_some());
+        let _ = sys::go(tid, if is_awaited { Go::ToCall } else { Go::On }, signal);
+    }
+
+    fn new_thread(&mut self, parent: Tid) {
+        if let Ok(child) = sys::message(parent).map(|child| Tid::try_from(child).unwrap_or(0))
+            && let Some(process) = self.threads.get(&parent).map(|thread| thread.child_process(parent))
+        {
+            let place = self.free_places.pop().unwrap_or_else(|| {
+                self.next_place += 1;
+                (self.next_place - 1) % PLACES
+            });
+            self.threads.insert(child, Thread::new(process, place));
+            if self.early.remove(&child) {
+                self.go(child, 0);
+            }
+        }
+        self.go(parent, 0);
+    }
+
+    /// A process runs a new program: it has one thread left, which has its number.
+    fn new_program(&mut self, pid: Tid) {
+        let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
+        let place = self.threads.remove(&former).map_or(0, |thread| thread.place);
+        if former != pid
+            && let Some(leader) = self.threads.remove(&pid)
+        {
+            self.free_places.extend((leader.place != 0).then_some(leader.place));
+        }
+        self.threads.insert(pid, Thread::new(Process::default(), place));
+        let registers = sys::registers(pid);
+        let refusal = program::refusal(pid, matches!(registers, Ok(None)));
+        let started = match (refusal, registers) {
+            (Some(error), _) => Err(error.to_string()),
+            (None, Ok(Some(registers))) => self.give_clock(pid, registers),
+            (None, _) => return,
+        };
+        match started {
+            Ok(process) => {
+                self.summary.programs += 1;
+                self.threads.insert(pid, Thread::new(process, place));
+                self.go(pid, 0);
+            }
+            Err(why) => {
+                eprintln!("longhaul-clock: {why}; it is killed");
+                kill(pid);
+            }
+        }
+    }
+
+    /// Gives a program that has not run yet its room and its page.
+    fn give_clock(&self, pid: Tid, mut registers: Registers) -> Result<Process, String> {
+        let odd = |what: &str| format!("{} {what}", program::of_process(pid).display());
+        let process = Process::default();
+        let moved = stack::make_room(registers.stack(), &Seen { tid: pid, process: &process });
+        let moved = moved.ok_or_else(|| odd("has a stack without room, and cannot be given another clock"))?;
+        registers.set_stack(moved.stack);
+        sys::set_registers(pid, &registers).map_err(|error| odd(&format!("cannot be given another stack: {error}")))?;
+        let words = self.patch.words.iter().filter(|_| moved.page != 0);
+        for (at, word) in words {
+            let poked = sys::poke(pid, moved.page + at, *word);
+            poked.map_err(|error| odd(&format!("cannot be given another page of time functions: {error}")))?;
+        }
+        Ok(Process::new(moved.hole, moved.page..moved.page + self.patch.length))
+    }
+
+    /// A thread is about to make a call of the table.
+    fn before_call(&mut self, tid: Tid) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let again = thread.again.take();
+        let Ok(Some(registers)) = sys::registers(tid) else { return self.go(tid, 0) };
+        let Some(call) = calls::of(registers.number()) else { return self.go(tid, 0) };
+        if call.kind == Kind::Restart {
+            // Its registers are as they were; what it writes at the end is to be multiplied once more.
+            thread.pending = thread.interrupted.take();
+            return self.go(tid, 0);
+        }
+        thread.interrupted = None;
+        // Our own code moves what the kernel's functions say.
+        let is_ours = thread.process.page.contains(&registers.instruction());
+        if thread.process.hole == 0 || is_ours {
+            return self.go(tid, 0);
+        }
+        let situation = Situation {
+            clock: &self.clock,
+            scratch: thread.process.hole + thread.place * SCRATCH_BYTES,
+            has_fine_epoll: self.has_fine_epoll,
+            rest_ns: again.filter(|again| again.is(&registers)).and_then(|again| again.rest_ns),
+        };
+        let seen = Seen { tid, process: &thread.process };
+        match plan(call.kind, registers.arguments(), &situation, &seen) {
+            Plan::Pass => {}
+            Plan::Refuse { error, why } => {
+                let mut changed = registers;
+                changed.set_number(-1);
+                changed.set_result(-i64::from(error));
+                let _ = sys::set_call(tid, -1);
+                let _ = sys::set_registers(tid, &changed);
+                if self.said.insert(why) {
+                    eprintln!("longhaul-clock: {}: {why}", program::of_process(tid).display());
+                }
+            }
+            Plan::Change(change) => {
+                if let Some(waits_ns) = change.waits_ns {
+                    self.summary.count(waits_ns, self.clock.longer(waits_ns));
+                    if self.summary.is_too_fast() {
+                        eprintln!("longhaul-clock: {TOO_FAST}");
+                    }
+                }
+                let changed = thread::changed(&registers, &change);
+                let is_other = changed != registers;
+                if is_other {
+                    if let Some(number) = change.number {
+                        let _ = sys::set_call(tid, number);
+                    }
+                    let _ = sys::set_registers(tid, &changed);
+                }
+                if is_other || change.then != Then::Nothing {
+                    let restore = is_other.then_some(registers);
+                    thread.pending = Some(Pending { restore, then: change.then, call: registers });
+                }
+            }
+        }
+        self.go(tid, 0);
+    }
+
+    /// A call that was changed has ended, or one begins after a poll that the kernel may make again.
+    fn at_call(&mut self, tid: Tid) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Ok(Some(now)) = sys::registers(tid) else { return self.go(tid, 0) };
+        let Some(pending) = thread.pending.take() else {
+            // A handler ran, or another call is made: then it is not the same wait.
+            thread.again = thread.again.take().filter(|again| again.is(&now));
+            let _ = sys::go(tid, Go::On, 0);
+            return;
+        };
+        let seen = Seen { tid, process: &thread.process };
+        let outcome = finish(pending.then, now.result(), &self.clock, &seen);
+        let mut after = pending.restore.unwrap_or(now);
+        after.set_result(outcome.result.unwrap_or(now.result()));
+        if after != now {
+            let _ = sys::set_registers(tid, &after);
+        }
+        if let Some((timer, clock)) = outcome.timer {
+            thread.process.timers.borrow_mut().insert(timer, clock);
+        }
+        thread.again = outcome.rest_ns.map(|rest_ns| Again { call: pending.call, rest_ns: Some(rest_ns) });
+        thread.interrupted = outcome.goes_on.then_some(Pending { restore: None, ..pending });
+        self.go(tid, 0);
+    }
+}
+
+/// Signals that stop a process.
+fn is_stop(signal: i32) -> bool {
+    [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
+}
+
+fn kill(tid: Tid) {
+    // Of any thread's number the kernel kills the whole process; one that is gone needs no more.
+    let _ = Pid::from_raw(tid).map(|pid| kill_process(pid, Signal::KILL));
+}

@@ -1,0 +1,81 @@
+//! Every kind of call with a time in it, made by a program that knows nothing of it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod support;
+
+use support::{RATE, compiled, under};
+
+/// Ten seconds of the program's own are a third of one; a call that was forgotten takes them all.
+const REAL_MAX: Duration = Duration::from_secs(8);
+
+/// The names that the program knows: those behind `IS("`.
+fn names() -> Vec<&'static str> {
+    let source = include_str!("programs/calls.c");
+    let mut names: Vec<_> = source.split("IS(\"").skip(1).filter_map(|text| text.split('"').next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is wrong with one call, if anything is.
+fn played(name: &str, command: &mut Command) -> Option<String> {
+    let began = Instant::now();
+    let output = command.arg(name).output().unwrap();
+    let took = began.elapsed();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if said.contains("skipped: needs") {
+        println!("{name}: {said}");
+    }
+    let is_right = output.status.success() && took < REAL_MAX;
+    (!is_right).then(|| format!("{name}: {} after {took:?}: {said}", output.status))
+}
+
+/// All calls, four at a time.
+fn all_of(program: &Path) -> Vec<String> {
+    let names = names();
+    assert!(names.len() > 40, "{names:?}");
+    let work = |part: &[&str]| -> Vec<String> {
+        part.iter().filter_map(|name| played(name, &mut under(RATE, program))).collect()
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = names.chunks(names.len().div_ceil(4)).map(|part| scope.spawn(|| work(part))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn every_call_is_as_with_a_usual_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("calls", &[], folder.path()) else { return };
+    let wrong = all_of(&program);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Without a library to load, too.
+#[test]
+fn every_call_of_a_static_program_is_as_with_a_usual_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("calls", &["-static"], folder.path()) else { return };
+    let wrong = all_of(&program);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The test sees a call that was forgotten: without the clock every one of them takes its ten seconds.
+#[test]
+#[ignore = "slow"]
+fn a_call_that_was_forgotten_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("calls", &[], folder.path()) else { return };
+    std::thread::scope(|scope| {
+        for name in names() {
+            let program = &program;
+            scope.spawn(move || assert!(played(name, &mut Command::new(program)).is_some(), "{name}"));
+        }
+    });
+}

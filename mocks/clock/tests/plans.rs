@@ -1,0 +1,82 @@
+//! Random programs of sleeps, timers, selects and threads: under a faster clock they take as long by their own clock as by the machine's.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod support;
+
+use support::{compiled, under};
+
+/// Programs to try; with their lengths they take at most 15 s.
+const PROGRAMS: u32 = 25;
+/// What waking a thread may take on a busy machine, by the real clock, for each step; the stated error of a plan.
+const WAKING: Duration = Duration::from_millis(40);
+
+/// A thread: which waits, and for how many milliseconds of its own.
+type Thread = Vec<(char, u64)>;
+
+fn programs() -> impl Strategy<Value = Vec<Thread>> {
+    let step = (prop::sample::select(vec!['s', 'f', 'p', 'e', 't', 'w']), 1_u64..1500);
+    prop::collection::vec(prop::collection::vec(step, 1..5), 1..6)
+}
+
+/// As the program reads it: `s100,p20;t5`.
+fn text(threads: &[Thread]) -> String {
+    let thread = |thread: &Thread| thread.iter().map(|(kind, ms)| format!("{kind}{ms}")).collect::<Vec<_>>().join(",");
+    threads.iter().map(thread).collect::<Vec<_>>().join(";")
+}
+
+/// How long the program took by its own clock.
+fn own(command: &mut Command, text: &str) -> Duration {
+    let output = command.arg(text).output().unwrap();
+    assert!(output.status.success(), "{text}: {output:?}");
+    Duration::from_nanos(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
+}
+
+/// For every program and rate: its own time is at least the plan's, at most that and the wakings' share, and its real time divided by the
+/// rate likewise.
+#[test]
+fn plans_take_their_own_time_at_every_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("plan", &[], folder.path()) else { return };
+    let mut runner = TestRunner::new(Config { cases: PROGRAMS, ..Config::default() });
+    let outcome = runner.run(&(programs(), prop::sample::select(vec![1, 7, 30, 100])), |(threads, rate)| {
+        let longest: u64 = threads.iter().map(|thread| thread.iter().map(|(_, ms)| ms).sum()).max().unwrap_or(0);
+        let steps = threads.iter().map(Vec::len).max().unwrap_or(0);
+        // At the usual rate a tenth is enough.
+        let threads =
+            if rate == 1 { vec![threads[0].iter().map(|(kind, ms)| (*kind, ms / 10 + 1)).collect()] } else { threads };
+        let plan = if rate == 1 { threads[0].iter().map(|(_, ms)| ms).sum() } else { longest };
+        let plan = Duration::from_millis(plan);
+        let (text, allowed) = (text(&threads), WAKING * u32::try_from(steps + 1).unwrap());
+        let began = Instant::now();
+        let own = own(&mut under(rate, &program), &text);
+        let real = began.elapsed();
+        prop_assert!(own >= plan, "×{rate} {text}: {own:?} of {plan:?}");
+        prop_assert!(own <= plan + allowed * rate, "×{rate} {text}: {own:?} of {plan:?}");
+        prop_assert!(real >= plan / rate, "×{rate} {text}: really {real:?}");
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+/// A clock that is not scaled at all is noticed: by its own clock the program takes as long, by the real one thirty times.
+#[test]
+fn a_clock_of_usual_speed_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("plan", &[], folder.path()) else { return };
+    let real = |mut command: Command| {
+        let began = Instant::now();
+        own(&mut command, "s1000,p1000");
+        began.elapsed()
+    };
+    assert!(real(Command::new(&program)) >= Duration::from_secs(2));
+    assert!(real(under(30, Path::new(&program))) < Duration::from_secs(2));
+}

@@ -1,0 +1,237 @@
+//! Threads, processes, signals and ends are as without the clock.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod support;
+
+use support::{RATE, compiled, has, shell, under};
+
+/// Enough for a machine that does other things.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something holds.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
+}
+
+/// The state letter of a process; `None` if there is none.
+fn state(pid: Pid) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero())).ok()?;
+    text.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Who traces a process.
+fn tracer(pid: Pid) -> Option<Pid> {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
+    line.trim().parse().ok().and_then(Pid::from_raw)
+}
+
+/// A sleep of an hour under the clock, at the highest rate that leaves it two minutes.
+fn sleeping() -> Child {
+    let child = under(RATE, Path::new("sleep")).arg("3600").process_group(0).spawn().unwrap();
+    let pid = pid(&child);
+    until("it sleeps", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).is_ok_and(|name| name == "sleep\n")
+            && state(pid) == Some('S')
+    });
+    child
+}
+
+#[test]
+fn trees_of_threads_and_processes_see_one_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("tree", &[], folder.path()) else { return };
+    for kind in ["threads", "processes", "exec", "signals", "nap"] {
+        let output = under(RATE, &program).arg(kind).output().unwrap();
+        assert!(output.status.success(), "{kind}: {output:?}");
+    }
+}
+
+#[test]
+fn ends_are_as_without() {
+    let folder = tempfile::tempdir().unwrap();
+    for code in [0, 1, 7, 255] {
+        assert_eq!(shell(&format!("exit {code}")).status().unwrap().code(), Some(code));
+    }
+    assert_eq!(shell("kill -TERM $$").status().unwrap().signal(), Some(15));
+    assert_eq!(shell("trap 'exit 3' TERM; kill -TERM $$; sleep 60").status().unwrap().code(), Some(3));
+    let Some(program) = compiled("tree", &[], folder.path()) else { return };
+    let crashed = under(RATE, &program).arg("crash").current_dir(&folder).status().unwrap();
+    assert_eq!(crashed.signal(), Some(11));
+}
+
+/// Its number, group, parent, files and arguments are those that it has without.
+#[test]
+fn the_program_is_who_was_started() {
+    let mut command = shell("echo $$; cat /proc/$$/stat; cat; ls /proc/self/fd | wc -l");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"through\n").unwrap();
+    let id = child.id();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], id.to_string());
+    let group = lines[1].rsplit_once(") ").unwrap().1;
+    assert_eq!(group.split(' ').skip(1).take(2).collect::<Vec<_>>(), [std::process::id().to_string(), id.to_string()]);
+    assert_eq!(lines[2], "through");
+    // Standard files and the folder itself.
+    assert_eq!(lines[3].trim(), "4");
+}
+
+#[test]
+fn a_killed_group_is_gone_and_so_is_its_tracer() {
+    let mut child = sleeping();
+    let (pid, tracer) = (pid(&child), tracer(pid(&child)).unwrap());
+    kill_process_group(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    until("the tracer has ended", || state(tracer).is_none_or(|state| state == 'Z'));
+}
+
+#[test]
+fn nothing_outlives_its_tracer() {
+    let mut child = sleeping();
+    kill_process(tracer(pid(&child)).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+}
+
+#[test]
+fn a_stopped_program_stays_stopped_until_it_is_continued() {
+    let mut child = sleeping();
+    let pid = pid(&child);
+    kill_process(pid, Signal::STOP).unwrap();
+    // A traced process that is stopped for all is shown as traced.
+    until("it has stopped", || matches!(state(pid), Some('T' | 't')));
+    kill_process(pid, Signal::CONT).unwrap();
+    until("it goes on", || state(pid) == Some('S'));
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+}
+
+/// The program dies with whoever started it, if that is asked for.
+#[test]
+fn a_program_ends_with_its_parent() {
+    let clock = env!("CARGO_BIN_EXE_longhaul-clock");
+    let script = format!("{clock} --rate 30 --with-parent -- sleep 3600 & echo $!; read line");
+    let mut parent =
+        Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(parent.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let pid = line.trim().parse().ok().and_then(Pid::from_raw).unwrap();
+    until("it is traced", || tracer(pid).is_some() && state(pid) == Some('S'));
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    until("it has ended", || state(pid).is_none_or(|state| state == 'Z'));
+}
+
+#[test]
+fn daemons_that_stay_behind_are_ended_with_a_sentence() {
+    let output = shell("sleep 3600 >/dev/null 2>&1 & echo $!").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let pid = String::from_utf8_lossy(&output.stdout).trim().parse().ok().and_then(Pid::from_raw).unwrap();
+    assert!(said.contains("the program has ended and 1 of its threads went on"), "{said}");
+    until("it is gone", || state(pid).is_none_or(|state| state == 'Z'));
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let said = |command: &mut Command| {
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for rate in [0, 1001] {
+        let (code, text) = said(&mut under(rate, Path::new("true")));
+        assert_eq!((code, text), (Some(64), format!("longhaul-clock: a rate of {rate}: write 1 to 1000\n")));
+    }
+    let (code, text) = said(&mut under(RATE, Path::new("/no/such/program")));
+    assert_eq!(code, Some(127));
+    assert!(text.contains("the program /no/such/program is not there"), "{text}");
+    let (code, text) = said(&mut under(RATE, Path::new("/etc/passwd")));
+    assert_eq!(code, Some(64), "{text}");
+    assert!(text.contains("the program /etc/passwd could not be started: Permission denied"), "{text}");
+    // Who is traced already cannot be traced once more: as under a debugger.
+    let (code, text) =
+        said(under(RATE, Path::new(env!("CARGO_BIN_EXE_longhaul-clock"))).args(["--rate", "2", "--", "true"]));
+    assert_eq!(code, Some(69));
+    assert!(text.contains("a faster clock needs ptrace, which is forbidden here"), "{text}");
+}
+
+/// A program that is only started later, by a shell.
+#[test]
+fn a_set_user_id_program_is_ended_by_name() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("tree", &[], folder.path()) else { return };
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let output = shell(&format!("{} nap; echo $?", program.display())).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("tree is a set-user-id program"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
+}
+
+/// Static, and with its own scheduler: what libraries between program and C library do not reach.
+#[test]
+#[ignore = "slow"]
+fn a_static_program_of_go_keeps_its_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("busy");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(".").current_dir(format!("{}/busy", support::PROGRAMS));
+    if !build.env("CGO_ENABLED", "0").status().is_ok_and(|status| status.success()) {
+        println!("skipped: needs go");
+        return;
+    }
+    let began = Instant::now();
+    let output = under(RATE, &program).arg("20").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+/// Timers of the virtual machine, in threads that park.
+#[test]
+#[ignore = "slow"]
+fn a_program_of_java_keeps_its_plan() {
+    let text = "import java.util.concurrent.*; public class Plan { public static void main(String[] a) throws Exception { \
+        long start = System.nanoTime(), wall = System.currentTimeMillis(); var timers = Executors.newScheduledThreadPool(4); \
+        var ticks = new CountDownLatch(20); timers.scheduleAtFixedRate(ticks::countDown, 1, 1, TimeUnit.SECONDS); ticks.await(); \
+        Thread.sleep(10000); synchronized (timers) { timers.wait(10000); } timers.shutdownNow(); \
+        double took = (System.nanoTime() - start) / 1e9, walked = (System.currentTimeMillis() - wall) / 1e3; \
+        if (took < 40 || took > 60 || Math.abs(took - walked) > 1) { System.out.println(took + \" \" + walked); System.exit(1); } } }";
+    if !has("java") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("Plan.java"), text).unwrap();
+    let output = under(RATE, Path::new("java")).arg(folder.path().join("Plan.java")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn programs_of_other_languages_keep_their_plan() {
+    let python = "import threading, time\nstart = time.monotonic()\nthreading.Event().wait(9)\ntime.sleep(1)\nassert 10 <= time.monotonic() - start < 40\n";
+    let node = "const start = process.hrtime.bigint(); setTimeout(() => { const took = Number(process.hrtime.bigint() - start) / 1e9; if (took < 9.9 || took > 40) process.exit(1); }, 10000)";
+    for (program, flag, text) in [("python3", "-c", python), ("node", "-e", node)] {
+        if has(program) {
+            let began = Instant::now();
+            assert!(under(RATE, Path::new(program)).args([flag, text]).status().unwrap().success(), "{program}");
+            assert!(began.elapsed() < Duration::from_secs(8), "{program}: {:?}", began.elapsed());
+        }
+    }
+}

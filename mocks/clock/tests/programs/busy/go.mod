@@ -1,0 +1,3 @@
+module longhaul/busy
+
+go 1.24
