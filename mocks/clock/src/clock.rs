@@ -19,12 +19,13 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that goes `rate` times as fast from now on.
-    pub fn starting_now(rate: u32) -> Self {
+    /// A clock that goes `rate` times as fast from an instant of the monotonic clock on: it may be long ago, when another program began.
+    pub fn starting(rate: u32, since_ns: i64) -> Self {
         let mut bases = [0; CLOCKS];
+        let ago = crate::now() - since_ns;
         let mut set =
             |ids: &[i32], base: i64| ids.iter().for_each(|id| bases[usize::try_from(*id).unwrap_or(0)] = base);
-        let now = |id| sys::reading(id).map_or(0, |[seconds, nanos]| (seconds * SECOND + nanos).max(1));
+        let now = |id| sys::reading(id).map_or(0, |[seconds, nanos]| (seconds * SECOND + nanos - ago).max(1));
         let real = now(libc::CLOCK_REALTIME);
         set(&[libc::CLOCK_REALTIME, libc::CLOCK_REALTIME_COARSE, libc::CLOCK_REALTIME_ALARM], real);
         set(&[libc::CLOCK_MONOTONIC, libc::CLOCK_MONOTONIC_COARSE], now(libc::CLOCK_MONOTONIC));
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn clocks_of_processors_stay() {
-        let clock = Clock::starting_now(30);
+        let clock = Clock::starting(30, crate::now());
         for id in [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID, 10, 12, 16, -6, i32::MIN] {
             assert_eq!(clock.base(id), None, "{id}");
         }

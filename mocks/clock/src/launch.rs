@@ -75,7 +75,7 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
     if threads != 1 {
         return Err(Error::Threads(threads));
     }
-    let clock = Clock::starting_now(settings.rate);
+    let clock = Clock::starting(settings.rate, settings.since_ns.unwrap_or_else(crate::now));
     let nonce = nonce();
     let patch = Patch::of_this_machine(&clock, nonce)?;
     let filter = filter(&clock, nonce).map_err(Error::Filter)?;

@@ -37,13 +37,17 @@ const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 /// A program that is not there, as shells number it.
 const MISSING: u8 = 127;
-const HOW: &str = "usage: longhaul-clock --rate N [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
+const HOW: &str =
+    "usage: longhaul-clock --rate N [--since NANOSECONDS] [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
 
 /// How a program is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// How many times as fast its clock goes, from 1 to [`RATE_MAX`].
     pub rate: u32,
+    /// Since which reading of [`now`] it goes so fast: programs that were started one after the other have one clock. Without one, from its
+    /// start on.
+    pub since_ns: Option<i64>,
     /// It is killed when the process that started it ends.
     pub with_parent: bool,
     /// A file for the [`Summary`], written when everything has ended.
@@ -53,6 +57,11 @@ pub struct Settings {
 /// Says why a program cannot have another clock, if that can be told from its file.
 pub fn check(program: &OsStr) -> Result<(), Error> {
     Ok(program::check(program)?)
+}
+
+/// The machine's monotonic clock, in nanoseconds.
+pub fn now() -> i64 {
+    sys::reading(libc::CLOCK_MONOTONIC).map_or(0, |[seconds, nanos]| seconds * forms::SECOND + nanos)
 }
 
 /// Becomes the program, under a faster clock: it has the number of this process, its files and its parent. Returns only if that fails.
@@ -81,13 +90,21 @@ pub fn command_line(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn parse(mut words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<OsString>), String> {
-    let mut settings = Settings { rate: 0, with_parent: false, summary: None };
+    let mut settings = Settings { rate: 0, since_ns: None, with_parent: false, summary: None };
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--rate") => {
                 let rate = words.next().unwrap_or_default();
                 let rate = rate.to_string_lossy();
                 settings.rate = rate.parse().map_err(|_| format!("`--rate {rate}`: write a whole number"))?;
+            }
+            Some("--since") => {
+                let since = words.next().unwrap_or_default();
+                let since = since.to_string_lossy();
+                let parsed = since.parse().ok().filter(|since| (0..=now()).contains(since));
+                settings.since_ns = Some(
+                    parsed.ok_or_else(|| format!("`--since {since}`: write a past reading of the monotonic clock"))?,
+                );
             }
             Some("--with-parent") => settings.with_parent = true,
             Some("--summary") => {
@@ -113,10 +130,11 @@ mod tests {
     #[test]
     fn command_lines_are_read_or_refused() {
         let parsed = |line: &str| parse(line.split(' ').map(OsString::from));
-        let (settings, command) = parsed("--rate 30 --summary /s -- sleep --rate 5").unwrap();
-        assert_eq!(settings, Settings { rate: 30, with_parent: false, summary: Some("/s".into()) });
+        let (settings, command) = parsed("--rate 30 --since 1 --summary /s -- sleep --rate 5").unwrap();
+        assert_eq!(settings, Settings { rate: 30, since_ns: Some(1), with_parent: false, summary: Some("/s".into()) });
         assert_eq!(command, ["sleep", "--rate", "5"]);
         assert_eq!(parsed("--rate 1.5 -- sleep 1").unwrap_err(), "`--rate 1.5`: write a whole number");
+        assert!(parsed("--since 9000000000000000000 -- sleep 1").is_err());
         assert_eq!(parsed("sleep 1").unwrap_err(), "`sleep` is not known; the program comes after `--`");
         assert_eq!(parsed("--rate 3 --").unwrap_err(), "there is no program to start");
     }

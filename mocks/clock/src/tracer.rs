@@ -49,8 +49,8 @@ pub struct Tracer {
     root: Tid,
     has_fine_epoll: bool,
     threads: HashMap<Tid, Thread>,
-    /// New threads that stopped before the one that made them said so.
-    early: HashSet<Tid>,
+    /// New threads that stopped before the one that made them said so, and the signal of that stop.
+    early: HashMap<Tid, i32>,
     /// Places of the hole, by thread.
     next_place: u64,
     free_places: Vec<u64>,
@@ -61,7 +61,7 @@ pub struct Tracer {
 impl Tracer {
     pub fn new(clock: Clock, patch: Patch, root: Tid, has_fine_epoll: bool) -> Self {
         let threads = HashMap::from([(root, Thread::new(Process::default(), 0))]);
-        let (early, free_places, said) = (HashSet::new(), Vec::new(), HashSet::new());
+        let (early, free_places, said) = (HashMap::new(), Vec::new(), HashSet::new());
         let summary = Summary::default();
         Self { clock, patch, root, has_fine_epoll, threads, early, next_place: 1, free_places, said, summary }
     }
@@ -91,7 +91,7 @@ impl Tracer {
 
     /// Kills what outlived the program.
     fn end_the_rest(&mut self) {
-        let rest: Vec<Tid> = self.threads.keys().chain(&self.early).copied().collect();
+        let rest: Vec<Tid> = self.threads.keys().chain(self.early.keys()).copied().collect();
         if let Some(one) = rest.first() {
             let name = program::of_process(*one);
             eprintln!(
@@ -118,7 +118,7 @@ impl Tracer {
         }
         if !self.threads.contains_key(&tid) {
             // Held until it is known whose memory it has.
-            self.early.insert(tid);
+            self.early.insert(tid, signal);
             return;
         }
         match event {
@@ -150,8 +150,10 @@ impl Tracer {
                 (self.next_place - 1) % PLACES
             });
             self.threads.insert(child, Thread::new(process, place));
-            if self.early.remove(&child) {
-                self.go(child, 0);
+            match self.early.remove(&child) {
+                Some(signal) if is_stop(signal) => _ = sys::listen(child),
+                Some(_) => self.go(child, 0),
+                None => {}
             }
         }
         self.go(parent, 0);

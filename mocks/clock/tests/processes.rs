@@ -103,6 +103,24 @@ fn a_killed_group_is_gone_and_so_is_its_tracer() {
     until("the tracer has ended", || state(tracer).is_none_or(|state| state == 'Z'));
 }
 
+/// Programs that are started one after the other have one clock, if they are told since when it goes.
+#[test]
+fn programs_that_begin_later_have_the_same_clock() {
+    let since = mock_clock::now().to_string();
+    let told = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
+        let output = command.args(["--rate", "1000", "--since", &since, "--", "date", "+%s%3N"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().parse::<i64>().unwrap()
+    };
+    let real = || i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let (began, first) = (real(), told());
+    let (between, second) = (real(), told());
+    assert!(first - began > 1000, "{first} and {began}");
+    // Each as far ahead as the machine's clock since then times the rate.
+    assert!((second - first) >= (between - began) / 2 * 1000 / 2, "{first}, then {second}");
+    assert!(second > first && second - first <= (real() - began) * 1000);
+}
+
 #[test]
 fn nothing_outlives_its_tracer() {
     let mut child = sleeping();
