@@ -139,6 +139,11 @@ enum Command {
 
 /// The binary's `main`.
 pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == crate::subject::CLOCK_COMMAND) {
+        // Before there is a second thread: this process is copied, and becomes the subject.
+        return mock_clock::command_line(words);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refused(&error)),

@@ -18,7 +18,7 @@ mod processes;
 mod tail;
 
 pub(crate) use attached::Attached;
-pub(crate) use clock_rate::{LIBRARIES as CLOCK_LIBRARIES, make_faster};
+pub(crate) use clock_rate::{COMMAND as CLOCK_COMMAND, OwnClock, make_faster};
 pub(crate) use log::{Line, Log};
 pub(crate) use processes::{Exit, Processes};
 use tail::Tail;
@@ -51,6 +51,8 @@ pub(crate) struct Launch {
     pub(crate) directory: Option<PathBuf>,
     /// A line of its output that somebody waits for.
     pub(crate) awaited: Option<Arc<Line>>,
+    /// Its own clock, if it has one that runs faster.
+    pub(crate) clock: Option<OwnClock>,
 }
 
 /// Why a subject did not start.
@@ -87,7 +89,7 @@ impl Launch {
 
     /// Starts the process in a group of its own, with its output going to `log`.
     pub(crate) fn start(&self, log: Log) -> Result<Running, Error> {
-        let mut command = Command::new(&self.program);
+        let mut command = self.command().map_err(|source| self.not_started(source))?;
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -112,18 +114,33 @@ impl Launch {
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
+    /// Its program, under a clock of its own if it has one.
+    fn command(&self) -> std::io::Result<Command> {
+        let Some(clock) = self.clock else { return Ok(Command::new(&self.program)) };
+        let (longhaul, words) = clock.words()?;
+        let mut command = Command::new(longhaul);
+        command.args(words).arg(&self.program);
+        Ok(command)
+    }
+
     /// Whether its program is there, so that nothing else is started for nothing.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.found() {
+            Some(_) => Ok(()),
+            None => Err(Error::Missing { program: self.program.display().to_string() }),
+        }
+    }
+
+    /// The file that is started.
+    fn found(&self) -> Option<PathBuf> {
         let folder = self.directory.as_deref().unwrap_or(Path::new(""));
         let is_path = self.program.components().count() > 1 || self.program.is_absolute();
         let told = self.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.into());
         let path: std::ffi::OsString = told.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-        let found = if is_path {
-            folder.join(&self.program).exists()
-        } else {
-            std::env::split_paths(&path).any(|within| within.join(&self.program).is_file())
-        };
-        if found { Ok(()) } else { Err(Error::Missing { program: self.program.display().to_string() }) }
+        if is_path {
+            return Some(folder.join(&self.program)).filter(|path| path.exists());
+        }
+        std::env::split_paths(&path).map(|within| within.join(&self.program)).find(|path| path.is_file())
     }
 
     fn not_started(&self, source: std::io::Error) -> Error {

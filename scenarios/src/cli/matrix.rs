@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// meanwhile: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
-    /// How many times faster the clients' own clocks run, by libfaketime: with `--own-clocks` 30 times, otherwise as they are. 1 leaves them alone.
+    /// How many times faster the clients' own clocks run: with `--own-clocks` 30 times, otherwise as they are. 1 leaves them alone.
     /// All times of the table are then those of the client.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     clock_rate: Option<u32>,

@@ -47,8 +47,8 @@ pub(super) struct Arguments {
     /// in minutes. Faults and phases keep their times.
     #[arg(long, value_name = "N")]
     compress: Option<u32>,
-    /// Let the subject's own clock run so many times faster, and compress the server's side alike. Needs libfaketime and a subject that is
-    /// linked dynamically and not written in Go.
+    /// Let the subject's own clock run so many times faster, and compress the server's side alike. Any program of 64 bits can,
+    /// static ones and those of Go too; needs ptrace.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
     /// Another control plane than the file's. Faults that only the mock can play are left out, and the report says so.

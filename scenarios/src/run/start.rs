@@ -75,7 +75,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let variables = witness.variables.clone();
     let door = Door::make(options, &world)?;
     let calls = calls::plan(options, door.as_ref())?;
-    let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door };
+    let clock_since_ns = mock_clock::now();
+    let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door, clock_since_ns };
     let (start, mut ready, webhook) = again.launch(&world)?;
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
     (again.first, again.health) = (webhook, ready.health());

@@ -1,7 +1,6 @@
-//! A subject's own clock runs faster: what goes wrong after ten minutes is seen in seconds, and what cannot be reached is refused.
+//! A subject's own clock runs faster: what goes wrong after ten minutes is seen in seconds, also by an operator in Go, and what cannot be reached is refused.
 
 use std::io::Write;
-use std::path::Path;
 
 use crate::support::{Soak, has_python, program, soak};
 
@@ -20,16 +19,6 @@ def tired(self, metadata, change):
 Watcher.report = tired
 Watcher().run()
 "#;
-
-fn has_library() -> bool {
-    let is_there = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
-        .iter()
-        .any(|folder| Path::new(folder).join("faketime/libfaketimeMT.so.1").is_file());
-    if !is_there {
-        println!("skipped: needs faketime");
-    }
-    is_there
-}
 
 /// Runs the watcher for about 18 s; `None` without Python.
 fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
@@ -52,9 +41,6 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
 #[test]
 #[ignore = "slow"]
 fn what_fails_after_ten_minutes_fails_in_seconds() {
-    if !has_library() {
-        return;
-    }
     let Some(slow) = watcher("yes", &[]) else { return };
     assert_eq!(slow.code(), Some(0), "{}", slow.story());
     let Some(clean) = watcher("no", &["--clock-rate", "100"]) else { return };
@@ -65,22 +51,34 @@ fn what_fails_after_ten_minutes_fails_in_seconds() {
     assert!(fast.broken().iter().any(|budget| budget == "events.missed"), "{}", fast.story());
 }
 
+/// An operator of controller-runtime, which is written in Go and asks the kernel for the time by itself: through conflicts, errors, a reset
+/// and a 410 it does right thirty times faster, too.
+#[test]
+#[ignore = "slow"]
+fn an_operator_in_go_does_right_thirty_times_faster() {
+    let Some(project) = crate::operator::project() else { return };
+    let file = project.path().join("kubebuilder.yaml");
+    std::fs::write(&file, include_str!("../files/kubebuilder.yaml")).unwrap();
+    let soak = soak(&[file.to_str().unwrap(), "--clock-rate", "30"]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    assert!(soak.stdout().contains("the subject's own clock ran 30 times faster"), "{}", soak.story());
+}
+
 /// Nothing is started: the exit code is that of a wrong scenario.
 #[test]
 #[ignore = "slow"]
-fn a_program_of_go_is_refused() {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let go = std::env::split_paths(&path).map(|folder| folder.join("gofmt")).find(|path| path.is_file());
-    let Some(go) = go.filter(|_| has_library()) else {
-        println!("skipped: needs gofmt and faketime");
-        return;
-    };
-    let text = WATCHER.replace("[SUBJECT]", &format!("[{}]", go.display()));
+fn what_cannot_have_another_clock_is_refused_by_name() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let script = tempfile::Builder::new().suffix(".sh").tempfile().unwrap();
+    std::fs::write(script.path(), "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(script.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = WATCHER.replace("[SUBJECT]", &format!("[{}]", script.path().display()));
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let soak = soak(&[file.path().to_str().unwrap(), "--clock-rate", "30"]);
     assert_eq!(soak.code(), Some(64), "{}", soak.story());
-    assert!(soak.stderr().contains("it is written in Go"), "{}", soak.story());
+    assert!(soak.stderr().contains("needs the interpreter /no/such/interpreter"), "{}", soak.story());
 }
 
 /// The service asks for watches of ten seconds: compressed they are over in one, and nothing is lost.

@@ -27,13 +27,11 @@ enum Look {
     Program(&'static str),
     /// A program beside this one.
     Beside(&'static str),
-    /// The first of several files.
-    File(&'static [&'static str]),
     /// Files in the folder that a variable names.
     In(&'static str, &'static [&'static str]),
 }
 
-use Look::{Beside, File, In, Program};
+use Look::{Beside, In, Program};
 
 const NEEDS: &[Need] = &[
     need(
@@ -53,12 +51,6 @@ const NEEDS: &[Need] = &[
         In("KUBEBUILDER_ASSETS", &["etcd", "kube-apiserver"]),
         "`--control-plane local`, `longhaul cluster`, comparisons with the mock",
         "longhaul cluster fetch, then set KUBEBUILDER_ASSETS",
-    ),
-    need(
-        "libfaketime",
-        File(crate::subject::CLOCK_LIBRARIES),
-        "`--clock-rate`, `cargo xtask matrix --own-clocks` in seconds",
-        "apt-get install faketime",
     ),
     need("node", Program("node"), "JavaScript clients in `cargo xtask matrix`", "https://nodejs.org, 20 or newer"),
     need("python3", Program("python3"), "Python clients in `cargo xtask matrix`, examples", "apt-get install python3"),
@@ -94,7 +86,6 @@ impl Look {
                 std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
             }
             Beside(name) => crate::subject::sibling(name).ok(),
-            File(paths) => paths.iter().map(PathBuf::from).find(|path| path.is_file()),
             In(variable, files) => {
                 let folder = PathBuf::from(std::env::var_os(variable).filter(|value| !value.is_empty())?);
                 files.iter().all(|file| folder.join(file).is_file()).then_some(folder)

@@ -40,6 +40,8 @@ pub(in crate::run) struct Again<'a> {
     pub(super) metrics: Option<u16>,
     /// Where it offers its API over Deployments, if the scenario calls.
     pub(super) door: Option<Door>,
+    /// Since when its own clock runs faster, if it does: one time for all of its processes.
+    pub(super) clock_since_ns: i64,
 }
 
 /// Where reviews are sent.
@@ -117,7 +119,7 @@ impl Again<'_> {
                     // The scenario has the last word: one of several processes may be told nothing of the witness.
                     launch.environment.splice(0..0, shared.iter().cloned());
                     if let Some(rate) = kind.upkeep().clock_rate.filter(|rate| *rate > 1) {
-                        subject::make_faster(launch, rate)?;
+                        subject::make_faster(launch, subject::OwnClock { rate, since_ns: self.clock_since_ns })?;
                     }
                 }
             }

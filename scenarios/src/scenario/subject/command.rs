@@ -54,7 +54,7 @@ pub struct Command {
     pub restarts: Option<Restarts>,
     /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
     pub certificates: Option<Certificates>,
-    /// How many times faster its own clock runs, by libfaketime: where it is linked dynamically and not written in Go. What the harness
+    /// How many times faster its own clock runs: any program's of 64 bits, those it starts among them. What the harness
     /// measures stays in real time; the server's side is compressed alike.
     pub clock_rate: Option<u32>,
     /// How long it may take to exit after SIGTERM. Default 30s.
@@ -169,6 +169,7 @@ impl Kind for Command {
                 environment: self.env.iter().chain(own).map(|(name, value)| (name.clone(), value.clone())).collect(),
                 directory: cwd.map(|cwd| scene.ground.folder().join(cwd)),
                 awaited: scene.awaited.clone(),
+                clock: None,
             })
         };
         let launches = if self.processes.is_empty() {

@@ -38,7 +38,7 @@ pub struct Service {
     pub restarts: Option<Restarts>,
     /// Its serving certificates are replaced while load runs.
     pub certificates: Option<Certificates>,
-    /// How many times faster its own clock runs, by libfaketime. What the harness measures stays in real time; the server's side is compressed
+    /// How many times faster its own clock runs. What the harness measures stays in real time; the server's side is compressed
     /// alike.
     pub clock_rate: Option<u32>,
     /// How long it may take to exit after SIGTERM. Default 30s.
@@ -92,6 +92,7 @@ impl Kind for Service {
             environment: Vec::new(),
             directory: None,
             awaited: None,
+            clock: None,
         };
         Ok(Start::Programs(vec![launch], Some(wiring.health)))
     }
