@@ -1,39 +1,46 @@
-//! `cluster up`, `status` and `down`: a local control plane that outlives the command that started it.
+//! `cluster up`, `status` and `down`: a control plane, alone or with a node, that outlives the command that started it.
 //!
 //! Owns the three commands and their texts for people. What is on disk is [`crate::state`]'s, the processes are
-//! [`crate::local`]'s. `down` ends and removes what is provably ours and nothing else.
+//! [`crate::local`]'s and [`crate::node`]'s. `down` ends and removes what is provably ours and nothing else.
 
 mod down;
 mod status;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::local::{self, Local};
+use crate::node::{self, Node};
 use crate::state::{self, Purpose, Ready, Registration};
 
-pub use down::{Down, down};
+pub use down::{Down, down, take_down_runs_of};
 pub use status::{Cluster, Health, Status, status};
 
 /// The name of a control plane that nobody named.
 pub const DEFAULT_NAME: &str = "local";
+/// The name of one with a node that nobody named.
+pub const NODE_NAME: &str = "node";
 
 /// What to bring up.
 #[derive(Debug, Clone)]
 pub struct Up {
-    /// The folder with the programs `etcd` and `kube-apiserver`.
+    /// The folder with the programs: `etcd` and `kube-apiserver`, for a node all of Kubernetes'.
     pub assets: PathBuf,
+    /// The words that run [`node::first_process`], for one with a node; none: without.
+    pub node: Option<Vec<OsString>>,
     /// Where state is kept: see [`state::default_directory`].
     pub state_directory: PathBuf,
     /// Its name; there can be several side by side.
     pub name: String,
     /// More arguments for kube-apiserver.
     pub apiserver_arguments: Vec<String>,
-    /// How long both programs may take to be ready; none: as long as for a run.
+    /// How long it may take to be ready; none: as long as for a run.
     pub start_deadline: Option<Duration>,
 }
 
@@ -48,8 +55,10 @@ pub struct IsUp {
     pub url: String,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Where both programs write.
+    /// Where the programs write.
     pub logs: PathBuf,
+    /// Where its node and Pods reach this machine, if it has a node.
+    pub machine: Option<Ipv4Addr>,
 }
 
 /// A command that did not do what it should.
@@ -85,12 +94,23 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// No images can be loaded there.
+    #[error("`{name}` has no node that runs ({health}): start one with `longhaul cluster up --kind node`")]
+    NoNode {
+        /// The name.
+        name: String,
+        /// How it is.
+        health: String,
+    },
     /// The state directory.
     #[error(transparent)]
     State(#[from] state::Error),
     /// The control plane did not start. Nothing of it is left but its logs.
     #[error(transparent)]
     Local(#[from] local::Error),
+    /// The node did not start. Nothing of it is left but its logs.
+    #[error(transparent)]
+    Node(#[from] node::Error),
     /// A file could not be written or removed.
     #[error("failed to use {}", path.display())]
     File {
@@ -107,6 +127,7 @@ impl Up {
     pub fn new(assets: impl Into<PathBuf>, state_directory: impl Into<PathBuf>) -> Self {
         Self {
             assets: assets.into(),
+            node: None,
             state_directory: state_directory.into(),
             name: DEFAULT_NAME.to_owned(),
             apiserver_arguments: Vec::new(),
@@ -118,11 +139,25 @@ impl Up {
 /// Brings a control plane up and leaves it running when this process ends. When it fails, or is dropped half-way, both
 /// processes are killed. When this process itself is killed half-way, [`status()`] finds what is left.
 pub async fn up(up: Up) -> Result<IsUp, Error> {
+    if up.node.is_some() {
+        // Before anything is written.
+        Node::check(&up.assets, &up.state_directory.join(&up.name)).map_err(node::Error::from)?;
+    }
     let registration = match Registration::begin(&up.state_directory, &up.name, Purpose::Lasting, None) {
         Ok(registration) => registration,
         Err(state::Error::Exists { name }) => return Err(refusal(&up.state_directory, name)?),
         Err(error) => return Err(error.into()),
     };
+    match &up.node {
+        None => local_up(up, registration).await,
+        Some(init) => {
+            let init = init.clone();
+            node_up(up, registration, init).await
+        }
+    }
+}
+
+async fn local_up(up: Up, registration: Registration) -> Result<IsUp, Error> {
     let directory = registration.entry().directory.clone();
     let mut config = local::Config::new(up.assets, &directory);
     config.apiserver_arguments = up.apiserver_arguments;
@@ -133,7 +168,37 @@ pub async fn up(up: Up) -> Result<IsUp, Error> {
     write(&kubeconfig, &local.kubeconfig("admin").unwrap_or_default())?;
     let (version, url, logs) = (local.version().to_owned(), local.url(), local.logs());
     local.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
-    Ok(IsUp { name: up.name, version, url, kubeconfig, logs })
+    Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: None })
+}
+
+async fn node_up(up: Up, registration: Registration, init: Vec<OsString>) -> Result<IsUp, Error> {
+    let directory = registration.entry().directory.clone();
+    let mut config = node::Config::new(up.assets, &directory, init);
+    config.apiserver_arguments = up.apiserver_arguments;
+    config.start_deadline = up.start_deadline.unwrap_or(config.start_deadline);
+    let node = Node::start_to_stay(config, registration).await?;
+    let kubeconfig = directory.join("kubeconfig");
+    write(&kubeconfig, &node.kubeconfig("admin").unwrap_or_default())?;
+    let (version, url, logs, machine) = (node.version().to_owned(), node.url(), node.logs(), node.machine());
+    node.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
+    Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: Some(machine) })
+}
+
+/// Loads the images of archives into the node of that name.
+pub async fn load(state_directory: &Path, name: &str, archives: &[PathBuf]) -> Result<(), Error> {
+    let clusters = status(state_directory)?.clusters;
+    let Some(cluster) = clusters.into_iter().find(|cluster| cluster.name == name) else {
+        return Err(Error::Unknown { name: name.to_owned() });
+    };
+    let is_node = cluster.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some());
+    if cluster.health != Health::Running || !is_node {
+        return Err(Error::NoNode { name: name.to_owned(), health: cluster.health.to_string() });
+    }
+    for path in archives {
+        let archive = fs::read(path).map_err(|source| Error::File { path: path.clone(), source })?;
+        node::load(&cluster.directory, archive).await?;
+    }
+    Ok(())
 }
 
 /// Why a name that is taken cannot be brought up.
@@ -151,13 +216,33 @@ fn refusal(root: &Path, name: String) -> Result<Error, Error> {
 
 impl fmt::Display for IsUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, version, url, kubeconfig, logs } = self;
-        writeln!(f, "kube-apiserver {version} is up at {url} (`{name}`, without nodes or controllers)")?;
-        writeln!(f, "  use it:  KUBECONFIG={} kubectl get namespaces", kubeconfig.display())?;
+        let Self { name, version, url, kubeconfig, logs, machine } = self;
+        match machine {
+            None => writeln!(f, "kube-apiserver {version} is up at {url} (`{name}`, without nodes or controllers)")?,
+            Some(machine) => {
+                writeln!(f, "Kubernetes {version} with one node is up at {url} (`{name}`)")?;
+                writeln!(f, "  its Pods reach this machine at {machine}")?;
+            }
+        }
+        writeln!(f, "  use it:  KUBECONFIG={} kubectl get {}", kubeconfig.display(), seen(machine.is_some()))?;
+        if machine.is_some() {
+            writeln!(f, "  images:  longhaul cluster load ARCHIVE{}", named(name, NODE_NAME))?;
+        }
         writeln!(f, "  logs:    {}", logs.display())?;
-        let which = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
+        // Without a name both names that nobody gave are taken down.
+        let which = if name == NODE_NAME { String::new() } else { named(name, DEFAULT_NAME) };
         write!(f, "  stop it: longhaul cluster down{which}")
     }
+}
+
+/// What is worth looking at first.
+fn seen(has_node: bool) -> &'static str {
+    if has_node { "pods --all-namespaces" } else { "namespaces" }
+}
+
+/// The flag that a command needs for this one.
+fn named(name: &str, usual: &str) -> String {
+    if name == usual { String::new() } else { format!(" --name {name}") }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

@@ -7,4 +7,6 @@ pub mod cluster;
 pub mod fetch;
 pub mod local;
 pub mod manifests;
+pub mod node;
+mod programs;
 pub mod state;

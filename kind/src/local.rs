@@ -5,21 +5,17 @@
 //! collected, no namespace empties itself, and pods stay pending: what a watch or a webhook sees is real, what a
 //! cluster does is not there.
 
-mod files;
-mod process;
-mod ready;
-
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::state::{self, Purpose, Ready, Registration};
-use files::Files;
-use process::{Lifetime, Process};
+use crate::programs::files::{Files, Server};
+use crate::programs::process::{Lifetime, Process};
+use crate::programs::ready;
+use crate::state::{Purpose, Ready, Registration};
 
-pub use files::User;
-pub use ready::Unready;
+pub use crate::programs::{Error, Unready, User};
 
 /// On two busy cores etcd needs about a second and kube-apiserver about eight until it is ready.
 const START_DEADLINE: Duration = Duration::from_mins(1);
@@ -27,8 +23,6 @@ const START_DEADLINE: Duration = Duration::from_mins(1);
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// A free port can be taken by somebody else before the program binds it. That is rare, and rarer still twice.
 const ATTEMPTS: u32 = 3;
-/// How much of a log an error shows.
-const LOG_LINES: usize = 12;
 
 /// How a control plane is to be.
 #[derive(Debug, Clone)]
@@ -58,81 +52,6 @@ pub struct Local {
     registration: Option<Registration>,
     address: SocketAddr,
     version: String,
-}
-
-/// A control plane that did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A program is not in the folder.
-    #[error("failed to find `{program}` in {}: point KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver", assets.display())]
-    NoProgram {
-        /// `etcd` or `kube-apiserver`.
-        program: &'static str,
-        /// Where it was looked for.
-        assets: PathBuf,
-    },
-    /// The control plane could not be noted in the state directory.
-    #[error(transparent)]
-    State(#[from] state::Error),
-    /// A file or folder could not be written or read.
-    #[error("failed to write {}", path.display())]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A user name or group that cannot stand in the token file, which is CSV.
-    #[error("failed to make the user `{name}`: a name or group holds a comma, a quote or a line break")]
-    UserName {
-        /// The user.
-        name: String,
-    },
-    /// A key or certificate could not be made.
-    #[error("failed to make a certificate")]
-    Certificate(#[from] rcgen::Error),
-    /// TLS to the new API server could not be set up.
-    #[error("failed to set up TLS")]
-    Tls(#[from] rustls::Error),
-    /// No free port.
-    #[error("failed to find a free loopback port")]
-    Port(#[source] std::io::Error),
-    /// A program could not be started.
-    #[error("failed to start {program}")]
-    Spawn {
-        /// Which one.
-        program: &'static str,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A program ended before it was ready.
-    #[error("{program} ended with {status} before it was ready; the end of {}:\n{tail}", log.display())]
-    Ended {
-        /// Which one.
-        program: &'static str,
-        /// Its exit status.
-        status: String,
-        /// Its log.
-        log: PathBuf,
-        /// The last lines of it.
-        tail: String,
-    },
-    /// A program was not ready in time.
-    #[error("{program} was not ready after {waited_s} s ({reason}); the end of {}:\n{tail}", log.display())]
-    NotReady {
-        /// Which one.
-        program: &'static str,
-        /// How long was waited, in seconds.
-        waited_s: u64,
-        /// What the last question was answered.
-        reason: Unready,
-        /// Its log.
-        log: PathBuf,
-        /// The last lines of it.
-        tail: String,
-    },
 }
 
 impl Config {
@@ -214,7 +133,7 @@ impl Local {
             Some(registration) => registration.started(process.program(), process.pid()),
             None => Ok(()),
         };
-        let files = Files::write(&config.directory, &config.users)?;
+        let files = Files::write(&config.directory, &config.users, &server())?;
         let [client_port, port] = free_ports()?;
         let etcd_url = format!("http://127.0.0.1:{client_port}");
         let etcd_log = files.log("etcd.log");
@@ -302,9 +221,15 @@ impl Local {
     }
 }
 
+fn server() -> Server {
+    let names = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"];
+    let names = names.map(str::to_owned).into();
+    Server { authority: "longhaul local control plane", names, data: "etcd", calls_kubelets: false }
+}
+
 fn etcd_arguments(files: &Files, url: &str) -> Vec<OsString> {
     let mut data = OsString::from("--data-dir=");
-    data.push(files.etcd_data());
+    data.push(files.data());
     let mut arguments = vec![data];
     arguments.extend(
         [

@@ -53,6 +53,17 @@ pub struct Entry {
     pub processes: Vec<Process>,
     /// Known once it was ready.
     pub ready: Option<Ready>,
+    /// What a node has on the machine beside processes and the folder; a control plane without nodes has nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
+}
+
+/// What a node has on the machine beside processes and the folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Traces {
+    /// The name of its groups in every hierarchy of cgroups.
+    pub group: String,
 }
 
 /// Who needs a control plane.
@@ -223,8 +234,8 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
 /// The files and folders in an entry's directory that its control plane made, the mark last. The logs of a run stay.
 pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
-        Purpose::Lasting => &["pki", "etcd", "logs", "kubeconfig", MARK],
-        Purpose::Run => &["pki", "etcd", MARK],
+        Purpose::Lasting => &["pki", "etcd", "node", "logs", "kubeconfig", MARK],
+        Purpose::Run => &["pki", "etcd", "node", MARK],
     }
 }
 
@@ -252,6 +263,7 @@ impl Registration {
             directory,
             processes: Vec::new(),
             ready: None,
+            traces: None,
         };
         // Whoever makes the file has the name; two at once cannot.
         let path = folder.join(ENTRY);
@@ -280,6 +292,12 @@ impl Registration {
     pub(crate) fn started(&mut self, program: &str, pid: u32) -> Result<(), Error> {
         let identity = Identity::of(pid)?;
         self.entry.processes.push(Process { program: program.to_owned(), identity });
+        self.write()
+    }
+
+    /// Notes what else there will be on the machine.
+    pub(crate) fn leaves(&mut self, traces: Traces) -> Result<(), Error> {
+        self.entry.traces = Some(traces);
         self.write()
     }
 

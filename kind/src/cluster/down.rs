@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::state::{self, Entry, Process};
+use crate::node;
+use crate::state::{self, Entry, Process, Purpose};
 
 use super::status::{Cluster, Health, status};
-use super::{DEFAULT_NAME, Error};
+use super::{DEFAULT_NAME, Error, NODE_NAME};
 
 /// kube-apiserver lets open watches end; longer than that helps nobody.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ impl Down {
     }
 }
 
-/// Takes control planes down: the one of that name, or without a name `local` and everything that killed commands and runs
+/// Takes control planes down: the one of that name, or without a name `local`, `node` and everything that killed commands and runs
 /// have left. What a run is using is never touched.
 pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
     let clusters = status(state_directory)?.clusters;
@@ -46,7 +47,8 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
     }
     let mut done = Down::default();
     for cluster in clusters {
-        let named = name.map_or(cluster.name == DEFAULT_NAME, |name| cluster.name == name);
+        let usual = [DEFAULT_NAME, NODE_NAME].contains(&cluster.name.as_str());
+        let named = name.map_or(usual, |name| cluster.name == name);
         match (&cluster.health, &cluster.found.entry) {
             (Health::Starting { pid } | Health::InUse { pid }, _) if named => {
                 return Err(Error::Starting { name: cluster.name, pid: *pid });
@@ -64,17 +66,51 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
     Ok(done)
 }
 
+/// Takes down what runs of one process have left that is no more, and says how many there were. It waits a moment for the process to be gone.
+pub async fn take_down_runs_of(state_directory: &Path, owner: u32) -> Result<usize, Error> {
+    let deadline = Instant::now() + KILL_LIMIT;
+    let mut done = Down::default();
+    let mut number = 0;
+    loop {
+        let clusters = status(state_directory)?.clusters.into_iter();
+        let of_owner = |cluster: &Cluster| cluster.found.entry.as_ref().is_ok_and(|entry| entry.owner.pid == owner);
+        let mut waits = false;
+        for cluster in clusters.filter(of_owner) {
+            match (&cluster.health, &cluster.found.entry) {
+                (Health::InUse { .. }, _) => waits = true,
+                (Health::Leftover { .. }, Ok(entry)) if entry.purpose == Purpose::Run => {
+                    take(&cluster, entry, &mut done).await?;
+                    number += 1;
+                }
+                _ => {}
+            }
+        }
+        if !waits || Instant::now() >= deadline {
+            return Ok(number);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), Error> {
     // kube-apiserver first: it needs etcd until it has ended.
     let (apiserver, rest): (Vec<&Process>, Vec<&Process>) =
         cluster.alive.iter().partition(|process| process.program == "kube-apiserver");
     for process in apiserver.into_iter().chain(rest) {
-        if !end(process).await {
+        if !end(process, entry.traces.is_some()).await {
             let reason = format!("process {} ({}) does not end", process.identity.pid, process.program);
             done.left.push((entry.directory.clone(), reason));
             return Ok(());
         }
         done.ended.push((cluster.name.clone(), process.clone()));
+    }
+    if let Some(traces) = entry.traces.clone() {
+        let group = traces.group.clone();
+        let removed = tokio::task::spawn_blocking(move || node::remove_traces(&traces)).await;
+        if !matches!(removed, Ok(Ok(()))) {
+            done.left.push((entry.directory.clone(), format!("its cgroups ({group}) cannot be removed")));
+            return Ok(());
+        }
     }
     if !entry.directory.exists() {
         // A run's folder that somebody has removed already.
@@ -98,9 +134,10 @@ async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), E
     Ok(())
 }
 
-/// Asks a process to end, kills it when it does not; whether it is gone.
-async fn end(process: &Process) -> bool {
-    for (signal, limit) in [(Signal::TERM, TERM_LIMIT), (Signal::KILL, KILL_LIMIT)] {
+/// Asks a process to end, kills it when it does not; whether it is gone. A node hears no other signal than the one that kills.
+async fn end(process: &Process, is_node: bool) -> bool {
+    let signals = [(Signal::TERM, TERM_LIMIT), (Signal::KILL, KILL_LIMIT)];
+    for (signal, limit) in signals.into_iter().skip(usize::from(is_node)) {
         let Some(handle) = process.identity.open() else { break };
         handle.signal(signal);
         let deadline = Instant::now() + limit;

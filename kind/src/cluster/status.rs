@@ -39,7 +39,7 @@ pub struct Cluster {
 /// How a control plane is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// Both processes run.
+    /// Its processes run.
     Running,
     /// It is being brought up by that process.
     Starting {
@@ -114,8 +114,14 @@ fn alive(entry: &Entry) -> Vec<Process> {
     let mut alive: Vec<Process> = entry.processes.iter().filter(|each| each.identity.is_alive()).cloned().collect();
     if state::is_ours(entry) {
         let path = |name: &str| entry.directory.join(name).to_string_lossy().into_owned();
-        let arguments =
-            [format!("--data-dir={}", path("etcd")), format!("--tls-private-key-file={}", path("pki/apiserver.key"))];
+        let arguments = match entry.traces {
+            None => vec![
+                format!("--data-dir={}", path("etcd")),
+                format!("--tls-private-key-file={}", path("pki/apiserver.key")),
+            ],
+            // Whatever else runs in a node ends with the two that have this word.
+            Some(_) => vec![path("node")],
+        };
         for (program, identity) in state::mentioning(&arguments) {
             if alive.iter().all(|each| each.identity != identity) {
                 alive.push(Process { program, identity });
@@ -132,13 +138,21 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
         (Purpose::Lasting, None, true) => Health::Starting { pid },
         (Purpose::Run, _, false) | (Purpose::Lasting, None, false) => Health::Leftover { pid, alive: alive.len() },
         (Purpose::Lasting, Some(_), _) => {
-            let programs: Vec<String> = ["etcd", "kube-apiserver"]
-                .into_iter()
-                .filter(|program| alive.iter().all(|each| each.program != *program))
-                .map(str::to_owned)
+            let needed: &[&str] = if entry.traces.is_some() { &["node"] } else { &["etcd", "kube-apiserver"] };
+            let programs: Vec<String> = needed
+                .iter()
+                .filter(|program| alive.iter().all(|each| each.program != **program))
+                .map(|&program| program.to_owned())
                 .collect();
             if programs.is_empty() { Health::Running } else { Health::Ended { programs } }
         }
+    }
+}
+
+impl Cluster {
+    /// Whether it has a node.
+    pub fn has_node(&self) -> bool {
+        self.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some())
     }
 }
 
@@ -187,7 +201,8 @@ impl fmt::Display for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.health)?;
         if let (Some(version), Some(url)) = (&self.version, &self.url) {
-            write!(f, "\n  kube-apiserver {version} at {url}")?;
+            let what = if self.has_node() { "Kubernetes" } else { "kube-apiserver" };
+            write!(f, "\n  {what} {version} at {url}")?;
         }
         if let Some(started_at) = &self.started_at {
             write!(f, "\n  started {started_at}")?;

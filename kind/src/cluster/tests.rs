@@ -211,11 +211,20 @@ fn the_text_of_up_says_what_to_do_next() {
         url: "https://127.0.0.1:6443".into(),
         kubeconfig: "/s/other/kubeconfig".into(),
         logs: "/s/other/logs".into(),
+        machine: None,
     };
     assert_eq!(
         up.to_string(),
         "kube-apiserver v1.33.0 is up at https://127.0.0.1:6443 (`other`, without nodes or controllers)\n  \
          use it:  KUBECONFIG=/s/other/kubeconfig kubectl get namespaces\n  logs:    /s/other/logs\n  \
          stop it: longhaul cluster down --name other"
+    );
+    let (name, machine) = ("node".to_owned(), Some([10, 200, 0, 1].into()));
+    assert_eq!(
+        IsUp { name, machine, ..up }.to_string(),
+        "Kubernetes v1.33.0 with one node is up at https://127.0.0.1:6443 (`node`)\n  \
+         its Pods reach this machine at 10.200.0.1\n  \
+         use it:  KUBECONFIG=/s/other/kubeconfig kubectl get pods --all-namespaces\n  \
+         images:  longhaul cluster load ARCHIVE\n  logs:    /s/other/logs\n  stop it: longhaul cluster down"
     );
 }

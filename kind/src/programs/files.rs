@@ -48,9 +48,23 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
+/// What differs between the control planes.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    /// The name of its authority.
+    pub(crate) authority: &'static str,
+    /// What the API server's certificate is for: names and addresses.
+    pub(crate) names: Vec<String>,
+    /// The folder of its data.
+    pub(crate) data: &'static str,
+    /// Whether the API server has a certificate to show to kubelets, `kubelet-client.crt`.
+    pub(crate) calls_kubelets: bool,
+}
+
 /// The files of one control plane. Dropping them removes keys and data.
-pub(super) struct Files {
+pub(crate) struct Files {
     directory: PathBuf,
+    data: &'static str,
     ca_pem: String,
     /// Name and token.
     tokens: Vec<(String, String)>,
@@ -60,57 +74,69 @@ pub(super) struct Files {
 
 impl Files {
     /// Makes everything anew; what an earlier control plane left in the folder is replaced.
-    pub(super) fn write(directory: &Path, users: &[User]) -> Result<Self, Error> {
-        let directory = std::path::absolute(directory).map_err(failed(directory))?;
-        let mut files = Self { directory, ca_pem: String::new(), tokens: Vec::new(), kept: false };
-        files.remove_secrets();
-        for folder in [files.directory.clone(), files.key(""), files.etcd_data(), files.logs()] {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-            made.map_err(failed(&folder))?;
-        }
-        files.write_keys()?;
-        files.write_tokens(users)?;
-        files.save("audit-policy.yaml", AUDIT_POLICY)?;
+    pub(crate) fn write(directory: &Path, users: &[User], server: &Server) -> Result<Self, Error> {
+        let mut files = Self::folders(directory, server.data)?;
+        files.fill(users, server)?;
         Ok(files)
     }
 
+    /// Makes the folders alone; what an earlier control plane left in them goes.
+    pub(crate) fn folders(directory: &Path, data: &'static str) -> Result<Self, Error> {
+        let directory = std::path::absolute(directory).map_err(failed(directory))?;
+        let files = Self { directory, data, ca_pem: String::new(), tokens: Vec::new(), kept: false };
+        files.remove_secrets();
+        for folder in [files.directory.clone(), files.key(""), files.data(), files.logs()] {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            made.map_err(failed(&folder))?;
+        }
+        Ok(files)
+    }
+
+    /// Writes keys, certificates, tokens and the audit policy into the folders.
+    pub(crate) fn fill(&mut self, users: &[User], server: &Server) -> Result<(), Error> {
+        let files = self;
+        files.write_keys(server)?;
+        files.write_tokens(users)?;
+        files.save("audit-policy.yaml", AUDIT_POLICY)
+    }
+
     /// Leaves keys and data where they are.
-    pub(super) fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.kept = true;
     }
 
     /// A file among the keys.
-    pub(super) fn key(&self, name: &str) -> PathBuf {
+    pub(crate) fn key(&self, name: &str) -> PathBuf {
         self.directory.join("pki").join(name)
     }
 
     /// A file among the logs.
-    pub(super) fn log(&self, name: &str) -> PathBuf {
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.logs().join(name)
     }
 
-    pub(super) fn logs(&self) -> PathBuf {
+    pub(crate) fn logs(&self) -> PathBuf {
         self.directory.join("logs")
     }
 
-    pub(super) fn etcd_data(&self) -> PathBuf {
-        self.directory.join("etcd")
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.join(self.data)
     }
 
-    pub(super) fn ca_pem(&self) -> &str {
+    pub(crate) fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
-    pub(super) fn token(&self, user: &str) -> Option<&str> {
+    pub(crate) fn token(&self, user: &str) -> Option<&str> {
         self.tokens.iter().find(|(name, _)| name == user).map(|(_, token)| token.as_str())
     }
 
-    pub(super) fn probe_token(&self) -> &str {
+    pub(crate) fn probe_token(&self) -> &str {
         self.token(PROBE).unwrap_or_default()
     }
 
     /// JSON strings are YAML strings, so names need no quoting rules of their own.
-    pub(super) fn kubeconfig(&self, user: &str, url: &str) -> Option<String> {
+    pub(crate) fn kubeconfig(&self, user: &str, url: &str) -> Option<String> {
         let token = self.token(user)?;
         let ca = STANDARD.encode(&self.ca_pem);
         let quoted = serde_json::Value::from(user);
@@ -122,17 +148,15 @@ impl Files {
         ))
     }
 
-    fn write_keys(&mut self) -> Result<(), Error> {
-        let mut authority = params("longhaul local control plane");
+    fn write_keys(&mut self, wanted: &Server) -> Result<(), Error> {
+        let mut authority = params(wanted.authority);
         authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
         self.ca_pem = authority.pem();
 
-        let names =
-            ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"];
         let mut server = params("kube-apiserver");
-        server.subject_alt_names = CertificateParams::new(names.map(String::from))?.subject_alt_names;
+        server.subject_alt_names = CertificateParams::new(wanted.names.clone())?.subject_alt_names;
         server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         server.use_authority_key_identifier_extension = true;
@@ -143,6 +167,15 @@ impl Files {
         self.save("ca.crt", &self.ca_pem)?;
         self.save("apiserver.crt", &server.pem())?;
         self.save("apiserver.key", &server_key.serialize_pem())?;
+        if wanted.calls_kubelets {
+            let mut client = params("kube-apiserver-kubelet-client");
+            client.distinguished_name.push(DnType::OrganizationName, "system:masters");
+            client.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+            let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+            self.save("kubelet-client.crt", &client.signed_by(&key, &authority)?.pem())?;
+            self.save("kubelet-client.key", &key.serialize_pem())?;
+        }
         self.save("service-account.key", &accounts.serialize_pem())?;
         self.save("service-account.pub", &accounts.public_key_pem())
     }
@@ -165,7 +198,8 @@ impl Files {
         self.save("tokens.csv", &text)
     }
 
-    fn save(&self, name: &str, text: &str) -> Result<(), Error> {
+    /// Writes a file among the keys, for nobody else to read.
+    pub(crate) fn save(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.key(name);
         let mut options = fs::OpenOptions::new();
         let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
@@ -173,7 +207,7 @@ impl Files {
     }
 
     fn remove_secrets(&self) {
-        for folder in [self.key(""), self.etcd_data()] {
+        for folder in [self.key(""), self.data()] {
             // Not there is what is wanted; anything else shows when it is written anew.
             let _ = fs::remove_dir_all(folder);
         }
@@ -217,6 +251,10 @@ mod tests {
 
     use super::*;
 
+    fn server() -> Server {
+        Server { authority: "test", names: vec!["localhost".to_owned()], data: "etcd", calls_kubelets: true }
+    }
+
     fn user(name: &str, groups: &[&str]) -> User {
         User { name: name.to_owned(), groups: groups.iter().map(|&group| group.to_owned()).collect() }
     }
@@ -224,10 +262,10 @@ mod tests {
     #[test]
     fn nobody_else_can_read_the_keys_and_they_go_with_the_control_plane() {
         let directory = tempfile::tempdir().unwrap();
-        let files = Files::write(directory.path(), &[user("admin", &["system:masters", "more"])]).unwrap();
+        let files = Files::write(directory.path(), &[user("admin", &["system:masters", "more"])], &server()).unwrap();
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(files.key("")), 0o700);
-        for name in ["tokens.csv", "apiserver.key", "service-account.key"] {
+        for name in ["tokens.csv", "apiserver.key", "service-account.key", "kubelet-client.key"] {
             assert_eq!(mode(files.key(name)), 0o600, "{name}");
         }
         let tokens = fs::read_to_string(files.key("tokens.csv")).unwrap();
@@ -243,7 +281,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_is_yaml_for_any_user_name() {
         let directory = tempfile::tempdir().unwrap();
-        let files = Files::write(directory.path(), &[user("a: #b", &[])]).unwrap();
+        let files = Files::write(directory.path(), &[user("a: #b", &[])], &server()).unwrap();
         let config: serde_json::Value =
             serde_saphyr::from_str(&files.kubeconfig("a: #b", "https://h:1").unwrap()).unwrap();
         assert_eq!(config["users"][0]["name"], "a: #b");
@@ -257,7 +295,7 @@ mod tests {
     fn names_that_would_break_the_token_file_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         for bad in [user("a,b", &[]), user("", &[]), user("a", &["x\ny"])] {
-            assert!(matches!(Files::write(directory.path(), &[bad]), Err(Error::UserName { .. })));
+            assert!(matches!(Files::write(directory.path(), &[bad], &server()), Err(Error::UserName { .. })));
         }
     }
 }

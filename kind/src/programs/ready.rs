@@ -62,14 +62,14 @@ pub enum Unready {
 }
 
 /// Asks one API server.
-pub(super) struct Client {
+pub(crate) struct Client {
     address: SocketAddr,
     tls: TlsConnector,
     token: String,
 }
 
 impl Client {
-    pub(super) fn new(address: SocketAddr, ca_pem: &str, token: &str) -> Result<Self, Error> {
+    pub(crate) fn new(address: SocketAddr, ca_pem: &str, token: &str) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()).flatten() {
             roots.add(certificate)?;
@@ -80,6 +80,18 @@ impl Client {
             .with_root_certificates(roots)
             .with_no_client_auth();
         Ok(Self { address, tls: TlsConnector::from(Arc::new(config)), token: token.to_owned() })
+    }
+
+    /// The version of an API server that is ready.
+    pub(crate) async fn version(&self) -> Result<String, Unready> {
+        healthy("/readyz", self.get("/readyz").await?)?;
+        let version: serde_json::Value = serde_json::from_slice(&healthy("/version", self.get("/version").await?)?)?;
+        version["gitVersion"].as_str().map(str::to_owned).ok_or(Unready::NoVersion)
+    }
+
+    /// An object.
+    pub(crate) async fn object(&self, path: &'static str) -> Result<serde_json::Value, Unready> {
+        Ok(serde_json::from_slice(&healthy(path, self.get(path).await?)?)?)
     }
 
     /// Status and body, or why there was no answer.
@@ -95,7 +107,7 @@ impl Client {
 }
 
 /// Waits until etcd serves.
-pub(super) async fn etcd(
+pub(crate) async fn etcd(
     process: &Process,
     address: SocketAddr,
     deadline: Instant,
@@ -113,17 +125,13 @@ pub(super) async fn etcd(
 }
 
 /// Waits until the API server is ready; its version.
-pub(super) async fn apiserver(
+pub(crate) async fn apiserver(
     process: &Process,
     client: &Client,
     deadline: Instant,
     patience: Duration,
 ) -> Result<String, Error> {
-    let ask = async || {
-        healthy("/readyz", client.get("/readyz").await?)?;
-        let version: serde_json::Value = serde_json::from_slice(&healthy("/version", client.get("/version").await?)?)?;
-        version["gitVersion"].as_str().map(str::to_owned).ok_or(Unready::NoVersion)
-    };
+    let ask = async || client.version().await;
     until(process, deadline, patience, ask).await
 }
 

@@ -6,7 +6,7 @@
 //! interrupt typed at the terminal reaches only us.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What becomes of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lifetime {
+pub(crate) enum Lifetime {
     /// It dies with its owner, however the owner dies.
     Owned,
     /// As long as it is not released it dies with the [`Process`]; a killed owner leaves it behind. It has a session of
@@ -45,7 +45,7 @@ enum Order {
 
 /// A running child.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     program: &'static str,
     pid: u32,
     log: PathBuf,
@@ -58,14 +58,30 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a program with its output in `log`.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &'static str,
         path: &Path,
         arguments: &[OsString],
         log: &Path,
         lifetime: Lifetime,
     ) -> Result<Self, Error> {
-        let command = command(path, arguments, log, lifetime).map_err(|source| Error::Spawn { program, source })?;
+        Self::start_within(program, path, arguments, log, lifetime, Vec::new())
+    }
+
+    /// The same in these cgroups from its first moment: their open files `cgroup.procs`.
+    pub(crate) fn start_within(
+        program: &'static str,
+        path: &Path,
+        arguments: &[OsString],
+        log: &Path,
+        lifetime: Lifetime,
+        groups: Vec<File>,
+    ) -> Result<Self, Error> {
+        let command = command(path, arguments, log, lifetime);
+        let mut command = command.map_err(|source| Error::Spawn { program, source })?;
+        if !groups.is_empty() {
+            join(&mut command, groups);
+        }
         let (orders, received) = sync_channel(1);
         let (started, start) = sync_channel(1);
         let ended = Arc::new(Mutex::new(None));
@@ -81,33 +97,30 @@ impl Process {
         Ok(Self { program, pid, log: log.to_owned(), ended, orders: Some(orders), keeper: Some(keeper) })
     }
 
-    pub(super) const fn program(&self) -> &'static str {
+    pub(crate) const fn program(&self) -> &'static str {
         self.program
     }
 
-    pub(super) const fn pid(&self) -> u32 {
+    pub(crate) const fn pid(&self) -> u32 {
         self.pid
     }
 
-    pub(super) fn log(&self) -> &Path {
+    pub(crate) fn log(&self) -> &Path {
         &self.log
     }
 
     /// How it ended, if it did.
-    pub(super) fn ended(&self) -> Option<String> {
+    pub(crate) fn ended(&self) -> Option<String> {
         self.ended.lock().clone()
     }
 
     /// The last lines of its log, for an error.
-    pub(super) fn tail(&self) -> String {
-        let bytes = std::fs::read(&self.log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    pub(crate) fn tail(&self) -> String {
+        tail(&self.log)
     }
 
     /// Asks it to end, kills it when it has not after `patience`, and waits until it is gone.
-    pub(super) fn stop(&mut self, patience: Duration) {
+    pub(crate) fn stop(&mut self, patience: Duration) {
         if let Some(orders) = self.orders.take() {
             // A keeper that is gone has reaped its child already.
             let _ = orders.send(Order::End(patience));
@@ -118,7 +131,7 @@ impl Process {
     }
 
     /// Leaves it running, without an owner.
-    pub(super) fn release(mut self) {
+    pub(crate) fn release(mut self) {
         if let Some(orders) = self.orders.take() {
             // A keeper that is gone has reaped its child already.
             let _ = orders.send(Order::Release);
@@ -134,6 +147,14 @@ impl Drop for Process {
             let _ = keeper.join();
         }
     }
+}
+
+/// The last lines of a log, for an error.
+pub(crate) fn tail(log: &Path) -> String {
+    let bytes = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
 fn command(path: &Path, arguments: &[OsString], log: &Path, lifetime: Lifetime) -> std::io::Result<Command> {
@@ -162,6 +183,17 @@ fn die_with_parent(command: &mut Command) {
         Ok(())
     };
     // SAFETY: after fork only async-signal-safe calls are allowed; this is one system call and allocates nothing.
+    unsafe { command.pre_exec(ask) };
+}
+
+#[expect(unsafe_code, reason = "the only way to join a cgroup between fork and exec")]
+fn join(command: &mut Command, groups: Vec<File>) {
+    let ask = move || {
+        // Zero is whoever writes it (cgroups(7)).
+        groups.iter().try_for_each(|group| rustix::io::write(group, b"0").map(drop))?;
+        Ok(())
+    };
+    // SAFETY: after fork only async-signal-safe calls are allowed; these are system calls and allocate nothing.
     unsafe { command.pre_exec(ask) };
 }
 

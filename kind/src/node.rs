@@ -1,0 +1,453 @@
+//! One whole real node on this machine: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet and
+//! containerd, in namespaces of their own.
+//!
+//! Owns the node from start to end. It lives in its own PID, network, mount, UTS, IPC and cgroup namespaces and in one folder:
+//! when its first process ends, the kernel ends everything else, and no mount, iptables rule or setting is ever made outside. Of
+//! the machine it has a group in each hierarchy of cgroups, and one link whose other end is the machine's: with `N` free,
+//! the machine is `10.N.0.1` (webhooks and registries listen there), the node `10.N.0.2`, Services are in
+//! `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches them all. There is no cluster DNS, and nothing can be
+//! pulled: images are [loaded](Node::load).
+
+mod cgroup;
+mod files;
+pub mod image;
+mod init;
+mod link;
+mod needs;
+mod pods;
+mod tool;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::programs::files::Files;
+use crate::programs::process::{self, Lifetime, Process};
+use crate::programs::{self, Unready, User, ready};
+use crate::state::{Purpose, Ready, Registration, Traces};
+use cgroup::Groups;
+use init::{Ground, Plan};
+use link::Link;
+use needs::{Found, Tools};
+use tool::Call;
+
+pub use init::first_process;
+pub use needs::{Missing, Need};
+pub use pods::Pods;
+
+/// The key of a taint that keeps Pods from a node which nobody meant for it (`NoSchedule`).
+pub const TAINT: &str = "longhaul.dev/subjects-only";
+
+/// The node's name in the cluster.
+const NAME: &str = "node";
+/// Where its API server listens.
+const PORT: u16 = 6443;
+/// The folder of its data.
+const DATA: &str = "node";
+/// On two busy cores a node is Ready in fifteen seconds.
+const START_DEADLINE: Duration = Duration::from_mins(3);
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// For an archive of some hundred megabytes on a slow disk.
+const LOAD_LIMIT: Duration = Duration::from_mins(5);
+/// containerd sometimes refuses an image while it is busy with another; nobody wants to see that.
+const LOAD_ATTEMPTS: u32 = 3;
+
+/// How a node is to be.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The folder with Kubernetes' programs and etcd.
+    pub assets: PathBuf,
+    /// A folder for keys, data and logs; neither below `/var` nor `/run`, of which the node has its own. Keys and data go when
+    /// the node stops, `logs/` stays.
+    pub directory: PathBuf,
+    /// The words that run [`first_process`]; the node's own folder is added to them.
+    pub init: Vec<OsString>,
+    /// Who may log in, each with a token made on the spot.
+    pub users: Vec<User>,
+    /// More arguments for kube-apiserver. They come last, so they win.
+    pub apiserver_arguments: Vec<String>,
+    /// Whether only Pods that tolerate [`TAINT`] run on the node.
+    pub tainted: bool,
+    /// How long it may take until the node is Ready.
+    pub start_deadline: Duration,
+    /// A state directory in which the node is noted while it runs.
+    pub state_directory: Option<PathBuf>,
+}
+
+/// A running node. Dropping it ends it.
+#[derive(Debug)]
+pub struct Node {
+    // In this order: the processes go before their groups and files, the note of it last.
+    process: Process,
+    groups: Groups,
+    files: Files,
+    registration: Option<Registration>,
+    found: Found,
+    link: Link,
+    /// The node's first process, as the machine knows it.
+    pid: u32,
+    version: String,
+}
+
+/// A node that did not start, or did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine lacks something. Nothing was started.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// What every control plane needs.
+    #[error(transparent)]
+    Programs(#[from] programs::Error),
+    /// A cgroup could not be made or removed.
+    #[error("failed to make the node's cgroups: is /sys/fs/cgroup writable here?")]
+    Groups(#[source] std::io::Error),
+    /// A file of the node.
+    #[error("failed to write {}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Every block of addresses is in use.
+    #[error("failed to find free addresses for a node: every block from 10.200.0.0/16 to 10.250.0.0/16 is in use")]
+    NoAddresses,
+    /// A program could not be called.
+    #[error("failed to call {} ({step})", program.display())]
+    Call {
+        /// What it was called for.
+        step: &'static str,
+        /// Which one.
+        program: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program said no.
+    #[error("{step}: `{} {command}` ended with {status}: {said}", program.display())]
+    Refused {
+        /// What it was called for.
+        step: &'static str,
+        /// Which one.
+        program: PathBuf,
+        /// Its arguments.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        said: String,
+    },
+    /// A step took too long, or the node ended meanwhile.
+    #[error("{step}: {reason} after {waited_s} s; the end of {}:\n{tail}", log.display())]
+    Step {
+        /// What was waited for.
+        step: &'static str,
+        /// What was seen last.
+        reason: String,
+        /// How long was waited, in seconds.
+        waited_s: u64,
+        /// The log that says more.
+        log: PathBuf,
+        /// Its last lines.
+        tail: String,
+    },
+}
+
+impl Config {
+    /// A node with the user `admin` in `system:masters`.
+    pub fn new(assets: impl Into<PathBuf>, directory: impl Into<PathBuf>, init: Vec<OsString>) -> Self {
+        Self {
+            assets: assets.into(),
+            directory: directory.into(),
+            init,
+            users: vec![User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }],
+            apiserver_arguments: Vec::new(),
+            tainted: false,
+            start_deadline: START_DEADLINE,
+            state_directory: None,
+        }
+    }
+}
+
+/// A node that is being brought up: what is waited for, and until when.
+struct Waiting<'a> {
+    process: &'a Process,
+    files: &'a Files,
+    began: Instant,
+    deadline: Instant,
+}
+
+impl Waiting<'_> {
+    /// Asks until there is an answer, the node ended, or time is up. `log` is the one that says why not.
+    async fn until<T>(
+        &self,
+        step: &'static str,
+        log: &str,
+        ask: impl AsyncFn() -> Result<T, String>,
+    ) -> Result<T, Error> {
+        let failed = |reason: String, log: PathBuf| {
+            let tail = process::tail(&log);
+            Error::Step { step, reason, waited_s: self.began.elapsed().as_secs(), log, tail }
+        };
+        loop {
+            if let Some(status) = self.process.ended() {
+                return Err(failed(format!("the node ended with {status}"), self.process.log().to_owned()));
+            }
+            let reason = match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(reason) => reason,
+            };
+            if Instant::now() >= self.deadline {
+                return Err(failed(reason, self.files.log(log)));
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    }
+}
+
+impl Node {
+    /// What the machine lacks for a node.
+    pub fn check(assets: &Path, directory: &Path) -> Result<(), Missing> {
+        needs::look(assets, directory).map(drop)
+    }
+
+    /// Starts a node and waits until it is Ready and takes Pods.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let found = needs::look(&config.assets, &config.directory)?;
+        let begin = |root: &PathBuf| {
+            Registration::begin(root, &Registration::name_of_run(), Purpose::Run, Some(&config.directory))
+        };
+        let registration = config.state_directory.as_ref().map(begin).transpose().map_err(programs::Error::from)?;
+        Self::start_with(config, found, registration, Lifetime::Owned).await
+    }
+
+    /// As [`start`](Self::start), for a node that [`stays`](Self::stay) when this process ends.
+    pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
+        let found = needs::look(&config.assets, &config.directory)?;
+        Self::start_with(config, found, Some(registration), Lifetime::Releasable).await
+    }
+
+    /// Leaves it running, and notes that it is ready.
+    pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
+        if let Some(registration) = &mut self.registration {
+            registration.ready(ready).map_err(programs::Error::from)?;
+        }
+        self.process.release();
+        self.groups.keep();
+        self.files.keep();
+        if let Some(registration) = self.registration {
+            registration.keep();
+        }
+        Ok(())
+    }
+
+    async fn start_with(
+        config: Config,
+        found: Found,
+        mut registration: Option<Registration>,
+        lifetime: Lifetime,
+    ) -> Result<Self, Error> {
+        let began = Instant::now();
+        let mut files = Files::folders(&config.directory, DATA)?;
+        let id = registration.as_ref().map(|registration| registration.entry().id.clone());
+        let group = cgroup::name(&id.unwrap_or_else(|| format!("{:032x}", rand::random::<u128>())));
+        // Noted before it is there, so that whatever is killed in between is found.
+        if let Some(registration) = &mut registration {
+            registration.leaves(Traces { group: group.clone() }).map_err(programs::Error::from)?;
+        }
+        let own = files.data();
+        let write = |name: &str, bytes: &[u8]| {
+            let path = own.join(name);
+            init::write(&path, bytes).map_err(|source| Error::File { path, source })
+        };
+        init::make_var(&own).map_err(|source| Error::File { path: own.clone(), source })?;
+        let ground = Ground { group: group.clone(), hierarchies: found.hierarchies.clone() };
+        write(init::GROUND, &json(&ground))?;
+        let (groups, joins) = cgroup::make(&found.hierarchies, &group).map_err(Error::Groups)?;
+        let mut arguments: Vec<OsString> =
+            ["--fork", "--kill-child", "--pid", "--net", "--mount", "--uts", "--ipc", "--cgroup"]
+                .map(OsString::from)
+                .into();
+        arguments.extend(config.init.iter().cloned());
+        arguments.push(own.clone().into());
+        let log = files.log("node.log");
+        let process = Process::start_within(NAME, &found.tools.unshare, &arguments, &log, lifetime, joins)?;
+        if let Some(registration) = &mut registration {
+            registration.started(NAME, process.pid()).map_err(programs::Error::from)?;
+        }
+        let deadline = began + config.start_deadline;
+        let waiting = Waiting { process: &process, files: &files, began, deadline };
+        let pid = waiting.until("the node's first process", "node.log", async || first_pid(&own)).await?;
+        cgroup::part(&found.hierarchies, &group, process.pid()).map_err(Error::Groups)?;
+        let link = Link::claim(&found.tools.ip, pid).await?;
+        let users: Vec<User> = config.users.iter().cloned().chain(files::users()).collect();
+        files.fill(&users, &files::server(link))?;
+        let components = files::write(&files, &found, link, &config)?;
+        let (network, path) = (link.inside(), found.path.clone());
+        let plan = Plan { ip: found.tools.ip.clone(), network, path, logs: files.logs(), components };
+        write(init::PLAN, &json(&plan))?;
+        let waiting = Waiting { process: &process, files: &files, began, deadline };
+        let version = bring_up(&waiting, &found, link, pid, &own).await?;
+        let mut node = Self { process, groups, files, registration, found, link, pid, version };
+        if lifetime == Lifetime::Owned {
+            let ready = Ready { version: node.version.clone(), url: node.url(), kubeconfig: None };
+            if let Some(registration) = &mut node.registration {
+                registration.ready(ready).map_err(programs::Error::from)?;
+            }
+        }
+        Ok(node)
+    }
+
+    /// `https://10.N.0.2:6443`
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address())
+    }
+
+    /// Where the API server listens.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from((self.link.node(), PORT))
+    }
+
+    /// The machine's address as the node and its Pods reach it.
+    pub fn machine(&self) -> Ipv4Addr {
+        self.link.machine()
+    }
+
+    /// What the API server says it is, for example `v1.34.1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The authority of the API server's certificate.
+    pub fn ca_pem(&self) -> &str {
+        self.files.ca_pem()
+    }
+
+    /// The bearer token of a user.
+    pub fn token(&self, user: &str) -> Option<&str> {
+        self.files.token(user)
+    }
+
+    /// A kubeconfig with everything in it; none for somebody who is not among [`Config::users`].
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        self.files.kubeconfig(user, &self.url())
+    }
+
+    /// The audit log: one JSON event a line, metadata only, rotated at 100 MiB.
+    pub fn audit_log(&self) -> PathBuf {
+        self.files.log("audit.log")
+    }
+
+    /// The folder of the logs of all programs.
+    pub fn logs(&self) -> PathBuf {
+        self.files.logs()
+    }
+
+    /// The number of the node's first process, for whoever looks below it.
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its Pods, for whoever looks at their processes.
+    pub fn pods(&self) -> Pods {
+        Pods::of(&self.found.hierarchies, self.groups.name())
+    }
+
+    /// How the node ended, if it did although nobody stopped it.
+    pub fn ended(&self) -> Option<String> {
+        self.process.ended()
+    }
+
+    /// Loads the images of an archive, as `docker save` writes it or an OCI layout in a tar. Pods name them as the archive does, with
+    /// `imagePullPolicy: Never` or `IfNotPresent`.
+    pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
+        import(&self.found.tools, self.pid, archive).await
+    }
+
+    /// Ends it, and removes keys and data.
+    pub async fn stop(self) {
+        // Nothing in it is worth a gentle end: when its first process is killed the kernel kills all.
+        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
+    }
+}
+
+/// Waits until it takes Pods; the version of its API server.
+async fn bring_up(waiting: &Waiting<'_>, found: &Found, link: Link, pid: u32, own: &Path) -> Result<String, Error> {
+    let files = waiting.files;
+    let address = SocketAddr::from((link.node(), PORT));
+    let client = ready::Client::new(address, files.ca_pem(), files.token(files::BRINGER).unwrap_or_default())?;
+    let said = |unready: Unready| unready.to_string();
+    // A socket of another namespace of mounts is reached through the root of a process there.
+    let socket = PathBuf::from(format!("/proc/{pid}/root{}", files::SOCKET));
+    let containerd = async || match tokio::net::UnixStream::connect(&socket).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    waiting.until("containerd", "containerd.log", containerd).await?;
+    if let Some(image) = image::pause() {
+        let archive = image.archive().map_err(|source| Error::File { path: PathBuf::from(image::PAUSE), source })?;
+        import(&found.tools, pid, archive).await?;
+    }
+    let version = async || client.version().await.map_err(said);
+    let version = waiting.until("the API server", "kube-apiserver.log", version).await?;
+    let path = own.join(init::READY);
+    init::write(&path, b"").map_err(|source| Error::File { path, source })?;
+    let node = async || {
+        let node = client.object("/api/v1/nodes/node").await.map_err(said)?;
+        let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
+        match ready {
+            Some(ready) if ready["status"] == "True" => Ok(()),
+            Some(ready) => Err(ready["message"].as_str().unwrap_or("the node is not Ready").to_owned()),
+            None => Err("the node is not there".to_owned()),
+        }
+    };
+    waiting.until("the node to be Ready", "kubelet.log", node).await?;
+    // A Pod is refused until its namespace has its account.
+    let account = async || client.object("/api/v1/namespaces/default/serviceaccounts/default").await.map_err(said);
+    waiting.until("the default account", "kube-controller-manager.log", account).await?;
+    Ok(version)
+}
+
+/// Loads the images of an archive into the node of a folder, as [`Node::load`] does.
+pub(crate) async fn load(directory: &Path, archive: Vec<u8>) -> Result<(), Error> {
+    let own = directory.join(DATA);
+    let failed = |why: String| Error::File { path: own.join(init::PID), source: std::io::Error::other(why) };
+    let pid = first_pid(&own).map_err(failed)?;
+    let found = needs::tools()?;
+    import(&found, pid, archive).await
+}
+
+async fn import(found: &Tools, pid: u32, archive: Vec<u8>) -> Result<(), Error> {
+    let target = pid.to_string();
+    let mut attempt = 1;
+    loop {
+        let ctr = found.ctr.as_os_str();
+        let words = ["-t", &target, "-m", "-n", "-p", "--"].map(OsString::from).into_iter();
+        let words = words.chain([ctr.to_owned()]).chain(["-n", "k8s.io", "images", "import", "-"].map(OsString::from));
+        let call = Call::new("load an image", &found.nsenter, words).reading(archive.clone(), LOAD_LIMIT);
+        match tool::call(call).await {
+            Err(Error::Refused { .. }) if attempt < LOAD_ATTEMPTS => attempt += 1,
+            outcome => return outcome.map(drop),
+        }
+    }
+}
+
+/// What a node that is no more has left on the machine beside its folder is removed; fails while something of it still runs.
+pub fn remove_traces(traces: &Traces) -> std::io::Result<()> {
+    cgroup::remove(&traces.group)
+}
+
+fn first_pid(own: &Path) -> Result<u32, String> {
+    let text = std::fs::read_to_string(own.join(init::PID)).map_err(|error| error.to_string())?;
+    text.trim().parse().map_err(|_| "it is no number".to_owned())
+}
+
+/// Structs with string keys only, so it is always JSON.
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec_pretty(value).unwrap_or_default()
+}

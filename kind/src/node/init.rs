@@ -1,0 +1,215 @@
+//! The first process of a node, inside its namespaces: mounts, network, and the programs, which it starts again when they end.
+//!
+//! Owns that process's life. It decides nothing: what is to be done stands in two files, one written before it starts and
+//! one when the node has its address. Everything in the node is below it, so that the kernel ends all when it ends.
+
+use std::convert::Infallible;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
+use rustix::process::{Pid, WaitOptions, wait};
+use serde::{Deserialize, Serialize};
+
+use super::NAME;
+use super::cgroup::Hierarchy;
+
+/// What is written before it starts.
+pub(super) const GROUND: &str = "ground.json";
+/// The number by which the machine knows it.
+pub(super) const PID: &str = "pid";
+/// What it is to do once the node has an address.
+pub(super) const PLAN: &str = "plan.json";
+/// There when the API server and containerd answer.
+pub(super) const READY: &str = "control-plane-is-ready";
+/// What is `/var` in the node.
+pub(super) const VAR: &str = "var";
+
+/// Between the end of a program and its next start, as systemd has it for Kubernetes' own units.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Whoever starts it gives it its plan within a second or two, or is gone.
+const PLAN_WITHIN: Duration = Duration::from_mins(1);
+/// Settings of the whole machine that the kubelet insists on: it gets files of its own to write to.
+const SETTINGS: [&str; 6] = [
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+];
+
+/// Where the node stands.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Ground {
+    /// The name of its groups.
+    pub(super) group: String,
+    pub(super) hierarchies: Vec<Hierarchy>,
+}
+
+/// What the first process is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// `ip`, of the package iproute2.
+    pub(super) ip: PathBuf,
+    /// Arguments of `ip`, one after the other.
+    pub(super) network: Vec<Vec<String>>,
+    /// Where programs look for others.
+    pub(super) path: String,
+    /// Where they write.
+    pub(super) logs: PathBuf,
+    pub(super) components: Vec<Component>,
+}
+
+/// A program of the node.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Component {
+    pub(super) name: String,
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<String>,
+    /// Whether it needs the API server and containerd.
+    pub(super) late: bool,
+}
+
+/// The first process of a node: never returns as long as the node is to live. `directory` is the node's own folder.
+pub fn first_process(directory: &Path) -> io::Result<Infallible> {
+    // `/proc` is still the machine's, so this is the number that the machine knows.
+    let pid = fs::read_link("/proc/self")?;
+    let ground: Ground = read(&directory.join(GROUND))?;
+    mounts(directory, &ground).map_err(|error| io::Error::other(format!("mounts: {error}")))?;
+    rustix::system::sethostname(NAME.as_bytes())?;
+    write(&directory.join(PID), pid.as_os_str().as_encoded_bytes())?;
+    let deadline = Instant::now() + PLAN_WITHIN;
+    let path = directory.join(PLAN);
+    while !path.exists() {
+        if Instant::now() >= deadline {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody said what to do"));
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+    let plan: Plan = read(&path)?;
+    for hierarchy in ground.hierarchies.iter().filter(|one| one.controllers.is_none()) {
+        unified(&hierarchy.path)?;
+    }
+    network(&plan)?;
+    supervise(&plan, &directory.join(READY))
+}
+
+/// Everything that is the node's own. The mounts are in its namespace and end with it.
+fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
+    mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)?;
+    mount_bind(directory.join(VAR), "/var")?;
+    mount("tmpfs", "/run", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")?;
+    fs::create_dir("/run/lock")?;
+    mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)?;
+    for hierarchy in &ground.hierarchies {
+        mount_bind(hierarchy.path.join(&ground.group), &hierarchy.path)?;
+    }
+    let own = directory.join("settings");
+    fs::create_dir_all(&own)?;
+    for setting in SETTINGS {
+        let (path, instead) = (Path::new("/proc/sys").join(setting), own.join(setting.replace('/', ".")));
+        let Ok(value) = fs::read(&path) else { continue };
+        fs::write(&instead, value)?;
+        mount_bind(&instead, &path)?;
+    }
+    Ok(())
+}
+
+/// Of version 2: goes into a group below, so that groups beside it can have all controllers.
+fn unified(path: &Path) -> io::Result<()> {
+    let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
+    let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();
+    if enable.is_empty() {
+        return Ok(());
+    }
+    let first = path.join("first");
+    fs::create_dir(&first)?;
+    fs::write(first.join("cgroup.procs"), "0")?;
+    fs::write(path.join("cgroup.subtree_control"), enable.join(" "))
+}
+
+fn network(plan: &Plan) -> io::Result<()> {
+    for arguments in &plan.network {
+        let done = Command::new(&plan.ip).args(arguments).status()?;
+        if !done.success() {
+            return Err(io::Error::other(format!("ip {}: {done}", arguments.join(" "))));
+        }
+    }
+    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    fs::write("/proc/sys/net/bridge/bridge-nf-call-iptables", "1")
+}
+
+/// A program with what became of it.
+struct Running<'a> {
+    component: &'a Component,
+    pid: Option<u32>,
+    /// When it may be started.
+    due: Instant,
+}
+
+/// Starts programs, reaps all that ends, and starts those again that were to go on.
+fn supervise(plan: &Plan, ready: &Path) -> io::Result<Infallible> {
+    let now = Instant::now();
+    let mut all: Vec<Running<'_>> =
+        plan.components.iter().map(|component| Running { component, pid: None, due: now }).collect();
+    let mut is_ready = false;
+    loop {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            ended(&mut all, pid, &format!("{status:?}"));
+        }
+        is_ready = is_ready || ready.exists();
+        let now = Instant::now();
+        for one in all.iter_mut().filter(|one| one.pid.is_none() && one.due <= now) {
+            if one.component.late && !is_ready {
+                continue;
+            }
+            one.pid = start(plan, one.component).map_err(|error| eprintln!("{}: {error}", one.component.name)).ok();
+            one.due = now + RESTART_AFTER;
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+}
+
+fn ended(all: &mut [Running<'_>], pid: Pid, status: &str) {
+    let number = u32::try_from(pid.as_raw_nonzero().get()).ok();
+    if let Some(one) = all.iter_mut().find(|one| one.pid.is_some() && one.pid == number) {
+        eprintln!("{} ended ({status}); it is started again", one.component.name);
+        one.pid = None;
+        one.due = Instant::now() + RESTART_AFTER;
+    }
+}
+
+/// The number of a program that was started. Nobody waits for it here but [`supervise`].
+fn start(plan: &Plan, component: &Component) -> io::Result<u32> {
+    let log = plan.logs.join(format!("{}.log", component.name));
+    let output = OpenOptions::new().create(true).append(true).open(log)?;
+    let mut command = Command::new(&component.program);
+    command.args(&component.arguments).env_clear().env("PATH", &plan.path).env("HOME", "/root");
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    Ok(command.spawn()?.id())
+}
+
+/// Makes what is `/var` in the node.
+pub(super) fn make_var(directory: &Path) -> io::Result<()> {
+    for folder in ["lib", "log", "tmp"] {
+        fs::create_dir_all(directory.join(VAR).join(folder))?;
+    }
+    symlink("/run", directory.join(VAR).join("run"))
+}
+
+/// Readers see the whole file or none.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, bytes)?;
+    fs::rename(&fresh, path)
+}
+
+fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}

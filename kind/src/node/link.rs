@@ -1,0 +1,92 @@
+//! The one network link between a node and the machine, and the addresses on it.
+//!
+//! Owns finding a block of addresses that nobody uses and claiming it. The link ends with the node's namespace.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use super::Error;
+use super::tool::{self, Call};
+
+/// Second bytes of the blocks `10.N.0.0/16` that are tried.
+const BLOCKS: std::ops::RangeInclusive<u8> = 200..=250;
+
+/// The link of one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Link {
+    block: u8,
+}
+
+impl Link {
+    /// Its name on the machine.
+    pub(super) fn name(self) -> String {
+        format!("longhaul-{}", self.block)
+    }
+
+    /// The machine's address, which the node and all Pods reach.
+    pub(super) fn machine(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, self.block, 0, 1)
+    }
+
+    /// The node's address.
+    pub(super) fn node(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, self.block, 0, 2)
+    }
+
+    /// The first address of Services, which is the API server's.
+    pub(super) fn service(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, self.block, 96, 1)
+    }
+
+    /// Where addresses of Services are taken from.
+    pub(super) fn services(self) -> String {
+        format!("10.{}.96.0/20", self.block)
+    }
+
+    /// Where addresses of Pods are taken from.
+    pub(super) fn pods(self) -> String {
+        format!("10.{}.128.0/17", self.block)
+    }
+
+    /// All of it.
+    fn all(self) -> String {
+        format!("10.{}.0.0/16", self.block)
+    }
+
+    /// What is set up inside the node: arguments of `ip`.
+    pub(super) fn inside(self) -> Vec<Vec<String>> {
+        let words = |text: String| text.split(' ').map(str::to_owned).collect();
+        [
+            "link set lo up".to_owned(),
+            "link set eth0 up".to_owned(),
+            format!("address add {}/24 dev eth0", self.node()),
+            format!("route add default via {}", self.machine()),
+        ]
+        .map(words)
+        .into()
+    }
+
+    /// Takes the first block that nobody uses; making the link is what claims it. `pid` is a process of the node.
+    pub(super) async fn claim(ip: &Path, pid: u32) -> Result<Self, Error> {
+        let ask = async |words: &str| tool::call(Call::new("network", ip, words.split(' '))).await;
+        let mut last = None;
+        for link in BLOCKS.map(|block| Self { block }) {
+            let used = ask(&format!("-o address show to {}", link.all())).await?;
+            let routed = ask(&format!("route show root {}", link.all())).await?;
+            if !used.trim().is_empty() || !routed.trim().is_empty() {
+                continue;
+            }
+            let name = link.name();
+            if let Err(error) = ask(&format!("link add {name} type veth peer name eth0 netns {pid}")).await {
+                // Somebody else was faster.
+                last = Some(error);
+                continue;
+            }
+            ask(&format!("address add {}/24 dev {name}", link.machine())).await?;
+            ask(&format!("link set {name} up")).await?;
+            ask(&format!("route add {} via {}", link.all(), link.node())).await?;
+            return Ok(link);
+        }
+        Err(last.unwrap_or(Error::NoAddresses))
+    }
+}

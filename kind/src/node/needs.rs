@@ -1,0 +1,188 @@
+//! What a node needs of the machine: looked for before anything is started, all of it at once.
+//!
+//! Owns the list, and the command that mends each. It changes nothing.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::cgroup;
+
+/// Kubernetes' own programs and etcd, from one folder.
+const KUBERNETES: [&str; 6] =
+    ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"];
+/// Programs on the PATH, and the package of Debian, Ubuntu and Fedora that has each.
+const PROGRAMS: [(&str, &str); 8] = [
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("ip", "iproute2"),
+    ("containerd", "containerd"),
+    ("ctr", "containerd"),
+    ("runc", "runc"),
+    ("iptables", "iptables"),
+    ("conntrack", "conntrack"),
+];
+/// Where the plugins of CNI lie: as their project says, and as Debian does.
+const CNI_FOLDERS: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
+const CNI_PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
+/// Root's folders of programs, which not everybody has on the PATH.
+const ROOTS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// The node has its own, so nothing of the machine's can be seen there.
+const COVERED: [&str; 2] = ["/var", "/run"];
+/// Controllers that the kubelet asks for.
+const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
+
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// What it is.
+    pub what: String,
+    /// What to do about it.
+    pub mend: String,
+}
+
+/// Everything that is missing, one a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing(pub Vec<Need>);
+
+/// Where things are.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) assets: PathBuf,
+    pub(super) tools: Tools,
+    pub(super) cni: PathBuf,
+    /// The PATH of the programs of the node.
+    pub(super) path: String,
+    pub(super) hierarchies: Vec<cgroup::Hierarchy>,
+}
+
+/// Programs of the machine.
+#[derive(Debug, Clone)]
+pub(super) struct Tools {
+    pub(super) unshare: PathBuf,
+    pub(super) nsenter: PathBuf,
+    pub(super) ip: PathBuf,
+    pub(super) containerd: PathBuf,
+    pub(super) ctr: PathBuf,
+}
+
+/// The programs of the machine alone, for a node that runs.
+pub(super) fn tools() -> Result<Tools, Missing> {
+    let (tools, missing) = tools_in(&places(std::env::var_os("PATH").as_deref()));
+    if missing.is_empty() { Ok(tools) } else { Err(Missing(missing)) }
+}
+
+fn tools_in(places: &[PathBuf]) -> (Tools, Vec<Need>) {
+    let program = |name: &str| places.iter().map(|place| place.join(name)).find(|path| path.is_file());
+    let absent = PROGRAMS.iter().filter(|(name, _)| program(name).is_none());
+    let need =
+        |(name, package): &(&str, &str)| Need { what: (*name).to_owned(), mend: format!("apt-get install {package}") };
+    let found = |name: &str| program(name).unwrap_or_default();
+    let tools = Tools {
+        unshare: found("unshare"),
+        nsenter: found("nsenter"),
+        ip: found("ip"),
+        containerd: found("containerd"),
+        ctr: found("ctr"),
+    };
+    (tools, absent.map(need).collect())
+}
+
+/// Looks for everything.
+pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
+    let mut missing = Vec::new();
+    let mut need = |what: String, mend: &str| missing.push(Need { what, mend: mend.to_owned() });
+    if cfg!(not(target_os = "linux")) {
+        need("Linux".to_owned(), "use `--kind local`, or a machine with Linux");
+    }
+    if !rustix::process::geteuid().is_root() {
+        need("root (namespaces, mounts and cgroups of its own)".to_owned(), "run it with `sudo -E`");
+    }
+    if super::image::pause_program().is_none() {
+        need(format!("a pause program for {}", std::env::consts::ARCH), "use a machine with x86_64");
+    }
+    let absent: Vec<&str> = KUBERNETES.into_iter().filter(|program| !assets.join(program).is_file()).collect();
+    if !absent.is_empty() {
+        let what = format!("{} in {}", absent.join(", "), assets.display());
+        need(what, "put the programs of a Kubernetes release there (its server archive has them; etcd is apart)");
+    }
+    let places = places(std::env::var_os("PATH").as_deref());
+    let (tools, absent) = tools_in(&places);
+    absent.into_iter().for_each(|one| need(one.what, &one.mend));
+    let has_all = |folder: &&&str| CNI_PLUGINS.iter().all(|plugin| Path::new(folder).join(plugin).is_file());
+    let cni = CNI_FOLDERS.iter().find(has_all);
+    if cni.is_none() {
+        let what = format!("CNI's {} in {}", CNI_PLUGINS.join(", "), CNI_FOLDERS.join(" or "));
+        need(what, "apt-get install containernetworking-plugins");
+    }
+    let hierarchies = cgroup::hierarchies();
+    for controller in CONTROLLERS.iter().filter(|name| !cgroup::has(&hierarchies, name)) {
+        need(format!("the cgroup controller {controller} (v1 or v2)"), &cgroup::mend(&hierarchies, controller));
+    }
+    if cfg!(target_os = "linux") && !Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists() {
+        need("the kernel's br_netfilter".to_owned(), "modprobe br_netfilter");
+    }
+    for path in [assets, directory] {
+        if COVERED.iter().any(|covered| path.starts_with(covered)) {
+            let what = format!("another place than {}: the node has its own /var and /run", path.display());
+            need(what, "set TMPDIR, XDG_STATE_HOME or KUBEBUILDER_ASSETS to a folder elsewhere");
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Missing(missing));
+    }
+    let path = std::iter::once(assets.to_owned()).chain(places.iter().cloned());
+    Ok(Found {
+        assets: assets.to_owned(),
+        tools,
+        cni: PathBuf::from(cni.copied().unwrap_or_default()),
+        path: path.map(|place| place.display().to_string()).collect::<Vec<_>>().join(":"),
+        hierarchies,
+    })
+}
+
+/// The folders of programs, root's last.
+fn places(path: Option<&OsStr>) -> Vec<PathBuf> {
+    let told = path.map(|path| std::env::split_paths(path).filter(|place| place.is_absolute()).collect::<Vec<_>>());
+    let mut places = told.unwrap_or_default();
+    for root in ROOTS.map(PathBuf::from) {
+        if !places.contains(&root) {
+            places.push(root);
+        }
+    }
+    places
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a node needs what this machine lacks; nothing was started")?;
+        self.0.iter().try_for_each(|Need { what, mend }| write!(f, "\n  {what}: {mend}"))
+    }
+}
+
+impl std::error::Error for Missing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_missing_is_said_at_once_with_what_mends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("etcd"), "").unwrap();
+        let missing = look(folder.path(), Path::new("/var/lib/x")).unwrap_err().to_string();
+        assert!(missing.starts_with("a node needs what this machine lacks; nothing was started\n"), "{missing}");
+        let wanted = "  kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet in ";
+        assert!(missing.lines().any(|line| line.starts_with(wanted)), "{missing}");
+        assert!(
+            missing.contains("  another place than /var/lib/x: the node has its own /var and /run: set "),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn programs_of_root_are_found_although_they_are_not_on_the_path() {
+        let all = places(Some(OsStr::new("/usr/bin:relative:/usr/sbin")));
+        assert_eq!(all, ["/usr/bin", "/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
+    }
+}
