@@ -121,6 +121,12 @@ enum Command {
     /// Tidy up after a run that is killed; `longhaul` starts it by itself.
     #[command(hide = true)]
     Keeper,
+    /// Become the first process of a node; `longhaul` starts it by itself.
+    #[command(hide = true)]
+    Node {
+        /// The node's folder.
+        directory: PathBuf,
+    },
     /// Print completions for a shell, for example `longhaul completions bash > /etc/bash_completion.d/longhaul`.
     #[cfg(feature = "dist")]
     #[command(hide = true)]
@@ -199,6 +205,9 @@ fn run_command(command: Command) -> Result<u8> {
             crate::keeper::keeper();
             Ok(exit::PASS)
         }
+        Command::Node { directory } => {
+            match kind::node::first_process(&directory).context("the first process of a node failed")? {}
+        }
         #[cfg(feature = "dist")]
         Command::Completions { shell } => Ok(definitions::completions(shell)),
         #[cfg(feature = "dist")]
@@ -261,6 +270,7 @@ fn failed(error: &anyhow::Error) -> u8 {
     match () {
         () if misses_program(error) => exit::UNAVAILABLE,
         () if error.is::<Broken>() => exit::SOFTWARE,
+        () if error.is::<crate::run::Interrupted>() => exit::INVALID,
         () => exit::USAGE,
     }
 }
@@ -270,6 +280,8 @@ fn misses_program(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))
             || matches!(cause.downcast_ref(), Some(kind::local::Error::NoProgram { .. }))
+            || matches!(cause.downcast_ref(), Some(kind::node::Error::Missing(_)))
+            || matches!(cause.downcast_ref(), Some(kind::cluster::Error::Node(kind::node::Error::Missing(_))))
     })
 }
 

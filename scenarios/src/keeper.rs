@@ -8,6 +8,7 @@
 //! Owns that process, what it is told and what it does. It must never touch anything that it was not told of.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -23,6 +24,8 @@ use tempfile::TempDir;
 
 use crate::out::err;
 
+/// The command that becomes the first process of a node.
+pub(crate) const NODE_COMMAND: &str = "node";
 /// How the names of our folders begin. Nothing else is ever removed.
 const FOLDER_PREFIX: &str = "longhaul-";
 /// An order is a path or a number.
@@ -50,6 +53,8 @@ pub(crate) enum Order {
     File(PathBuf),
     /// It was removed.
     Removed(PathBuf),
+    /// Control planes of real programs are noted in this state directory by the process of this number.
+    ControlPlanes(PathBuf, u32),
 }
 
 enum Keeper {
@@ -148,6 +153,7 @@ struct Kept {
     groups: BTreeSet<i32>,
     folders: BTreeSet<PathBuf>,
     files: BTreeSet<PathBuf>,
+    control_planes: BTreeSet<(PathBuf, u32)>,
 }
 
 impl Kept {
@@ -159,7 +165,10 @@ impl Kept {
             Order::Ended(group) => drop(self.groups.remove(&group)),
             Order::File(path) if self.files.len() < KEPT_MAX && path.is_absolute() => drop(self.files.insert(path)),
             Order::Removed(path) => drop((self.folders.remove(&path), self.files.remove(&path))),
-            Order::Group(_) | Order::Folder(_) | Order::File(_) => {}
+            Order::ControlPlanes(state, owner) if self.control_planes.len() < KEPT_MAX => {
+                self.control_planes.insert((state, owner));
+            }
+            Order::Group(_) | Order::Folder(_) | Order::File(_) | Order::ControlPlanes(..) => {}
         }
     }
 
@@ -172,6 +181,18 @@ impl Kept {
             });
             if ended == Some(Ok(())) {
                 err!("longhaul: the harness was killed; its process group {group} was ended");
+            }
+        }
+        // Before their folders: what is in those says what else is theirs.
+        for (state, owner) in self.control_planes {
+            match take_down(&state, owner) {
+                Ok(0) => {}
+                Ok(number) => {
+                    err!("longhaul: the harness was killed; what it left of {number} control plane(s) was removed")
+                }
+                Err(error) => {
+                    err!("longhaul: `longhaul cluster down` removes what is left of a control plane: {error}")
+                }
             }
         }
         for file in self.files {
@@ -211,6 +232,18 @@ fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
         }
     }
     found
+}
+
+/// Takes down what a killed process left of control planes.
+fn take_down(state: &Path, owner: u32) -> anyhow::Result<usize> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(kind::cluster::take_down_runs_of(state, owner))?)
+}
+
+/// The words by which this program becomes the first process of a node, which then finds its folder.
+pub(crate) fn first_process_of_node() -> Vec<OsString> {
+    // The file may have been replaced by a newer build since we started; this is the one that runs.
+    vec![format!("/proc/{}/exe", std::process::id()).into(), NODE_COMMAND.into()]
 }
 
 fn is_ours(path: &Path) -> bool {

@@ -22,6 +22,7 @@ mod canary;
 mod claims;
 mod conductor;
 mod crashes;
+mod deploy;
 mod drift;
 mod end_state;
 mod endpoint;
@@ -104,11 +105,22 @@ pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
     conclude(&Box::pin(record(options)).await?, format)
 }
 
+/// A run that was interrupted before anything of the subject was started.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted by {signal} before the subject was started: there is no record, and nothing was left running")]
+pub(crate) struct Interrupted {
+    signal: &'static str,
+}
+
 /// Runs a scenario and returns where its record is. An error means that nothing was started.
 pub(crate) async fn record(options: Options) -> Result<PathBuf> {
-    let signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
+    let mut signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let window = window::Bound::to(options.window).await?;
-    let prepared = start::prepare(&options).await?;
+    // A real control plane takes its time. Dropping what was begun ends it.
+    let prepared = tokio::select! {
+        prepared = Box::pin(start::prepare(&options)) => prepared?,
+        signal = signals.next() => return Err(Interrupted { signal }.into()),
+    };
     let directory = prepared.directory.clone();
     let writer = Writer::create(&directory, &prepared.manifest)
         .with_context(|| format!("failed to create the run record in {}", directory.display()))?;

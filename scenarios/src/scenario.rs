@@ -54,8 +54,10 @@ pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
-pub use subject::{Attach, Command, Process, Role, Service, Subject, SubjectKind};
-pub(crate) use subject::{Scene, Start, Wiring, host_and_port};
+pub use subject::{
+    Attach, Build, Command, Deployment, KillBy, Often, PodKill, Process, Role, Service, Subject, SubjectKind,
+};
+pub(crate) use subject::{DeploymentImage, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
 pub use upkeep::{Certificates, Restarts, TrustedKeys};
 pub(crate) use webhook::{Configuration, Hook};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
@@ -236,6 +238,9 @@ pub enum ControlPlaneKind {
     Mock,
     /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
     Local,
+    /// One whole real node in namespaces of its own on this machine, with the programs of `KUBEBUILDER_ASSETS`, containerd and runc. Needs
+    /// root.
+    Node,
 }
 
 impl ControlPlaneKind {
@@ -244,6 +249,7 @@ impl ControlPlaneKind {
         match self {
             Self::Mock => "mock",
             Self::Local => "local",
+            Self::Node => "node",
         }
     }
 }

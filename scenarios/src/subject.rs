@@ -14,12 +14,14 @@ use tokio::process::{Child, Command};
 mod attached;
 mod clock_rate;
 mod log;
+mod pods;
 mod processes;
 mod tail;
 
 pub(crate) use attached::Attached;
 pub(crate) use clock_rate::{COMMAND as CLOCK_COMMAND, OwnClock, make_faster};
 pub(crate) use log::{Line, Log};
+pub(crate) use pods::{Crash, Pods};
 pub(crate) use processes::{Exit, Processes};
 use tail::Tail;
 

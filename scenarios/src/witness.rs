@@ -86,6 +86,8 @@ pub(crate) struct Scene {
     pub(crate) about: About,
     /// The subject's page of metrics.
     pub(crate) metrics_url: Option<String>,
+    /// Where the subject reaches this machine.
+    pub(crate) machine: std::net::Ipv4Addr,
 }
 
 /// A witness that listens. Dropping it ends that.
@@ -294,7 +296,7 @@ pub(crate) fn change(word: &str) -> Option<Change> {
 #[cfg(test)]
 pub(crate) fn nowhere() -> Scene {
     let api = Api { url: String::new(), ca_pem: String::new(), token: String::new() };
-    Scene { api, about: About::default(), metrics_url: None }
+    Scene { api, about: About::default(), metrics_url: None, machine: std::net::Ipv4Addr::LOCALHOST }
 }
 
 #[cfg(test)]

@@ -12,15 +12,15 @@ const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// Start etcd and kube-apiserver and leave them running.
+    /// Start a control plane, alone or with a node, and leave it running.
     Up {
         /// The kind of control plane.
         #[arg(long, value_enum, default_value_t = Kind::Local)]
         kind: Kind,
-        /// Its name; several can stand side by side.
-        #[arg(long, default_value = cluster::DEFAULT_NAME)]
-        name: String,
-        /// The folder with etcd and kube-apiserver; otherwise `KUBEBUILDER_ASSETS`.
+        /// Its name; several can stand side by side. Default: its kind.
+        #[arg(long)]
+        name: Option<String>,
+        /// The folder with etcd and kube-apiserver, for a node with all programs of a Kubernetes release; otherwise `KUBEBUILDER_ASSETS`.
         #[arg(long)]
         assets: Option<PathBuf>,
     },
@@ -35,6 +35,15 @@ pub(super) enum Command {
     },
     /// Say what runs, and what an earlier command or a killed run left behind.
     Status,
+    /// Load images into a node: archives as `docker save` writes them, or OCI layouts in a tar.
+    Load {
+        /// The archives.
+        #[arg(required = true)]
+        archives: Vec<PathBuf>,
+        /// Whose node.
+        #[arg(long, default_value = cluster::NODE_NAME)]
+        name: String,
+    },
     /// Stop and remove what is provably ours.
     Down {
         /// Only the one of this name.
@@ -47,19 +56,29 @@ pub(super) enum Command {
 pub(super) enum Kind {
     /// etcd and kube-apiserver as processes on this machine, without nodes.
     Local,
+    /// One whole node in namespaces of its own on this machine, with kubelet and containerd. Needs root.
+    Node,
 }
 
 /// Runs one of the commands.
 pub(super) async fn cluster(command: Command) -> Result<u8> {
     let directory = state::default_directory()?;
     match command {
-        Command::Up { kind: Kind::Local, name, assets } => {
+        Command::Up { kind, name, assets } => {
             let assets = assets.or_else(|| std::env::var_os(ASSETS).map(PathBuf::from));
             let assets = assets.with_context(|| {
-                format!("name the folder that holds etcd and kube-apiserver with --assets or {ASSETS}")
+                let programs = match kind {
+                    Kind::Local => "etcd and kube-apiserver",
+                    Kind::Node => "etcd and the programs of a Kubernetes release",
+                };
+                format!("name the folder that holds {programs} with --assets or {ASSETS}")
             })?;
             let mut up = cluster::Up::new(assets, directory);
-            up.name = name;
+            if matches!(kind, Kind::Node) {
+                cluster::NODE_NAME.clone_into(&mut up.name);
+                up.node = Some(crate::keeper::first_process_of_node());
+            }
+            up.name = name.unwrap_or(up.name);
             // Dropping the future half-way kills what it started.
             tokio::select! {
                 up = cluster::up(up) => out!("{}", up?),
@@ -73,6 +92,11 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
                 None => cache()?.join(version.trim_start_matches('v')),
             };
             out!("{}", fetch::fetch(&fetch::Fetch::new(&version, into)).await?);
+            Ok(exit::PASS)
+        }
+        Command::Load { archives, name } => {
+            cluster::load(&directory, &name, &archives).await?;
+            out!("loaded: Pods name each image as its archive does, with imagePullPolicy IfNotPresent or Never");
             Ok(exit::PASS)
         }
         Command::Status => {

@@ -36,6 +36,10 @@ impl Account {
     pub(super) fn of(scenario: &Scenario) -> Result<Self> {
         let subject = &scenario.subject;
         let none = Rbac::default();
+        if let Some(user) = subject.kind().user() {
+            // Its own manifests give it its rights.
+            return Ok(Self { user, groups: Vec::new(), objects: Vec::new() });
+        }
         match (subject.kind().is_service(), &subject.rbac) {
             (false, None) | (_, Some(Rbac { admin: true, .. })) => {
                 Ok(Self { user: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], objects: Vec::new() })

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::deploy::{Deployed, Troubles};
 use crate::keeper;
 use crate::out::err;
-use crate::subject::{self, Attached, Launch, Log, Processes};
+use crate::subject::{Attached, Launch, Log, Processes};
 
 /// Who the subject is, just before it is started.
 pub(super) enum Who {
@@ -19,12 +20,26 @@ pub(super) enum Who {
     Started(Vec<Launch>),
     /// What runs already, the file that was written for it, and what else it is to know.
     Attached(Attached, Option<Handed>, Vec<(String, String)>),
+    /// What is deployed.
+    Deployed(Box<Deployed>),
 }
 
 impl Who {
-    /// Starts it, or tells how it is to be started.
-    pub(super) fn enter(self, log: &Log) -> Result<(Processes, Option<Handed>), subject::Error> {
+    /// What is to be done to its Pods.
+    pub(super) fn take_troubles(&mut self) -> Option<Troubles> {
         match self {
+            Self::Deployed(deployed) => deployed.troubles.take(),
+            Self::Started(_) | Self::Attached(..) => None,
+        }
+    }
+
+    /// Starts it, or tells how it is to be started.
+    pub(super) async fn enter(self, log: &Log) -> Result<(Processes, Option<Handed>)> {
+        match self {
+            Self::Deployed(deployed) => {
+                let (pods, follows) = deployed.enter(log).await?;
+                Ok((Processes::Pods { pods, _follows: follows }, None))
+            }
             Self::Started(launches) => Ok((Processes::start(&launches, log)?, None)),
             Self::Attached(attached, handed, environment) => {
                 tell(&environment);

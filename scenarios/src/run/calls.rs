@@ -42,7 +42,7 @@ impl Door {
         if !output.status.success() {
             bail!("`certs dev` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(Ipv4Addr::LOCALHOST)?));
         Ok(Some(Self { address, folder }))
     }
 

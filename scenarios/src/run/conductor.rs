@@ -24,6 +24,7 @@ use super::arrival::disturbs_events;
 use super::attach::Handed;
 use super::canary::Canaries;
 use super::crashes::Crashes;
+use super::deploy::Troubles;
 use super::drift::{self, Drifts};
 use super::events::{Drained, Events};
 use super::growth::Growth;
@@ -90,6 +91,8 @@ struct Stage<'a> {
     /// Where processes that follow write to.
     log: Log,
     upkeep: Upkeep<'a>,
+    /// What is done to Pods, where the subject is in some.
+    troubles: Option<Troubles>,
     drifts: Drifts,
     /// Counts children, where the scenario names some.
     siblings: Option<Siblings>,
@@ -178,7 +181,7 @@ impl<'a> Conductor<'a> {
         self.clock = subject.clock.clone();
         self.truth = load.admission.as_ref().and_then(|(plan, _)| plan.truth());
         let stop_timeout = self.scenario.subject.upkeep().stop_timeout();
-        let reason = match self.enter(subject, Load::scripted(load.script.take())) {
+        let reason = match Box::pin(self.enter(subject, Load::scripted(load.script.take()))).await {
             Ok(ready) => match Box::pin(self.phases(&ready, load)).await {
                 Ok(drained) => {
                     self.drained = Some(drained);
@@ -195,7 +198,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the subject and everything that watches it.
-    fn enter(&mut self, plan: SubjectPlan<'a>, load: Load) -> Result<Ready> {
+    async fn enter(&mut self, mut plan: SubjectPlan<'a>, load: Load) -> Result<Ready> {
         let mut timeline = Timeline::new(&self.scenario.faults).map_err(|(_, error)| error)?;
         let armed = timeline.armed_before();
         for index in &armed {
@@ -205,7 +208,8 @@ impl<'a> Conductor<'a> {
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         let log = Log::create(&self.record, lines)?;
-        let (subject, handed) = plan.who.enter(&log)?;
+        let troubles = plan.who.take_troubles();
+        let (subject, handed) = plan.who.enter(&log).await?;
         let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front, self.truth.clone());
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pids());
@@ -231,6 +235,7 @@ impl<'a> Conductor<'a> {
             _handed: handed,
             log,
             upkeep,
+            troubles,
             drifts: Drifts::of(self.scenario, self.world.api(), self.clock.clone()),
             siblings: None,
             quiet: None,
@@ -261,7 +266,8 @@ impl<'a> Conductor<'a> {
             self.writer.fault(&row)?;
         }
         let drifts = self.stage()?.drifts.planned();
-        for row in self.stage()?.upkeep.planned().into_iter().chain(drifts) {
+        let troubles = self.stage()?.troubles.iter().flat_map(Troubles::planned).collect::<Vec<_>>();
+        for row in self.stage()?.upkeep.planned().into_iter().chain(troubles).chain(drifts) {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.active.clone() {
@@ -412,7 +418,8 @@ impl<'a> Conductor<'a> {
             stage.observer.watch(stage.subject.pids());
         }
         let drifted = stage.drifts.tick(now_ms)?;
-        for row in rows.into_iter().chain(drifted) {
+        let troubled = stage.troubles.as_mut().map(|troubles| troubles.tick(now_ms)).transpose()?;
+        for row in rows.into_iter().chain(drifted).chain(troubled.into_iter().flatten()) {
             self.writer.fault(&row)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use reports::record::CrashRow;
 
 use crate::clock::millis;
 use crate::scenario::{Delays, Restart, Scenario};
-use crate::subject::Exit;
+use crate::subject::{Crash, Exit};
 
 /// All crashes of a run.
 pub(super) struct Crashes {
@@ -90,6 +90,24 @@ impl Crashes {
             in_a_row: restarting.in_a_row,
             back_off_ms: millis(restarting.wait),
             last_words,
+        };
+        let is_told = row.is_told();
+        self.untold = (!is_told).then(|| row.clone());
+        (row, is_told)
+    }
+
+    /// The row of a container that the kubelet started again, and whether it is to be written now.
+    pub(super) fn of_container(&mut self, t_ms: u64, crash: Crash) -> (CrashRow, bool) {
+        self.total += 1;
+        let row = CrashRow {
+            t_ms,
+            number: self.total,
+            process: Some(crash.container),
+            status: crash.status,
+            ran_ms: millis(crash.ran),
+            in_a_row: crash.restarts,
+            back_off_ms: 0,
+            last_words: String::new(),
         };
         let is_told = row.is_told();
         self.untold = (!is_told).then(|| row.clone());

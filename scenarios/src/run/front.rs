@@ -29,9 +29,9 @@ struct Endpoints {
 }
 
 impl Front {
-    /// Listens on a free loopback port; what comes before there is an endpoint is closed.
-    pub(super) async fn open() -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    /// Listens on a free port of an address of this machine; what comes before there is an endpoint is closed.
+    pub(super) async fn open(at: Ipv4Addr) -> Result<Self> {
+        let listener = TcpListener::bind((at, 0)).await;
         let listener = listener.context("failed to listen in front of the subject")?;
         let address = listener.local_addr()?;
         let endpoints = Arc::<Mutex<Endpoints>>::default();
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn new_connections_take_turns_and_leave_who_is_removed() {
-        let front = Front::open().await.unwrap();
+        let front = Front::open(Ipv4Addr::LOCALHOST).await.unwrap();
         assert_eq!(heard(&front).await, None, "there is nobody yet");
         let (one, two) = (says(1).await, says(2).await);
         front.add(one);

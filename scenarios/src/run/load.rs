@@ -112,6 +112,7 @@ impl Load {
         let mut stored = None;
         if let Some(plan) = through {
             through::Load::prepare(plan, api, kind::manifests::OPT_IN_LABEL).await?;
+            registration.await_accounts(api, plan).await?;
             let covers = |group: &str, plural: &str| registration.covers(group, plural);
             stored = Some(through::Stored::watch(plan, api, &covers).await?);
         }

@@ -185,7 +185,12 @@ fn upkeep(subject: &crate::scenario::Subject, loaded: Duration) -> impl Iterator
         let at_ms = drifts.first().map_or(0, |(_, drift)| crate::clock::millis(drift.due(loaded)));
         entry(DRIFT, at_ms, None, drifts.iter().map(|(_, drift)| drift.describe()).collect::<Vec<_>>().join(", "))
     });
-    restarts.into_iter().chain(certificates).chain(keys).chain(drifts)
+    let troubles = subject.kind().troubles().into_iter().map(move |(name, often)| {
+        let (at_ms, every_ms) = (often.at.as_millis(), often.every.as_millis());
+        let detail = format!("{} times, one every {}", often.count, often.every);
+        entry(name, at_ms, Some(every_ms * u64::from(often.count)), detail)
+    });
+    restarts.into_iter().chain(certificates).chain(keys).chain(drifts).chain(troubles)
 }
 
 /// When a fault begins, in words.

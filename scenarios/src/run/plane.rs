@@ -1,4 +1,4 @@
-//! The control plane of a run: the mock inside this process, or a real one as child processes.
+//! The control plane of a run: the mock inside this process, or a real one of programs, alone or with a node.
 //!
 //! Everything that only the mock can tell (what was on the wire, who asked what) is absent for a real one, and judges and
 //! reports cope with that. Nothing else of the run knows which of the two it is.
@@ -7,21 +7,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use kind::local::{self, Local};
+use anyhow::{Context, Result};
 use mock_faults::Faults;
 
-use super::account::{Account, MASTERS};
+mod real;
+
+use super::account::Account;
 use super::install::{self, Api};
 use super::ready::Asked;
 use crate::scenario::{ControlPlaneKind, Scenario};
 
-/// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
-const ASSETS: &str = "KUBEBUILDER_ASSETS";
 /// How often a real server sends bookmarks.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// Versions that the mock keeps. A hundred hours never need more than the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
+
+pub(super) use real::Real;
 
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
@@ -31,7 +32,7 @@ pub(super) enum Plane {
     /// Inside this process, with faults and an inside view.
     Mock(Box<Mock>),
     /// Real programs on this machine, and the subject's account there.
-    Local(Box<Local>, Account),
+    Real(Real, Account),
 }
 
 /// The mock and what it was started with.
@@ -60,9 +61,9 @@ impl Plane {
             ControlPlaneKind::Mock => {
                 Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names, account)).await?))
             }
-            ControlPlaneKind::Local => {
-                let local = local(directory, &account).await?;
-                Self::Local(Box::new(local), account)
+            kind @ (ControlPlaneKind::Local | ControlPlaneKind::Node) => {
+                let real = Box::pin(Real::start(kind == ControlPlaneKind::Node, directory, &account)).await?;
+                Self::Real(real, account)
             }
         };
         let (url, account) = (plane.url(), plane.account());
@@ -79,7 +80,7 @@ impl Plane {
     fn account(&self) -> &Account {
         match self {
             Self::Mock(mock) => &mock.account,
-            Self::Local(_, account) => account,
+            Self::Real(_, account) => account,
         }
     }
 
@@ -92,7 +93,7 @@ impl Plane {
     pub(super) fn url(&self) -> String {
         match self {
             Self::Mock(mock) => mock.server.url(),
-            Self::Local(local, _) => local.url(),
+            Self::Real(real, _) => real.url(),
         }
     }
 
@@ -100,7 +101,7 @@ impl Plane {
     pub(super) fn ca_pem(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.ca_pem,
-            Self::Local(local, _) => local.ca_pem(),
+            Self::Real(real, _) => real.ca_pem(),
         }
     }
 
@@ -108,21 +109,31 @@ impl Plane {
     pub(super) fn harness_token(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.harness_token,
-            Self::Local(local, _) => local.token(HARNESS).unwrap_or_default(),
+            Self::Real(real, _) => real.token(HARNESS),
         }
     }
 
     /// Where the subject is to connect to.
-    pub(super) fn subject_address(&self) -> Result<SocketAddr> {
+    pub(super) fn subject_address(&self) -> SocketAddr {
         match self {
-            Self::Mock(mock) => Ok(mock.endpoint.address()),
-            Self::Local(local, _) => {
-                let url = local.url();
-                let address = url.trim_start_matches("https://").trim_end_matches('/');
-                address
-                    .parse()
-                    .with_context(|| format!("the control plane's address `{address}` is not an IP and a port"))
-            }
+            Self::Mock(mock) => mock.endpoint.address(),
+            Self::Real(real, _) => real.address(),
+        }
+    }
+
+    /// The node, if it has one.
+    pub(super) fn node(&self) -> Option<&kind::node::Node> {
+        match self {
+            Self::Real(Real::Node(node), _) => Some(node),
+            Self::Mock(_) | Self::Real(..) => None,
+        }
+    }
+
+    /// Where the control plane reaches what listens on this machine.
+    pub(super) fn machine(&self) -> Ipv4Addr {
+        match self {
+            Self::Mock(_) => Ipv4Addr::LOCALHOST,
+            Self::Real(real, _) => real.machine(),
         }
     }
 
@@ -130,7 +141,7 @@ impl Plane {
     pub(super) fn kubeconfig(&self) -> Option<String> {
         match self {
             Self::Mock(mock) => mock.endpoint.kubeconfig(self.subject()),
-            Self::Local(local, _) => local.kubeconfig(self.subject()),
+            Self::Real(real, _) => real.kubeconfig(self.subject()),
         }
     }
 
@@ -138,7 +149,7 @@ impl Plane {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Mock(_) => "mock".to_owned(),
-            Self::Local(local, _) => format!("local, kube-apiserver {}", local.version()),
+            Self::Real(real, _) => real.describe(),
         }
     }
 
@@ -167,7 +178,7 @@ impl Plane {
     pub(super) fn mock(&self) -> Option<&Mock> {
         match self {
             Self::Mock(mock) => Some(mock),
-            Self::Local(..) => None,
+            Self::Real(..) => None,
         }
     }
 
@@ -175,7 +186,7 @@ impl Plane {
     pub(super) fn ended(&self) -> Option<String> {
         match self {
             Self::Mock(_) => None,
-            Self::Local(local, _) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
+            Self::Real(real, _) => real.ended(),
         }
     }
 
@@ -183,7 +194,7 @@ impl Plane {
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Local(local, _) => Some(local.audit_log()),
+            Self::Real(real, _) => Some(real.audit_log()),
         }
     }
 
@@ -191,7 +202,7 @@ impl Plane {
     pub(super) fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Local(local, _) => Some(local.logs()),
+            Self::Real(real, _) => Some(real.logs()),
         }
     }
 
@@ -202,7 +213,7 @@ impl Plane {
                 mock.endpoint.shutdown().await;
                 mock.server.shutdown().await;
             }
-            Self::Local(local, _) => local.stop().await,
+            Self::Real(real, _) => real.stop().await,
         }
     }
 }
@@ -249,29 +260,6 @@ async fn mock(
     let endpoint = endpoint.context("failed to start the subject's endpoint of the mock API server")?;
     server.faults().target_endpoints([endpoint.number()]);
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
-}
-
-async fn local(directory: &Path, account: &Account) -> Result<Local> {
-    let Some(assets) = std::env::var_os(ASSETS).filter(|assets| !assets.is_empty()) else {
-        bail!(
-            "`controlPlane: {{kind: local}}` needs etcd and kube-apiserver: set {ASSETS} to the folder that holds both \
-             (`longhaul cluster fetch` downloads them)"
-        );
-    };
-    let mut config = local::Config::new(assets, directory.join("control-plane"));
-    config.users = vec![
-        local::User { name: account.user.clone(), groups: account.groups.clone() },
-        local::User { name: HARNESS.to_owned(), groups: vec![MASTERS.to_owned()] },
-    ];
-    // What a killed run leaves behind is found by `longhaul cluster status`.
-    config.state_directory = kind::state::default_directory().ok();
-    let local = Local::start(config).await.context("failed to start the local control plane")?;
-    let crd = kind::manifests::package_crd().context("failed to read the Package CRD")?;
-    let token = local.token(HARNESS).unwrap_or_default();
-    let url = local.url();
-    let api = Api { url: &url, ca_pem: local.ca_pem(), token };
-    install::crd(&api, &crd).await.context("failed to install the Package CRD")?;
-    Ok(local)
 }
 
 /// A token for this run. It guards nothing but loopback ports against mistakes: the process id keeps two runs on one

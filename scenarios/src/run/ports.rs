@@ -19,26 +19,26 @@ const TRIED: usize = 64;
 /// The names of what this process has chosen: a few a run, kept until it ends.
 static KEPT: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// A loopback port that is free, and that no other run chooses. Should a stranger bind it before the subject does, the subject says so and
+/// A port of this machine that is free, and that no other run chooses. Should a stranger bind it before the subject does, the subject says so and
 /// the run ends as "not ready" with its message.
-pub(super) fn free_port() -> Result<u16> {
+pub(super) fn free_port(at: Ipv4Addr) -> Result<u16> {
     for _ in 0..TRIED {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
         let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);
-        if let Some(name) = keep(port) {
+        if let Some(name) = keep(at, port) {
             KEPT.lock().push(name);
             return Ok(port);
         }
     }
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to find a free port")?;
+    let listener = TcpListener::bind((at, 0)).context("failed to find a free port")?;
     Ok(listener.local_addr()?.port())
 }
 
 /// The name of a port, if nobody has it and nobody listens there.
-fn keep(port: u16) -> Option<UnixListener> {
+fn keep(at: Ipv4Addr, port: u16) -> Option<UnixListener> {
     let name = Name::from_abstract_name(format!("longhaul/port/{port}")).ok()?;
     let name = UnixListener::bind_addr(&name).ok()?;
-    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok().then_some(name)
+    TcpListener::bind(SocketAddr::from((at, port))).is_ok().then_some(name)
 }
 
 #[cfg(test)]
@@ -47,14 +47,14 @@ mod tests {
 
     #[test]
     fn a_port_is_kept_until_its_name_goes() {
-        let port = free_port().unwrap();
-        assert!(keep(port).is_none(), "another run chooses it as well");
+        let port = free_port(Ipv4Addr::LOCALHOST).unwrap();
+        assert!(keep(Ipv4Addr::LOCALHOST, port).is_none(), "another run chooses it as well");
         KEPT.lock().retain(|name| {
             name.local_addr().unwrap().as_abstract_name().unwrap() != format!("longhaul/port/{port}").as_bytes()
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert!(keep(port).is_none(), "somebody listens there");
+        assert!(keep(Ipv4Addr::LOCALHOST, port).is_none(), "somebody listens there");
         drop(listener);
-        assert!(keep(port).is_some());
+        assert!(keep(Ipv4Addr::LOCALHOST, port).is_some());
     }
 }

@@ -10,6 +10,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::deploy::Rollout;
 use crate::fetch;
 use crate::subject::Line;
 
@@ -79,6 +80,8 @@ pub(super) enum Ready {
     Line(Arc<Line>),
     /// It answers TLS there, with a certificate that is trusted.
     Tls(Port, Arc<ClientConfig>),
+    /// Its Deployments are rolled out.
+    Rollout(Arc<Rollout>),
 }
 
 impl Ready {
@@ -92,7 +95,7 @@ impl Ready {
     pub(super) fn health(&self) -> Option<SocketAddr> {
         match self {
             Self::Http(address, _) => Some(*address),
-            Self::FirstRequest { .. } | Self::Tls(..) | Self::Page(..) | Self::Line(_) => None,
+            Self::FirstRequest { .. } | Self::Tls(..) | Self::Page(..) | Self::Line(_) | Self::Rollout(_) => None,
         }
     }
 }
@@ -113,6 +116,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
         let missing = match &ready {
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
             Ready::Tls(port, config) => tls_ready(port, config).await.err(),
+            Ready::Rollout(rollout) => rollout.missing().await,
             Ready::Page(host, path) => page_ready(host, path).await.err(),
             Ready::Line(line) if line.is_seen() => None,
             Ready::Line(line) => Some(format!("it has written no line with `{}` in it", line.text())),

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use hyper::Method;
-use loadgen::admission::Through;
+use kind::manifests::Reach;
+use loadgen::admission::{Through, through};
 use reports::record::{WebhookPlan, WebhookRow};
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhoo
 /// kube-apiserver reads the configuration from a cache of its own, which is hardly ever a second behind. A webhook that changes
 /// nothing cannot be told from one that is not asked yet: then this time is waited and no more.
 const EFFECT_LIMIT: Duration = Duration::from_secs(3);
+/// A busy controller manager needs a second or two.
+const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 /// Where the service serves reviews.
 const SERVICE_PATH: &str = "/mutate";
@@ -40,6 +43,8 @@ pub(super) struct Registration {
     is_own: bool,
     /// How long a control plane may take to go by a registration that shows in nothing.
     settle: Duration,
+    /// The control plane gives each namespace an account.
+    makes_accounts: bool,
 }
 
 /// One configuration.
@@ -92,7 +97,8 @@ fn directly(scenario: &Scenario) -> Vec<String> {
 }
 
 impl Registration {
-    /// The registration that the scenario asks for; `url` is where the API server finds the webhook.
+    /// The registration that the scenario asks for; `url` is where the API server finds the webhook of a process. That of Pods is
+    /// found through its Service.
     pub(super) fn of(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Option<Self>> {
         let is_mock = scenario.control_plane.kind == ControlPlaneKind::Mock;
         let settle = if is_mock { Duration::ZERO } else { EFFECT_LIMIT };
@@ -101,7 +107,8 @@ impl Registration {
             Some(Install::Webhook) => (vec![usual(scenario, url, ca_pem)?], false),
             Some(Install::Webhooks(_)) => (own(scenario, url, ca_pem)?, true),
         };
-        Ok(Some(Self { configurations, is_own, settle }))
+        let makes_accounts = scenario.control_plane.kind == ControlPlaneKind::Node;
+        Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
     }
 
     /// Whether these are the project's own, so that they have to be there before anything is written.
@@ -128,6 +135,32 @@ impl Registration {
         };
         let any = |operation: &str| self.hooks().any(|hook| hook.covers(operation, &group, &version, &plural));
         loadgen::churn::Covers { create: any("CREATE"), update: any("UPDATE"), delete: any("DELETE") }
+    }
+
+    /// Waits until the Pods of a load may be created: a control plane whose accounts are made by a controller lets none be made
+    /// before it has its account.
+    pub(super) async fn await_accounts(&self, api: &loadgen::churn::Api, plan: &through::Plan) -> Result<()> {
+        if !self.makes_accounts {
+            return Ok(());
+        }
+        let api = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let deadline = Instant::now() + ACCOUNTS_LIMIT;
+        for namespace in plan.namespaces() {
+            let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+            for name in plan.accounts() {
+                let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+                let (status, answer) = api.ask(Method::POST, &accounts, account.to_string()).await?;
+                if !status.is_success() {
+                    bail!("failed to make the account {name}: {status}: {}", String::from_utf8_lossy(&answer));
+                }
+            }
+            let path = format!("{accounts}/default");
+            while !api.ask(Method::GET, &path, String::new()).await?.0.is_success() {
+                anyhow::ensure!(Instant::now() < deadline, "the namespace {namespace} has got no account for its Pods");
+                tokio::time::sleep(POLL).await;
+            }
+        }
+        Ok(())
     }
 
     /// Registers them, and waits until a Pod in this namespace with this image comes back changed or refused.
@@ -193,7 +226,8 @@ impl Registration {
 
 /// The one of the manifest, with what the scenario says otherwise.
 fn usual(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Configured> {
-    let configuration = kind::manifests::webhook(ca_pem, kind::manifests::Reach::Url(url));
+    let reach = if scenario.subject.kind().needs_node() { Reach::Service } else { Reach::Url(url) };
+    let configuration = kind::manifests::webhook(ca_pem, reach);
     let mut object = configuration.context("failed to read the webhook's manifest")?;
     let told = scenario.subject.webhook.clone().unwrap_or_default();
     for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
@@ -219,6 +253,7 @@ fn usual(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Configured> {
 /// The project's own, at the address of the run and under names that nobody else has.
 fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> {
     let base = url.find("://").and_then(|at| url[at + 3..].find('/').map(|end| &url[..at + 3 + end])).unwrap_or(url);
+    let in_pods = scenario.subject.kind().needs_node();
     let bundle = base64::engine::general_purpose::STANDARD.encode(ca_pem);
     let read = scenario.subject.own_webhooks().map_err(anyhow::Error::msg)?;
     let (mut objects, mut hooks) = (BTreeSet::new(), BTreeSet::new());
@@ -232,7 +267,10 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
         for raw in object["webhooks"].as_array_mut().into_iter().flatten() {
             let hook = Hook::of(mutating, raw);
             let (path, name) = (hook.path(), unique(&mut hooks, hook.name()));
-            raw["clientConfig"] = json!({"url": format!("{base}{path}"), "caBundle": bundle});
+            raw["clientConfig"] = match raw["clientConfig"].get("service").filter(|_| in_pods) {
+                Some(service) => json!({"service": service, "caBundle": bundle}),
+                None => json!({"url": format!("{base}{path}"), "caBundle": bundle}),
+            };
             raw["name"] = name.into();
         }
         all.push(Configured { mutating, object });

@@ -1,7 +1,7 @@
 //! Before the run: the world, the plans, the subject's wiring and the manifest. Nothing of the subject has been started
 //! when this is done, so every error here is an error of the scenario or of the machine.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,17 +70,24 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let metrics_at = metrics_port(scenario)?;
     let told = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_deref());
     let metrics_url = told.map(|url| with_port(url, metrics_at));
-    let scene = Scene { api: world.api(), about: scenario.about(), metrics_url };
+    let machine = world.plane.machine();
+    let scene = Scene { api: world.api(), about: scenario.about(), metrics_url, machine };
     let witness = scenario.subject.witness.open(&reporter, &scene).await.context("failed to start the witness")?;
     let variables = witness.variables.clone();
     let door = Door::make(options, &world)?;
     let calls = calls::plan(options, door.as_ref())?;
     let clock_since_ns = mock_clock::now();
     let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door, clock_since_ns };
-    let (start, mut ready, webhook) = again.launch(&world)?;
+    let (mut start, mut ready, mut webhook) = again.launch(&world)?;
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
-    (again.first, again.health) = (webhook, ready.health());
-    let front = front(scenario, webhook).await?;
+    let mut health = ready.health();
+    let deployed = again.deploy(&world, &mut start).await?;
+    if let Some(deployed) = &deployed {
+        ready = Ready::Rollout(Arc::clone(&deployed.rollout));
+        (webhook, health) = (deployed.webhook, deployed.pages);
+    }
+    (again.first, again.health) = (webhook, health);
+    let front = front(scenario, webhook, machine).await?;
     let is_told = scenario.subject.kind().ready().is_some() || scenario.subject.watches_nothing();
     if super::timeline::begins_before(&scenario.faults) && !is_told {
         // What it says of itself may wait for the very list that a fault holds back.
@@ -107,7 +114,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
-    let who = who(&world, &again, start)?;
+    let who = who(&world, &again, start, deployed)?;
     let subject = SubjectPlan { who, ready, reported, reporter, witness, clock, feed, again, front, metrics };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
@@ -127,15 +134,15 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
 /// A port for the metrics, where the scenario names the variable instead.
 fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     let url = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
-    url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port()).transpose()
+    url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
 /// The address in front of the subject's processes, where one follows the other.
-async fn front(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Arc<Front>>> {
+async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);
     }
-    let front = Front::open().await?;
+    let front = Front::open(machine).await?;
     if let Some(address) = webhook {
         front.add(address);
     }

@@ -52,6 +52,8 @@ pub(super) struct World {
     pub(super) trusted: Option<Trusted>,
     /// How long a serving certificate of the subject is valid.
     valid: Option<Duration>,
+    /// The names of Services that it is for.
+    services: Vec<String>,
     directory: Folder,
 }
 
@@ -87,10 +89,10 @@ impl World {
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
-        let endpoint = Endpoint::open(wanted, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
+        let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), 0, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
         let mut config = mock_registry::Config::new();
-        config.listen = loopback();
+        config.listen = SocketAddr::from((plane.machine(), 0));
         config.epoch = epoch;
         config.seed = scenario.seed;
         config.own_door = true;
@@ -109,7 +111,8 @@ impl World {
         images.extend(heavy);
         let valid = scenario.subject.upkeep().certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
-        Ok(Self { plane, endpoint, epoch, registry, login, authority, images, trusted, valid, directory })
+        let services = services(scenario);
+        Ok(Self { plane, endpoint, epoch, registry, login, authority, images, trusted, valid, services, directory })
     }
 
     /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane
@@ -149,7 +152,9 @@ impl World {
     /// Puts another serving certificate in the place of the subject's, both files at once, as the kubelet does it. `None`: valid
     /// for longer than any run.
     pub(super) fn rotate_certificate(&self, valid: Option<Duration>) -> Result<()> {
-        let names = ["127.0.0.1", "localhost"];
+        let machine = self.plane.machine().to_string();
+        let usual = ["127.0.0.1", "localhost", machine.as_str()];
+        let names: Vec<&str> = usual.into_iter().chain(self.services.iter().map(String::as_str)).collect();
         let pair = match valid {
             Some(valid) => self.authority.server_for(&names, valid),
             None => self.authority.server(&names),
@@ -316,4 +321,15 @@ impl World {
 
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// The names by which an API server calls the subject's webhooks, where they are behind a Service.
+fn services(scenario: &Scenario) -> Vec<String> {
+    let own = scenario.subject.own_webhooks().unwrap_or_default();
+    let hooks = own.iter().flat_map(|configuration| configuration.object["webhooks"].as_array().into_iter().flatten());
+    let service = |hook: &serde_json::Value| {
+        let service = &hook["clientConfig"]["service"];
+        Some(format!("{}.{}.svc", service["name"].as_str()?, service["namespace"].as_str()?))
+    };
+    scenario.subject.kind().service_names().into_iter().chain(hooks.filter_map(service)).collect()
 }

@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
-const SCENARIOS: [(&str, &str); 32] = [
+const SCENARIOS: [(&str, &str); 35] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -36,6 +36,9 @@ const SCENARIOS: [(&str, &str); 32] = [
     ("replicas-storm", include_str!("../../library/replicas-storm.yaml")),
     ("replicas-cert-matrix", include_str!("../../library/replicas-cert-matrix.yaml")),
     ("replicas-apiserver-down", include_str!("../../library/replicas-apiserver-down.yaml")),
+    ("deployed", include_str!("../../library/deployed.yaml")),
+    ("deployed-rollouts", include_str!("../../library/deployed-rollouts.yaml")),
+    ("deployed-kills", include_str!("../../library/deployed-kills.yaml")),
     ("gate", include_str!("../../library/gate.yaml")),
 ];
 

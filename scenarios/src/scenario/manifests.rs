@@ -35,6 +35,11 @@ impl Manifest {
         self.object["kind"] == CRD
     }
 
+    /// Whether it runs Pods that are replaced one after the other.
+    pub(crate) fn is_deployment(&self) -> bool {
+        self.object["kind"] == "Deployment"
+    }
+
     /// `Deployment team/app`, for messages.
     pub(crate) fn name(&self) -> String {
         let text = |pointer: &str| self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

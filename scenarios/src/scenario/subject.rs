@@ -23,12 +23,15 @@ use crate::witness::{Nothing, Witness};
 
 mod attach;
 mod command;
+mod deployment;
 mod flat;
 mod service;
 
 pub use attach::Attach;
 pub(crate) use attach::host_and_port;
 pub use command::{Command, Process};
+pub use deployment::{Build, Deployment, KillBy, Often, PodKill};
+pub(crate) use deployment::{Image as DeploymentImage, Planned, ServicePort};
 pub(super) use flat::rewritten;
 pub use service::Service;
 pub(crate) use service::Wiring;
@@ -94,6 +97,26 @@ pub(crate) trait Kind {
         None
     }
 
+    /// Whether it runs in Pods, which only a control plane with a node has.
+    fn needs_node(&self) -> bool {
+        false
+    }
+
+    /// As whom it asks the control plane, where its manifests say that.
+    fn user(&self) -> Option<String> {
+        None
+    }
+
+    /// The names of the Service in front of its webhook.
+    fn service_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What is done to its Pods, by name.
+    fn troubles(&self) -> Vec<(&'static str, Often)> {
+        Vec::new()
+    }
+
     /// The key by which it says where it serves reviews, for the author of a file.
     fn serving(&self) -> &'static str {
         "`webhook: {path: /mutate}`"
@@ -143,6 +166,8 @@ pub(crate) enum Start {
     Programs(Vec<Launch>, Option<SocketAddr>),
     /// It runs already, and reads this file if one is named.
     Runs(Attached, Option<PathBuf>),
+    /// It runs in Pods.
+    Deployed(Box<Planned>),
 }
 
 impl Start {
@@ -150,7 +175,7 @@ impl Start {
     pub(crate) fn launches(&self) -> &[Launch] {
         match self {
             Self::Programs(launches, _) => launches,
-            Self::Runs(..) => &[],
+            Self::Runs(..) | Self::Deployed(_) => &[],
         }
     }
 
@@ -161,6 +186,7 @@ impl Start {
             Self::Runs(attached, _) => {
                 attached.pid().map(|pid| PathBuf::from(format!("/proc/{pid}/exe"))).into_iter().collect()
             }
+            Self::Deployed(planned) => planned.files(),
         }
     }
 }
@@ -316,6 +342,8 @@ subject! {
         command: Command,
         /// What runs already: it is observed, and neither started nor stopped.
         attach: Attach,
+        /// What runs in Pods of a real node: manifests that are applied, and images.
+        deployment: Deployment,
     }
     shared {
         /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`,
@@ -352,8 +380,8 @@ subject! {
 }
 
 /// What is wrong with a subject that is nothing.
-const UNNAMED: &str = "`subject` does not say what it is: add `service: {}` for the built-in one, `command: [program, argument, …]` or \
-                       `attach: {pid: NUMBER}`";
+const UNNAMED: &str = "`subject` does not say what it is: add `service: {}` for the built-in one, `command: [program, argument, …]`, \
+                       `attach: {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
 
 impl Subject {
     /// Whether there is nothing that it could prove to have seen.
@@ -418,6 +446,15 @@ impl Subject {
             Some(Install::Webhooks(file)) => Some(file),
             Some(Install::Webhook) | None => None,
         }
+    }
+
+    /// The Service in front of the first of them, where there is one.
+    pub(crate) fn own_service(&self) -> Option<ServicePort> {
+        let configurations = self.own_webhooks().ok()?;
+        let service = configurations.first()?.object.pointer("/webhooks/0/clientConfig/service")?.clone();
+        let text = |key: &str| Some(service[key].as_str()?.to_owned());
+        let port = service["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(443);
+        Some(ServicePort { namespace: text("namespace")?, name: text("name")?, port })
     }
 
     /// Reads them; none where it has none.

@@ -45,6 +45,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
     }
     clocks(scenario)?;
+    pods(scenario)?;
     faults(scenario)?;
     load(scenario)
 }
@@ -84,6 +85,23 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+/// Pods need a node, and what is done to them an end.
+fn pods(scenario: &Scenario) -> Result<(), Problem> {
+    let kind = scenario.subject.kind();
+    if kind.needs_node() && scenario.control_plane.kind != ControlPlaneKind::Node {
+        let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}`";
+        return problem("subject", text);
+    }
+    let loaded = units::Span(scenario.phases.loaded());
+    for (name, often) in kind.troubles() {
+        let last = often.due(often.count.saturating_sub(1)).map(units::Span);
+        if let Some(last) = last.filter(|last| *last >= loaded) {
+            return problem("subject", format!("the last `{name}` begins at {last}, but load ends at {loaded}"));
+        }
+    }
+    Ok(())
 }
 
 fn problem<T>(section: &'static str, text: impl Into<String>) -> Result<T, Problem> {

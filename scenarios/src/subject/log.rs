@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use super::Error;
 use super::tail::Tail;
+use super::{Error, Pods};
 use crate::witness::{Lines, Reporter};
 
 /// Two files of this size: enough to see the end of a story, and 100 hours of chatter stay bounded.
@@ -75,6 +75,11 @@ impl Log {
     /// The same, for a process that has a name, or of which a line is waited for.
     pub(super) fn of(self, name: Option<&str>, awaited: Option<Arc<Line>>) -> Self {
         Self { awaited, prefix: name.map(|name| format!("[{name}] ").into()), ..self }
+    }
+
+    /// Reads what a container writes to its end.
+    pub(crate) async fn reads(&self, output: impl AsyncRead + Unpin + Send, name: &str, pods: &Pods) {
+        read(output, self.clone().of(Some(name), None), pods.tail()).await;
     }
 
     /// Writes a line of the harness.

@@ -6,7 +6,9 @@
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use super::{Attached, Error, Launch, Log, Running, Stopped};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Attached, Error, Launch, Log, Pods, Running, Stopped};
 
 /// All of them.
 pub(crate) enum Processes {
@@ -14,6 +16,8 @@ pub(crate) enum Processes {
     Ours(Vec<Own>),
     /// Running before it, and after it.
     Theirs(Attached),
+    /// In Pods, where others start and end them, and who looks at them.
+    Pods { pods: Pods, _follows: AbortOnDropHandle<()> },
 }
 
 /// One that the run started.
@@ -53,6 +57,7 @@ impl Processes {
         match self {
             Self::Ours(all) => all.iter().filter(|one| one.due.is_none()).map(|one| one.running.pid()).collect(),
             Self::Theirs(attached) => attached.pid().into_iter().collect(),
+            Self::Pods { pods, .. } => pods.pids(),
         }
     }
 
@@ -69,11 +74,16 @@ impl Processes {
                 let ran = attached.gone()?;
                 Some(Exit { index: 0, name: None, status: None, ran })
             }
+            // The kubelet starts them again.
+            Self::Pods { .. } => None,
         }
     }
 
     /// The last lines of the one that ended, or of all of them.
     pub(crate) async fn last_words(&mut self, of: Option<&Exit>) -> String {
+        if let Self::Pods { pods, .. } = self {
+            return pods.tail().lock().words();
+        }
         let Self::Ours(all) = self else {
             return "(what it writes goes elsewhere: it was not started by this run)".to_owned();
         };
@@ -139,6 +149,14 @@ impl Processes {
             killed |= one.running.stop(left).await == Stopped::Killed;
         }
         killed
+    }
+
+    /// The Pods, where it is in some.
+    pub(crate) fn pods(&self) -> Option<&Pods> {
+        match self {
+            Self::Pods { pods, .. } => Some(pods),
+            Self::Ours(_) | Self::Theirs(_) => None,
+        }
     }
 
     /// Whether it goes on when the run is over.

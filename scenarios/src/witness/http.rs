@@ -59,9 +59,9 @@ impl Kind for Http {
         self.tolerate
     }
 
-    /// Listens on a free loopback port.
-    async fn open(&self, reporter: &Reporter, _: &Scene) -> anyhow::Result<Open> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    /// Listens on a free port.
+    async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
+        let listener = TcpListener::bind((scene.machine, 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, reporter.clone()));

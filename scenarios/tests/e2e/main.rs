@@ -28,6 +28,7 @@ mod matrix;
 mod mistakes;
 mod mock_network;
 mod mock_signed;
+mod node;
 mod operator;
 mod operator_webhooks;
 mod others;

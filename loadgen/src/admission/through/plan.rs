@@ -3,7 +3,7 @@
 //! An operation on an object that exists takes one that was made some time ago, so that its creation is over by then. Where there is
 //! none, one is made instead. When the population is full, what is due next is the deletion of its oldest object.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest as _, Sha256};
 
-use super::stock::{self, Stock};
+use super::stock::{self, Made, Stock};
 use crate::admission::Error;
 use crate::admission::config::{self, Config};
 use crate::admission::expected::Expected;
@@ -109,7 +109,15 @@ impl Plan {
         self.config.max_in_flight as usize
     }
 
-    pub(super) fn namespaces(&self) -> &[String] {
+    /// The accounts that its Pods run as, beside the one that each namespace has.
+    pub fn accounts(&self) -> Vec<&str> {
+        let all = self.stock.all().iter().filter_map(Made::account);
+        let all: BTreeSet<&str> = all.filter(|account| *account != "default").collect();
+        all.into_iter().collect()
+    }
+
+    /// The namespaces of the load.
+    pub fn namespaces(&self) -> &[String] {
         &self.stock.namespaces
     }
 

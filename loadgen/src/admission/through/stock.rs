@@ -118,6 +118,12 @@ impl Made {
         self.body.to_string()
     }
 
+    /// The account that its Pods run as.
+    pub(super) fn account(&self) -> Option<&str> {
+        let spec = self.kind.pod_spec().and_then(|at| self.body.pointer(at))?;
+        spec["serviceAccountName"].as_str()
+    }
+
     /// The name of its first container.
     pub(super) fn first_container(&self) -> &str {
         let spec = self.kind.pod_spec().and_then(|at| self.body.pointer(at));

@@ -27,11 +27,41 @@ impl Conductor<'_> {
             stage.log.note(&told(&row));
             self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
         }
+        self.pods(now_ms)?;
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let started = stage.subject.start_due(Instant::now(), &stage.log);
         let started = started.context("failed to start the subject again")?;
         if !started.is_empty() {
             stage.events.ledger().subject_started(now_ms);
             stage.observer.watch(stage.subject.pids());
+        }
+        Ok(())
+    }
+
+    /// The same of a subject in Pods, whose containers others start.
+    fn pods(&mut self, now_ms: u64) -> Result<(), Halt> {
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        let Some(pods) = stage.subject.pods().cloned() else { return Ok(()) };
+        if let Some(why) = pods.is_blind() {
+            return Err(Halt::Broken(anyhow::anyhow!(why)));
+        }
+        for crash in pods.take_crashes() {
+            let (row, is_told) = stage.crashes.of_container(now_ms, crash);
+            if is_told {
+                self.writer.crash(&row)?;
+            }
+            stage.log.note(&told(&row));
+            self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
+        }
+        match pods.take_changed() {
+            // Whoever comes lists everything, and may tell again what the one before it told.
+            Some(pids) if self.clock.runs() => {
+                stage.events.ledger().subject_started(now_ms);
+                stage.observer.watch(pids);
+            }
+            // They come one after the other until all are ready.
+            Some(pids) => stage.observer.left(pids),
+            None => {}
         }
         Ok(())
     }

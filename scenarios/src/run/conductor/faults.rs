@@ -99,7 +99,12 @@ impl Conductor<'_> {
             self.act(action)?;
         }
         let now_ms = self.clock.now_ms();
-        for row in self.stage()?.upkeep.finish(now_ms)? {
+        let stage = self.stage()?;
+        let mut rows = stage.upkeep.finish(now_ms)?;
+        if let Some(troubles) = &mut stage.troubles {
+            rows.extend(troubles.finish(now_ms)?);
+        }
+        for row in rows {
             self.writer.fault(&row)?;
         }
         Ok(())

@@ -6,10 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
+use crate::run::deploy::Deployed;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
 use crate::run::world::World;
@@ -77,10 +78,14 @@ pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
 }
 
 /// Who is going to be started, or told of the run.
-pub(super) fn who(world: &World, again: &Again<'_>, start: Start) -> Result<Who> {
+pub(super) fn who(world: &World, again: &Again<'_>, start: Start, deployed: Option<Deployed>) -> Result<Who> {
+    if let Some(deployed) = deployed {
+        return Ok(Who::Deployed(Box::new(deployed)));
+    }
     let (attached, path) = match start {
         Start::Programs(launches, _) => return Ok(Who::Started(launches)),
         Start::Runs(attached, path) => (attached, path),
+        Start::Deployed(_) => bail!("what is to be deployed was not prepared"),
     };
     let mut environment = again.environment(world)?;
     let mut handed = None;
@@ -98,7 +103,7 @@ impl Again<'_> {
     /// What to start next, how it is known to be ready, and where it serves reviews.
     pub(in crate::run) fn launch(&self, world: &World) -> Result<(Start, Ready, Option<SocketAddr>)> {
         let (options, scenario) = (self.options, &self.options.source.scenario);
-        let (webhook, kind) = (webhook(scenario)?, scenario.subject.kind());
+        let (webhook, kind) = (webhook(scenario, world.plane.machine())?, scenario.subject.kind());
         let (ready, awaited) = ready(options, world, webhook)?;
         let mut start = kind.start(&Scene {
             ground: &ground(options),
@@ -125,11 +130,11 @@ impl Again<'_> {
             }
             // Before there is a folder for the record.
             Start::Runs(_, Some(path)) => Handed::check(path)?,
-            Start::Runs(_, None) => {}
+            Start::Runs(_, None) | Start::Deployed(_) => {}
         }
         let ready = match &start {
             Start::Programs(_, Some(health)) => Ready::Http(*health, "/readyz"),
-            Start::Programs(_, None) | Start::Runs(..) => ready,
+            Start::Programs(_, None) | Start::Runs(..) | Start::Deployed(_) => ready,
         };
         Ok((start, ready, webhook))
     }
@@ -139,9 +144,10 @@ impl Again<'_> {
         let files = world.certificate()?;
         Ok(Wiring {
             admission: webhook.context("the service has no admission address")?,
-            health: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)),
+            health: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(Ipv4Addr::LOCALHOST)?)),
             certificate: files.chain,
             key: files.key,
+            authority: world.authority.ca_pem().to_owned(),
             registry: world.registry.host().to_owned(),
             endpoint: world.registry.address(),
             login: world.credentials()?.map(|login| (login.name, login.password)),
@@ -161,6 +167,19 @@ impl Again<'_> {
             given.give(scenario::TLS_DIR, text_of(&files.folder));
         }
         Ok(given)
+    }
+
+    /// Prepares what is to be deployed; none where the subject is something else.
+    pub(super) async fn deploy(&self, world: &World, start: &mut Start) -> Result<Option<Deployed>> {
+        let Start::Deployed(planned) = start else { return Ok(None) };
+        let node = world.plane.node().context("`deployment` needs `controlPlane: {kind: node}`")?;
+        let mut planned = planned.as_ref().clone();
+        let service = || self.options.source.scenario.subject.own_service();
+        planned.webhook = planned.webhook.take().or_else(service);
+        // What is a file on this machine is none in a Pod, which has an account of its own.
+        let is_file = |name: &str| ["KUBECONFIG", "DOCKER_CONFIG"].contains(&name);
+        let variables = self.environment(world)?.into_iter().filter(|(name, _)| !is_file(name)).collect::<Vec<_>>();
+        Deployed::prepare(planned, node, world.api(), &variables).await.map(Some)
     }
 
     /// What every process of it is told by variables.
@@ -184,14 +203,14 @@ impl Again<'_> {
 }
 
 /// Where the subject is to serve admission reviews, if it does and the run says where.
-fn webhook(scenario: &Scenario) -> Result<Option<SocketAddr>> {
+fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>> {
     let subject = &scenario.subject;
     if !subject.serves() || subject.kind().url().is_some() {
         return Ok(None);
     }
     let fixed = subject.webhook.as_ref().and_then(|webhook| webhook.port);
-    let port = fixed.map_or_else(free_port, Ok)?;
-    Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
+    let port = fixed.map_or_else(|| free_port(machine), Ok)?;
+    Ok(Some(SocketAddr::from((machine, port))))
 }
 
 /// By what a subject is known to be ready that is not the service, and the line of its output that says so, if one does.

@@ -104,6 +104,8 @@ pub(crate) struct Wiring {
     pub(crate) health: SocketAddr,
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
+    /// Who signed it, as PEM.
+    pub(crate) authority: String,
     /// As images name the registry.
     pub(crate) registry: String,
     /// Where it really is.
@@ -118,7 +120,7 @@ pub(crate) struct Wiring {
 
 /// Why a configuration could not be made.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+pub(super) enum Error {
     #[error("the service configuration {path} cannot be read: {why}")]
     Read { path: PathBuf, why: String },
     #[error("the service configuration {path} is no YAML mapping: {detail}")]
@@ -127,7 +129,7 @@ enum Error {
 
 impl Service {
     /// The configuration, ready to be written to a file. JSON is YAML.
-    fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
+    pub(super) fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
         let mut config = self.written(ground)?;
         let mut section = |name: &str, values: Value| {
             let entry = config.entry(name).or_insert_with(|| json!({}));

@@ -1,0 +1,162 @@
+//! A subject in Pods on a node: images loaded, manifests applied, its Deployments last, and then followed.
+//!
+//! Owns the order. What is applied is the scenario's ([`Planned`]); the node it is applied to goes with the run, and with it all of
+//! the subject.
+
+mod follow;
+mod logs;
+mod rollout;
+mod trouble;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hyper::Method;
+use kind::node::Node;
+use loadgen::churn;
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::install::{self, Api};
+use super::manifests;
+use crate::scenario::{DeploymentImage, Manifest, Planned, ServicePort};
+use crate::subject::{Log, Pods};
+
+pub(super) use rollout::Rollout;
+pub(super) use trouble::Troubles;
+
+/// A subject that is to be deployed: everything is there but its Deployments.
+pub(super) struct Deployed {
+    cluster: Cluster,
+    deployments: Vec<Manifest>,
+    pods: Pods,
+    pub(super) rollout: Arc<Rollout>,
+    /// Where its webhook is reached from this machine.
+    pub(super) webhook: Option<SocketAddr>,
+    /// Where its pages are.
+    pub(super) pages: Option<SocketAddr>,
+    pub(super) troubles: Option<Troubles>,
+}
+
+/// The cluster that it is in, for everybody who looks.
+#[derive(Debug, Clone)]
+struct Cluster {
+    api: churn::Api,
+    pods: kind::node::Pods,
+}
+
+impl Cluster {
+    async fn ask(&self, method: Method, path: &str, body: String, content: &str) -> Result<(hyper::StatusCode, Value)> {
+        let api = Api { url: &self.api.url, ca_pem: &self.api.ca_pem, token: &self.api.token };
+        let (status, answer) = api.ask_as(method, path, body, install::JSON, content).await?;
+        Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
+    }
+
+    /// An object or a list.
+    async fn get(&self, path: &str) -> Result<Value> {
+        let (status, answer) = self.ask(Method::GET, path, String::new(), install::JSON).await?;
+        anyhow::ensure!(status.is_success(), "GET {path} answers {}: {}", status.as_u16(), answer["message"]);
+        Ok(answer)
+    }
+}
+
+impl Deployed {
+    /// Loads the images and applies everything but the Deployments, whose Pods are given these variables.
+    pub(super) async fn prepare(
+        planned: Planned,
+        node: &Node,
+        api: churn::Api,
+        variables: &[(String, String)],
+    ) -> Result<Self> {
+        for image in planned.images {
+            let (what, archive) = tokio::task::spawn_blocking(move || archive(image)).await??;
+            node.load(archive).await.with_context(|| format!("failed to load {what} into the node"))?;
+        }
+        let (mut deployments, before): (Vec<_>, Vec<_>) =
+            planned.objects.into_iter().partition(Manifest::is_deployment);
+        anyhow::ensure!(!deployments.is_empty(), "`deployment`: there is no Deployment in `manifests`");
+        deployments.iter_mut().for_each(|deployment| give(&mut deployment.object, variables));
+        let asks = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        manifests::apply(&asks, &before, install::QUIET).await.context("failed to apply what the subject needs")?;
+        let cluster = Cluster { api, pods: node.pods() };
+        let webhook = address(&cluster, planned.webhook.as_ref()).await?;
+        let pages = address(&cluster, planned.pages.as_ref()).await?;
+        let reached = webhook.iter().chain(&pages).copied().collect();
+        let rollout = Arc::new(Rollout::of(cluster.clone(), &deployments, reached));
+        let pods = Pods::default();
+        let troubles = Troubles::new(&rollout, &pods, planned.troubles);
+        Ok(Self { cluster, deployments, pods, rollout, webhook, pages, troubles: Some(troubles) })
+    }
+
+    /// Applies the Deployments. From now on their Pods are followed.
+    pub(super) async fn enter(self, log: &Log) -> Result<(Pods, AbortOnDropHandle<()>)> {
+        let api = &self.cluster.api;
+        let asks = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        manifests::apply(&asks, &self.deployments, Duration::ZERO).await.context("failed to deploy the subject")?;
+        let follows = follow::follow(self.cluster, self.rollout, self.pods.clone(), log.clone());
+        Ok((self.pods, AbortOnDropHandle::new(tokio::spawn(follows))))
+    }
+}
+
+/// The bytes of an image, and how it is called.
+fn archive(image: DeploymentImage) -> Result<(String, Vec<u8>)> {
+    match image {
+        DeploymentImage::Archive(path) => {
+            let bytes = std::fs::read(&path).with_context(|| format!("failed to read `images`: {}", path.display()))?;
+            Ok((path.display().to_string(), bytes))
+        }
+        DeploymentImage::Program { name, program, user } => {
+            let image = kind::node::image::Image::of_program(name, &program, user);
+            let archive = image.and_then(|image| image.archive());
+            let archive = archive.with_context(|| format!("failed to make an image of {}", program.display()))?;
+            Ok((name.to_owned(), archive))
+        }
+    }
+}
+
+/// Gives variables to all containers, where the manifest does not say them itself, and lets its Pods run on the node, which is for them alone.
+fn give(deployment: &mut Value, variables: &[(String, String)]) {
+    let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten() {
+        let mut given = container["env"].as_array().cloned().unwrap_or_default();
+        for (name, value) in variables {
+            if given.iter().all(|one| one["name"] != name.as_str()) {
+                given.push(json!({"name": name, "value": value}));
+            }
+        }
+        container["env"] = Value::Array(given);
+    }
+    let Some(pod) = deployment.pointer_mut("/spec/template/spec") else { return };
+    let mut tolerated = pod["tolerations"].as_array().cloned().unwrap_or_default();
+    tolerated.push(json!({"key": kind::node::TAINT, "operator": "Exists"}));
+    pod["tolerations"] = Value::Array(tolerated);
+}
+
+/// Where a Service is reached from this machine: nodes of this kind are joined to it.
+async fn address(cluster: &Cluster, port: Option<&ServicePort>) -> Result<Option<SocketAddr>> {
+    let Some(ServicePort { namespace, name, port }) = port else { return Ok(None) };
+    let service = cluster.get(&format!("/api/v1/namespaces/{namespace}/services/{name}")).await?;
+    let address: Option<IpAddr> = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok());
+    let address = address.with_context(|| format!("the Service {namespace}/{name} has no address in the cluster"))?;
+    Ok(Some(SocketAddr::from((address, *port))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_container_is_given_what_its_manifest_does_not_say() {
+        let mut deployment = json!({"spec": {"template": {"spec": {"containers": [
+            {"name": "a"}, {"name": "b", "env": [{"name": "X", "value": "own"}]}
+        ]}}}});
+        give(&mut deployment, &[("X".to_owned(), "1".to_owned()), ("Y".to_owned(), "2".to_owned())]);
+        let containers = &deployment["spec"]["template"]["spec"]["containers"];
+        assert_eq!(containers[0]["env"], json!([{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]));
+        assert_eq!(containers[1]["env"], json!([{"name": "X", "value": "own"}, {"name": "Y", "value": "2"}]));
+        let tolerated = &deployment["spec"]["template"]["spec"]["tolerations"];
+        assert_eq!(tolerated, &json!([{"key": "longhaul.dev/subjects-only", "operator": "Exists"}]));
+    }
+}

@@ -1,0 +1,82 @@
+//! Looks at the Pods of a subject, and tells which processes there are, which containers ended, and what they write.
+//!
+//! Owns the looking, twice a second. What was killed by the run itself is no crash: [`super::trouble`] says so beforehand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::rollout::{Container, Pod};
+use super::{Cluster, Rollout, logs};
+use crate::subject::{Crash, Log, Pods};
+
+const EVERY: Duration = Duration::from_millis(500);
+/// An API server that does not answer for so long leaves the run without an account of the subject.
+const BLIND_AFTER: Duration = Duration::from_secs(30);
+/// Containers whose output is read at a time.
+const LOGS_MAX: usize = 256;
+
+/// Looks until it is dropped.
+pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, pods: Pods, log: Log) {
+    let mut known = BTreeMap::new();
+    let mut logs = JoinSet::new();
+    let mut seen = Instant::now();
+    loop {
+        match rollout.pods().await {
+            Ok(all) => {
+                seen = Instant::now();
+                tell(&rollout, &all, &pods);
+                for pod in &all {
+                    for container in &pod.containers {
+                        let key = (pod.uid.clone(), container.name.clone());
+                        let before = known.insert(key, container.restarts);
+                        ended(pod, container, before.unwrap_or(0), &pods);
+                        if container.runs && before != Some(container.restarts) && logs.len() < LOGS_MAX {
+                            let Pod { namespace, name, .. } = pod;
+                            let path = format!(
+                                "/api/v1/namespaces/{namespace}/pods/{name}/log?container={}&follow=true",
+                                container.name
+                            );
+                            logs.spawn(logs::follow(
+                                cluster.api.clone(),
+                                path,
+                                name.clone(),
+                                log.clone(),
+                                pods.clone(),
+                            ));
+                        }
+                    }
+                }
+            }
+            Err(error) if seen.elapsed() > BLIND_AFTER => {
+                pods.blind(format!("the subject's Pods cannot be looked at: {error:#}"));
+                return;
+            }
+            Err(_) => {}
+        }
+        while logs.try_join_next().is_some() {}
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) {
+    let mut pids: Vec<u32> = all.iter().flat_map(|pod| rollout.first_processes(pod)).collect();
+    pids.sort_unstable();
+    pods.are(pids);
+}
+
+/// A container was started again since it was looked at last.
+fn ended(pod: &Pod, container: &Container, before: u64, pods: &Pods) {
+    if container.restarts <= before {
+        return;
+    }
+    let Some(ended) = &container.ended else { return };
+    pods.crashed(Crash {
+        container: format!("{}/{}", pod.name, container.name),
+        status: ended.status.clone(),
+        ran: ended.ran,
+        restarts: container.restarts,
+    });
+}

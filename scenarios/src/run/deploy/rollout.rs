@@ -1,0 +1,260 @@
+//! Whether the Deployments of a subject are as they are to be, as `kubectl rollout status` asks it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::Cluster;
+use crate::scenario::Manifest;
+
+const MERGE: &str = "application/merge-patch+json";
+/// For a connection to a Service on this machine.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+
+/// All of them.
+pub(in crate::run) struct Rollout {
+    cluster: Cluster,
+    deployments: Vec<Named>,
+    /// What has to be open besides.
+    reached: Vec<SocketAddr>,
+}
+
+/// One Deployment.
+struct Named {
+    path: String,
+    /// Its Pods: path and query of their list.
+    pods: String,
+    name: String,
+}
+
+/// A Pod, as far as anybody here wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pod {
+    pub(super) uid: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) is_ready: bool,
+    /// It is going.
+    pub(super) is_going: bool,
+    pub(super) containers: Vec<Container>,
+}
+
+/// A container of a Pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Container {
+    pub(super) name: String,
+    /// How often it was started again.
+    pub(super) restarts: u64,
+    pub(super) runs: bool,
+    /// How it ended the last time.
+    pub(super) ended: Option<Ended>,
+}
+
+/// The end of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// `OOMKilled, exit code 137`.
+    pub(super) status: String,
+    pub(super) ran: Duration,
+}
+
+impl Rollout {
+    pub(super) fn of(cluster: Cluster, deployments: &[Manifest], reached: Vec<SocketAddr>) -> Self {
+        let named = |manifest: &Manifest| {
+            let object = &manifest.object;
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+            let labels: BTreeMap<String, String> =
+                serde_json::from_value(object["spec"]["selector"]["matchLabels"].clone()).unwrap_or_default();
+            let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}%3D{value}")).collect();
+            let selector = labels.join("%2C").replace('/', "%2F");
+            Named {
+                path: format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
+                pods: format!("/api/v1/namespaces/{namespace}/pods?labelSelector={selector}"),
+                name,
+            }
+        };
+        Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
+    }
+
+    /// What is missing until all Pods are there and ready, and none is too many.
+    pub(in crate::run) async fn missing(&self) -> Option<String> {
+        match self.look().await {
+            Ok(missing) => missing,
+            Err(error) => Some(format!("{error:#}")),
+        }
+    }
+
+    async fn look(&self) -> Result<Option<String>> {
+        for Named { path, name, .. } in &self.deployments {
+            let deployment = self.cluster.get(path).await?;
+            if let Some(missing) = missing(&deployment) {
+                let mut why = Vec::new();
+                for pod in self.pods().await? {
+                    if !pod.is_ready {
+                        why.push(pod.name);
+                    }
+                }
+                let waits = if why.is_empty() { String::new() } else { format!(" (not ready: {})", why.join(", ")) };
+                return Ok(Some(format!("the Deployment {name} {missing}{waits}")));
+            }
+        }
+        for address in &self.reached {
+            let connect = tokio::time::timeout(CONNECT_LIMIT, tokio::net::TcpStream::connect(address));
+            if !matches!(connect.await, Ok(Ok(_))) {
+                return Ok(Some(format!("its Service at {address} is not open")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All Pods of all Deployments, by name.
+    pub(super) async fn pods(&self) -> Result<Vec<Pod>> {
+        let mut pods = Vec::new();
+        for Named { pods: path, .. } in &self.deployments {
+            let list = self.cluster.get(path).await?;
+            pods.extend(list["items"].as_array().into_iter().flatten().map(Pod::of));
+        }
+        pods.sort_by(|one: &Pod, other| one.name.cmp(&other.name));
+        Ok(pods)
+    }
+
+    /// Begins a rollout of each, as `kubectl rollout restart` does.
+    pub(super) async fn restart(&self) -> Result<()> {
+        let now = jiff::Timestamp::now().to_string();
+        let annotations = json!({"kubectl.kubernetes.io/restartedAt": now});
+        let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+        for Named { path, name, .. } in &self.deployments {
+            let (status, answer) = self.cluster.ask(Method::PATCH, path, patch.to_string(), MERGE).await?;
+            anyhow::ensure!(status.is_success(), "{name} could not be restarted: {status}: {}", answer["message"]);
+        }
+        Ok(())
+    }
+
+    /// Deletes a Pod without a grace period.
+    pub(super) async fn delete(&self, pod: &Pod) -> Result<()> {
+        let Pod { namespace, name, uid, .. } = pod;
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": uid}
+        });
+        let asked = self.cluster.ask(Method::DELETE, &path, options.to_string(), super::install::JSON);
+        let (status, answer) = asked.await.with_context(|| format!("failed to delete the Pod {name}"))?;
+        anyhow::ensure!(status.is_success(), "the Pod {name} could not be deleted: {status}: {}", answer["message"]);
+        Ok(())
+    }
+
+    /// The first processes of a Pod's containers.
+    pub(super) fn first_processes(&self, pod: &Pod) -> Vec<u32> {
+        self.cluster.pods.first_processes(&pod.uid)
+    }
+}
+
+impl fmt::Debug for Rollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.deployments.iter().map(|one| &one.name)).finish()
+    }
+}
+
+/// What a Deployment still lacks (Kubernetes documentation, "Deployment status").
+fn missing(deployment: &Value) -> Option<String> {
+    let number = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    if number("/status/observedGeneration") < number("/metadata/generation") {
+        return Some("was not looked at yet".to_owned());
+    }
+    let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    let updated = number("/status/updatedReplicas");
+    if updated < wanted {
+        return Some(format!("has {updated} of {wanted} new Pods"));
+    }
+    if number("/status/replicas") > updated {
+        return Some("still has old Pods".to_owned());
+    }
+    let available = number("/status/availableReplicas");
+    (available < updated).then(|| format!("has {available} of {updated} Pods available"))
+}
+
+impl Pod {
+    fn of(object: &Value) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        let is_ready = list("/status/conditions").any(|one| one["type"] == "Ready" && one["status"] == "True");
+        Self {
+            uid: text("/metadata/uid"),
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            is_ready,
+            is_going: object.pointer("/metadata/deletionTimestamp").is_some(),
+            containers: list("/status/containerStatuses").map(Container::of).collect(),
+        }
+    }
+
+    /// How often its containers were started again.
+    pub(super) fn restarts(&self) -> u64 {
+        self.containers.iter().map(|container| container.restarts).sum()
+    }
+}
+
+impl Container {
+    fn of(status: &Value) -> Self {
+        let ended = status.pointer("/lastState/terminated").map(|ended| {
+            let at = |key: &str| ended[key].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+            let ran = at("startedAt").zip(at("finishedAt")).map(|(from, to)| to.duration_since(from));
+            let reason = ended["reason"].as_str().unwrap_or("ended");
+            Ended {
+                status: format!("{reason}, exit code {}", ended["exitCode"]),
+                ran: ran.and_then(|ran| Duration::try_from(ran).ok()).unwrap_or_default(),
+            }
+        });
+        Self {
+            name: status["name"].as_str().unwrap_or_default().to_owned(),
+            restarts: status["restartCount"].as_u64().unwrap_or(0),
+            runs: status.pointer("/state/running").is_some(),
+            ended,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollout_is_over_when_every_new_pod_is_available_and_no_old_one_is_left() {
+        let deployment = |observed: u64, replicas: u64, updated: u64, available: u64| {
+            json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {
+                "observedGeneration": observed, "replicas": replicas, "updatedReplicas": updated, "availableReplicas": available
+            }})
+        };
+        let told = |deployment: Value| missing(&deployment).unwrap_or_default();
+        assert_eq!(told(deployment(1, 2, 2, 2)), "was not looked at yet");
+        assert_eq!(told(deployment(2, 3, 1, 2)), "has 1 of 2 new Pods");
+        assert_eq!(told(deployment(2, 3, 2, 3)), "still has old Pods");
+        assert_eq!(told(deployment(2, 2, 2, 1)), "has 1 of 2 Pods available");
+        assert_eq!(told(deployment(2, 2, 2, 2)), "");
+    }
+
+    #[test]
+    fn a_pod_tells_how_its_containers_ended() {
+        let pod = Pod::of(&json!({
+            "metadata": {"uid": "u", "namespace": "n", "name": "p"},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [{
+                    "name": "c", "restartCount": 2, "state": {"running": {}},
+                    "lastState": {"terminated": {
+                        "reason": "OOMKilled", "exitCode": 137, "startedAt": "2025-01-01T00:00:00Z", "finishedAt": "2025-01-01T00:00:03Z"
+                    }}
+                }]
+            }
+        }));
+        assert!(pod.is_ready && !pod.is_going && pod.restarts() == 2);
+        let ended = pod.containers[0].ended.as_ref().unwrap();
+        assert_eq!((ended.status.as_str(), ended.ran), ("OOMKilled, exit code 137", Duration::from_secs(3)));
+    }
+}

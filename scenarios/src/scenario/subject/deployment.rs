@@ -1,0 +1,456 @@
+//! A subject in Pods: what is applied to a cluster, and the images that it needs there.
+//!
+//! Owns its keys, and what they become: objects and images. Applying and loading them, and following the Pods, is `run/deploy`'s.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use units::Span;
+
+use super::service::Wiring;
+use super::{Kind, Notes, Role, Scene, Service, Start, Subject, Upkeep, Wrong, wrong};
+use crate::scenario::manifests::{self, Manifest};
+use crate::scenario::{Ground, Restart};
+use crate::witness::Witness;
+
+/// As the manifests of the service name its image.
+const SERVICE_IMAGE: &str = "docker.io/library/longhaul-service:dev";
+/// As whom they let it run.
+const SERVICE_USER: u32 = 65532;
+const SERVICE_NAMESPACE: &str = "longhaul-system";
+const SERVICE_WEBHOOK: &str = "longhaul-webhook";
+const SERVICE_WATCH: &str = "longhaul-watch";
+const SERVICE_SECRET: &str = "longhaul-webhook-tls";
+/// The Service that a run makes in front of the watching Pod's pages.
+const PAGES: &str = "longhaul-watch-pages";
+const PAGES_PORT: u16 = 9090;
+/// What is done to its Pods, as rows of `faults.jsonl` name it.
+const ROLLING_RESTART: &str = "rolling-restart";
+const POD_KILL: &str = "pod-kill";
+/// The first trouble comes when load has settled.
+const DEFAULT_FIRST: Span = Span::from_secs(3);
+
+/// The keys of `deployment`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Deployment {
+    /// What is applied, relative to the scenario file: files and folders of plain YAML, or folders with a `kustomization.yaml`, which
+    /// `kubectl kustomize` builds. All Deployments in it are the subject. Default with `build: service`: the manifests of the service.
+    pub manifests: Vec<PathBuf>,
+    /// Archives of images that are loaded into the node before, as `docker save` writes them or OCI layouts in a tar.
+    pub images: Vec<PathBuf>,
+    /// `service`: an image is made of the program of the service and loaded.
+    pub build: Option<Build>,
+    /// With `build: service`: settings of the service, as `settings` of `service`.
+    pub settings: Option<Map<String, Value>>,
+    /// How many Pods the Deployment behind the webhook has, or the only one, instead of what its manifest says.
+    pub replicas: Option<u32>,
+    /// The Secret in which it finds its serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of its Deployment: the run
+    /// makes it.
+    pub secret: Option<String>,
+    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
+    pub role: Option<Role>,
+    /// Rollouts while load runs, as `kubectl rollout restart` begins them.
+    pub rolling_restart: Option<Often>,
+    /// Pods that are killed while load runs.
+    pub pod_kill: Option<PodKill>,
+}
+
+/// What of this house is put into an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Build {
+    /// The program of the service.
+    Service,
+}
+
+/// Something that is done several times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Often {
+    /// How many times.
+    pub count: u32,
+    /// How long from the beginning of one to the beginning of the next. One that is not over holds the next one up.
+    pub every: Span,
+    /// When the first one begins, counted from the start of the warm-up.
+    #[serde(default = "default_first")]
+    pub at: Span,
+}
+
+/// Pods that are killed, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PodKill {
+    /// How many.
+    pub count: u32,
+    /// How long from one to the next. The next one waits until all Pods are ready again.
+    pub every: Span,
+    /// When the first one is killed, counted from the start of the warm-up.
+    #[serde(default = "default_first")]
+    pub at: Span,
+    /// How.
+    #[serde(default)]
+    pub by: KillBy,
+}
+
+/// How a Pod is killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum KillBy {
+    /// SIGKILL to the first process of each container: the kubelet starts them again in the same Pod.
+    #[default]
+    Signal,
+    /// The Pod is deleted without a grace period: another one takes its place.
+    Delete,
+}
+
+/// What a subject is to become.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    pub(crate) objects: Vec<Manifest>,
+    pub(crate) images: Vec<Image>,
+    /// The Service in front of its webhook: namespace, name and port.
+    pub(crate) webhook: Option<ServicePort>,
+    /// The Service in front of its pages.
+    pub(crate) pages: Option<ServicePort>,
+    /// What is done to its Pods; a name, when, and how a Pod is killed where one is.
+    pub(crate) troubles: Vec<(&'static str, Often, Option<KillBy>)>,
+}
+
+/// Where an image comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Image {
+    Archive(PathBuf),
+    Program { name: &'static str, program: PathBuf, user: u32 },
+}
+
+/// A port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServicePort {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) port: u16,
+}
+
+impl Planned {
+    /// The files that make it up.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let file = |image: &Image| match image {
+            Image::Archive(path) | Image::Program { program: path, .. } => path.clone(),
+        };
+        self.images.iter().map(file).collect()
+    }
+}
+
+impl Often {
+    /// When number `done` begins, counted from 0; none after the last.
+    pub(crate) fn due(&self, done: u32) -> Option<std::time::Duration> {
+        (done < self.count).then(|| self.at.0 + self.every.0 * done)
+    }
+}
+
+impl PodKill {
+    /// When each begins.
+    pub(crate) fn often(&self) -> Often {
+        Often { count: self.count, every: self.every, at: self.at }
+    }
+}
+
+impl Kind for Deployment {
+    fn name(&self) -> &'static str {
+        "deployment"
+    }
+
+    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
+        if self.manifests.is_empty() && self.build.is_none() {
+            return wrong("manifests", "`deployment` applies nothing: add `manifests: [FOLDER]`, or `build: service`");
+        }
+        if self.settings.is_some() && (self.build.is_none() || !self.manifests.is_empty()) {
+            return wrong(
+                "settings",
+                "`settings` are those of the service as its own manifests deploy it: `build: service`",
+            );
+        }
+        if self.secret.is_some() && self.is_service() {
+            return wrong("secret", "`secret`: the manifests of the service name theirs: leave it out");
+        }
+        if self.replicas == Some(0) {
+            return wrong("replicas", "`replicas: 0` is no subject: write 1 or more");
+        }
+        if subject.has_place() {
+            let text = "`webhook: {path: …, port: …}`: where a Deployment serves stands in its Service: use `install: {webhooks: FILE}`";
+            return wrong("webhook", text);
+        }
+        if subject.rbac.is_some() {
+            return wrong("rbac", "`rbac`: what a Deployment may do stands in its manifests: leave it out");
+        }
+        if matches!(subject.witness, Witness::Log(_)) && self.is_service() {
+            return wrong("witness", "`witness: {kind: log}`: the service tells by `http`");
+        }
+        if self.troubles().iter().any(|(_, often)| often.count == 0 || often.every.0.is_zero()) {
+            return wrong(
+                "deployment",
+                "`rollingRestart` and `podKill` need a `count` of 1 or more and a time in `every`",
+            );
+        }
+        Ok(())
+    }
+
+    /// As its own manifests deploy it.
+    fn is_service(&self) -> bool {
+        self.build == Some(Build::Service) && self.manifests.is_empty()
+    }
+
+    fn needs_node(&self) -> bool {
+        true
+    }
+
+    fn user(&self) -> Option<String> {
+        self.is_service().then(|| format!("system:serviceaccount:{SERVICE_NAMESPACE}:{SERVICE_WATCH}"))
+    }
+
+    fn service_names(&self) -> Vec<String> {
+        if self.is_service() { vec![format!("{SERVICE_WEBHOOK}.{SERVICE_NAMESPACE}.svc")] } else { Vec::new() }
+    }
+
+    fn troubles(&self) -> Vec<(&'static str, Often)> {
+        let restarts = self.rolling_restart.map(|often| (ROLLING_RESTART, often));
+        restarts.into_iter().chain(self.pod_kill.map(|kill| (POD_KILL, kill.often()))).collect()
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        let manifests = self.manifests.iter().map(|path| ("manifests", path.as_path()));
+        manifests.chain(self.images.iter().map(|path| ("images", path.as_path()))).collect()
+    }
+
+    fn role(&self) -> Option<Role> {
+        self.role
+    }
+
+    fn serving(&self) -> &'static str {
+        "`install: {webhooks: FILE}`"
+    }
+
+    fn upkeep(&self) -> Upkeep {
+        // Whatever the manifests say, the kubelet starts containers of a Deployment again.
+        Upkeep { restart: Some(Restart::Always), ..Upkeep::default() }
+    }
+
+    fn plan(&self) -> Option<(&'static str, String)> {
+        let manifests = self.manifests.iter().map(|path| path.display().to_string());
+        let own = self.is_service().then(|| "the manifests of the service, with an image of its program".to_owned());
+        let images = self.images.iter().map(|path| format!("image {}", path.display()));
+        let told = |(name, often): (&str, Often)| format!("{name} {} times, one every {}", often.count, often.every);
+        let troubles = self.troubles().into_iter().map(told);
+        let all: Vec<String> = manifests.chain(own).chain(images).chain(troubles).collect();
+        Some(("deployed", all.join(", ")))
+    }
+
+    fn notes(&self) -> Notes {
+        Notes {
+            note: Some("the subject ran in Pods: its figures are those of all their processes together"),
+            unsampled: None,
+        }
+    }
+
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        let mut images: Vec<Image> =
+            self.images.iter().map(|path| Image::Archive(scene.ground.folder().join(path))).collect();
+        if self.build.is_some() {
+            let program = scene.program.context("no service binary was named")?.to_owned();
+            images.push(Image::Program { name: SERVICE_IMAGE, program, user: SERVICE_USER });
+        }
+        let (mut objects, mut webhook, mut pages) = (Vec::new(), None, None);
+        if self.is_service() {
+            objects = self.service(scene)?;
+            let port =
+                |name: &str, port| ServicePort { namespace: SERVICE_NAMESPACE.to_owned(), name: name.to_owned(), port };
+            (webhook, pages) = (Some(port(SERVICE_WEBHOOK, 443)), Some(port(PAGES, PAGES_PORT)));
+        } else {
+            objects.extend(read(scene.ground, &self.manifests)?);
+            if let Some(secret) = &self.secret {
+                let namespace = namespace_of_first(&objects);
+                objects.insert(0, certificate(&namespace, secret, &(scene.wiring)()?)?);
+            }
+        }
+        if let Some(replicas) = self.replicas {
+            set_replicas(&mut objects, replicas);
+        }
+        let by = self.pod_kill.map(|kill| kill.by);
+        let troubles = self.troubles().into_iter();
+        let troubles = troubles.map(|(name, often)| (name, often, by.filter(|_| name == POD_KILL))).collect();
+        Ok(Start::Deployed(Box::new(Planned { objects, images, webhook, pages, troubles })))
+    }
+}
+
+impl Deployment {
+    /// The service as its own manifests deploy it, with the settings of the run in its ConfigMap.
+    fn service(&self, scene: &Scene<'_>) -> Result<Vec<Manifest>> {
+        let wiring = (scene.wiring)()?;
+        anyhow::ensure!(
+            wiring.login.is_none() && wiring.trust.is_none() && wiring.replicas.is_none(),
+            "a Deployment of the service gets no login, keys or API over Deployments from the run: use `subject: {{service: …}}`"
+        );
+        let mut objects = Vec::new();
+        for (file, text) in kind::manifests::all() {
+            // The run registers the webhook itself, and the resource is there already.
+            if file == "webhook.yaml" || file == "package-crd.yaml" {
+                continue;
+            }
+            let read = kind::manifests::objects(file, text)?;
+            objects.extend(read.into_iter().map(|object| Manifest { file: PathBuf::from(file), object }));
+        }
+        let configuration = self.configuration(scene.ground, &wiring)?;
+        for manifest in objects.iter_mut().filter(|manifest| manifest.object["kind"] == "ConfigMap") {
+            manifest.object["data"] = configuration.clone();
+        }
+        objects.push(certificate(SERVICE_NAMESPACE, SERVICE_SECRET, &wiring)?);
+        let pages = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": PAGES, "namespace": SERVICE_NAMESPACE},
+            "spec": {
+                "selector": {"app.kubernetes.io/name": SERVICE_WATCH},
+                "ports": [{"name": "health", "port": PAGES_PORT, "targetPort": "health"}]
+            }
+        });
+        objects.push(Manifest { file: PathBuf::from(PAGES), object: pages });
+        Ok(objects)
+    }
+
+    /// The files of the ConfigMap: addresses are those of a Pod, certificates lie where the manifests mount them.
+    fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<Value> {
+        let service = Service { settings: Some(self.settings.clone().unwrap_or_default()), ..Service::default() };
+        let all: Value = serde_json::from_str(&service.configuration(ground, wiring)?)?;
+        let mut webhook = all.clone();
+        if let Some(sections) = webhook.as_object_mut() {
+            sections.remove("watch");
+        }
+        webhook["admission"]["listen"] = json!("0.0.0.0:8443");
+        webhook["admission"]["certificate"] = json!("/etc/longhaul-tls/tls.crt");
+        webhook["admission"]["key"] = json!("/etc/longhaul-tls/tls.key");
+        webhook["health"]["listen"] = json!("0.0.0.0:9090");
+        webhook["log"] = json!({"format": "json"});
+        let mut watch =
+            json!({"health": {"listen": "0.0.0.0:9090"}, "watch": {"resource": "packages"}, "log": {"format": "json"}});
+        for (key, value) in all["watch"].as_object().into_iter().flatten() {
+            watch["watch"][key] = value.clone();
+        }
+        Ok(json!({"webhook.yaml": webhook.to_string(), "watch.yaml": watch.to_string()}))
+    }
+}
+
+/// Reads manifests; a folder with a kustomization is built.
+fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
+    let mut objects = Vec::new();
+    for path in paths {
+        let folder = ground.folder().join(path);
+        if folder.join("kustomization.yaml").is_file() {
+            objects.extend(kustomized(&folder)?);
+        } else {
+            let read = manifests::read(ground, std::slice::from_ref(path));
+            let told = |text: String| text.replacen("controlPlane.manifests", "deployment: {manifests: …}", 1);
+            objects.extend(read.map_err(|text| anyhow::anyhow!(told(text)))?);
+        }
+    }
+    Ok(objects)
+}
+
+/// What `kubectl kustomize` makes of a folder.
+fn kustomized(folder: &Path) -> Result<Vec<Manifest>> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(|assets| PathBuf::from(assets).join("kubectl"));
+    let kubectl = assets.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("kubectl"));
+    let built = std::process::Command::new(&kubectl).arg("kustomize").arg(folder).output();
+    let built = built.with_context(|| {
+        format!("{} has a kustomization, which needs kubectl: install it, or name plain manifests", folder.display())
+    })?;
+    let said = String::from_utf8_lossy(&built.stderr);
+    anyhow::ensure!(built.status.success(), "`kubectl kustomize {}` failed: {}", folder.display(), said.trim());
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&built.stdout))
+        .with_context(|| format!("`kubectl kustomize {}` wrote no YAML", folder.display()))?;
+    Ok(objects.into_iter().map(|object| Manifest { file: folder.to_owned(), object }).collect())
+}
+
+/// The Secret of a serving certificate.
+fn certificate(namespace: &str, name: &str, wiring: &Wiring) -> Result<Manifest> {
+    let read =
+        |path: &Path| std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()));
+    let object = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": {"name": name, "namespace": namespace},
+        "stringData": {"tls.crt": read(&wiring.certificate)?, "tls.key": read(&wiring.key)?, "ca.crt": wiring.authority}
+    });
+    Ok(Manifest { file: PathBuf::from(name), object })
+}
+
+/// The namespace of the first Deployment.
+fn namespace_of_first(objects: &[Manifest]) -> String {
+    let first = objects.iter().find(|manifest| manifest.is_deployment());
+    let namespace = first.and_then(|manifest| manifest.object["metadata"]["namespace"].as_str());
+    namespace.unwrap_or("default").to_owned()
+}
+
+/// Of the service it is the webhook that has several; a stranger's Deployments get it all.
+fn set_replicas(objects: &mut [Manifest], replicas: u32) {
+    for manifest in objects.iter_mut().filter(|manifest| manifest.is_deployment()) {
+        if manifest.object["metadata"]["name"] != SERVICE_WATCH {
+            manifest.object["spec"]["replicas"] = json!(replicas);
+        }
+    }
+}
+
+fn default_first() -> Span {
+    DEFAULT_FIRST
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn wiring() -> Wiring {
+        let address = |port| SocketAddr::from(([10, 200, 0, 1], port));
+        Wiring {
+            admission: address(1),
+            health: address(2),
+            certificate: "/run/tls.crt".into(),
+            key: "/run/tls.key".into(),
+            authority: "pem".to_owned(),
+            registry: "registry.test".to_owned(),
+            endpoint: address(3),
+            login: None,
+            replicas: None,
+            trust: None,
+        }
+    }
+
+    /// What the run knows goes into the ConfigMap: where a Pod listens, where its certificate is mounted, where the registry is.
+    #[test]
+    fn the_configuration_of_the_service_is_that_of_a_pod() {
+        let settings = serde_json::from_value(json!({"watch": {"silenceLimit": "4s"}})).unwrap();
+        let deployment = Deployment { build: Some(Build::Service), settings: Some(settings), ..Deployment::default() };
+        let files = deployment.configuration(&Ground::looked_at(Path::new("")), &wiring()).unwrap();
+        let file = |name: &str| serde_json::from_str::<Value>(files[name].as_str().unwrap()).unwrap();
+        let (webhook, watch) = (file("webhook.yaml"), file("watch.yaml"));
+        assert_eq!(webhook["admission"]["listen"], "0.0.0.0:8443");
+        assert_eq!(webhook["admission"]["key"], "/etc/longhaul-tls/tls.key");
+        assert_eq!(webhook["resolve"]["registries"][0]["endpoint"], "10.200.0.1:3");
+        assert!(webhook.get("watch").is_none());
+        assert_eq!(watch["watch"], json!({"resource": "packages", "silenceLimit": "4s"}));
+    }
+
+    #[test]
+    fn replicas_are_those_of_the_webhook() {
+        let deployment = |name: &str| Manifest {
+            file: PathBuf::new(),
+            object: json!({"kind": "Deployment", "metadata": {"name": name, "namespace": "a"}, "spec": {"replicas": 1}}),
+        };
+        let mut objects = [deployment(SERVICE_WEBHOOK), deployment(SERVICE_WATCH)];
+        set_replicas(&mut objects, 3);
+        let replicas: Vec<_> = objects.iter().map(|manifest| manifest.object["spec"]["replicas"].clone()).collect();
+        assert_eq!(replicas, [3, 1]);
+        assert_eq!(namespace_of_first(&objects), "a");
+    }
+}

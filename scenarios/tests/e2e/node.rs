@@ -1,0 +1,348 @@
+//! A whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. One at a time: each is all of Kubernetes.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{itself, longhaul, program, soak};
+
+const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+/// A busy machine needs a minute for a node.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// A machine that can have a node, and the right to be the only one that tries.
+pub struct Machine {
+    pub assets: PathBuf,
+    _turn: File,
+}
+
+/// None (and a message) where something is missing.
+pub fn machine() -> Option<Machine> {
+    let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
+        println!("skipped: needs KUBEBUILDER_ASSETS");
+        return None;
+    };
+    let assets = PathBuf::from(assets);
+    if let Err(missing) = kind::node::Node::check(&assets, &std::env::temp_dir()) {
+        for need in missing.0 {
+            println!("skipped: needs {}: {}", need.what, need.mend);
+        }
+        return None;
+    }
+    let turn = File::create(std::env::temp_dir().join("longhaul-test-node.lock")).unwrap();
+    turn.lock().unwrap();
+    Some(Machine { assets, _turn: turn })
+}
+
+impl Machine {
+    /// What kubectl of the assets answers, or says; none (and a message) without one.
+    fn kubectl(&self, home: &Path, kubeconfig: &Path, arguments: &[&str]) -> Option<Result<String, String>> {
+        let program = self.assets.join("kubectl");
+        if !program.is_file() {
+            println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
+            return None;
+        }
+        let mut command = Command::new(program);
+        // Its cache of discovery is a file of HOME.
+        command.arg("--kubeconfig").arg(kubeconfig).args(arguments).env("HOME", home).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Some(if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) })
+    }
+}
+
+/// What of nodes is on this machine: groups of cgroups, links.
+fn traces() -> Vec<String> {
+    let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|entry| entry.path());
+    let groups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
+    let all = groups.chain([PathBuf::from("/sys/class/net")]).filter_map(|folder| std::fs::read_dir(folder).ok());
+    let names = all.flat_map(|entries| entries.flatten().map(|entry| entry.path().display().to_string()));
+    let mut ours: Vec<String> =
+        names.filter(|path| path.rsplit('/').next().unwrap().starts_with("longhaul-")).collect();
+    ours.sort();
+    ours
+}
+
+fn until(what: &str, mut met: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !met() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
+fn cluster(state: &Path, arguments: &[&str]) -> Output {
+    let mut command = longhaul(&["cluster"]);
+    command.args(arguments).env("XDG_STATE_HOME", state).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn what_a_node_needs_is_said_before_anything_is_started() {
+    let (state, assets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let output = cluster(state.path(), &["up", "--kind", "node", "--assets", assets.path().to_str().unwrap()]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.contains("a node needs what this machine lacks; nothing was started"), "{said}");
+    assert!(said.contains("etcd, kube-apiserver, kube-controller-manager"), "{said}");
+    assert!(!state.path().join("longhaul/clusters/node").exists());
+}
+
+/// From nothing to a Pod that runs, and to nothing.
+#[test]
+#[ignore = "slow"]
+fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
+    let Some(machine) = machine() else { return };
+    let (before, work) = (traces(), tempfile::tempdir().unwrap());
+    let state = work.path().join("state");
+    let began = Instant::now();
+    let up = cluster(&state, &["up", "--kind", "node"]);
+    assert!(up.status.success(), "{}", text(&up));
+    println!("up after {:.1} s", began.elapsed().as_secs_f64());
+    assert!(text(&up).contains("with one node is up at https://10."), "{}", text(&up));
+    let again = cluster(&state, &["up", "--kind", "node"]);
+    assert!(!again.status.success() && text(&again).contains("is up already"), "{}", text(&again));
+    let status = cluster(&state, &["status"]);
+    assert!(
+        status.status.success() && text(&status).starts_with("node: running\n  Kubernetes v1."),
+        "{}",
+        text(&status)
+    );
+
+    let kubeconfig = state.join("longhaul/clusters/node/kubeconfig");
+    if machine.kubectl(work.path(), &kubeconfig, &["version"]).is_some() {
+        let k = |arguments: &[&str]| machine.kubectl(work.path(), &kubeconfig, arguments).unwrap();
+        let archive = work.path().join("shell.tar");
+        let image = "docker.io/library/shell:1";
+        let shell = kind::node::image::Image::of_program(image, Path::new("/bin/sleep"), 65532).unwrap();
+        std::fs::write(&archive, shell.archive().unwrap()).unwrap();
+        let loaded = cluster(&state, &["load", archive.to_str().unwrap()]);
+        assert!(loaded.status.success(), "{}", text(&loaded));
+        k(&["run", "first", "--image", "shell:1", "--image-pull-policy", "Never", "--", "600"]).unwrap();
+        let ready = k(&["wait", "--for=condition=Ready", "pod/first", "--timeout=60s"]);
+        assert!(ready.is_ok(), "{ready:?} {:?}", k(&["describe", "pod", "first"]));
+        println!("Pod Ready after {:.1} s", began.elapsed().as_secs_f64());
+    }
+    let began = Instant::now();
+    let down = cluster(&state, &["down"]);
+    assert!(down.status.success() && text(&down).contains("node: ended node"), "{}", text(&down));
+    println!("down after {:.1} s", began.elapsed().as_secs_f64());
+    until("the link to be gone", || traces() == before);
+    assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
+}
+
+/// A scenario runs there as on the other control planes, and the API server reaches the webhook of a process on the machine.
+#[test]
+#[ignore = "slow"]
+fn the_service_passes_on_a_node() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let before = traces();
+    for scenario in [SMALL, "through-apiserver"] {
+        let soak = soak(&[scenario, "--control-plane", "node", "--service", service.to_str().unwrap()]);
+        assert_eq!(soak.code(), Some(0), "{scenario}: {}", soak.story());
+        let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+        assert!(manifest.contains("node, Kubernetes v"), "the record names the real version: {manifest}");
+        for log in ["kubelet.log", "containerd.log", "kube-apiserver.log"] {
+            assert!(soak.record().join("control-plane").join(log).is_file(), "{log} is kept");
+        }
+        until("the link to be gone", || traces() == before);
+    }
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_missed_delete_is_a_ghost_on_a_node_too() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let Some(_machine) = machine() else { return };
+    let arguments = ["--control-plane", "node", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
+    let soak = soak(&[&[SMALL][..], &arguments].concat());
+    let mut broken = soak.broken();
+    // The bug loses deletions of what a package owns as well: one that waits for them is not let go, which is as true.
+    broken.retain(|budget| budget != "finalizers.stuck");
+    assert_eq!(broken, ["events.ghost"], "{}", soak.story());
+}
+
+/// The service as people deploy it: an image of its program, its own manifests, the webhook through its Service.
+#[test]
+#[ignore = "slow"]
+fn the_service_in_pods_pins_every_pod_that_is_stored() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let soak = soak(&["deployed", "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    assert!(soak.stdout().contains("0 unpinned objects"), "{}", soak.stdout());
+    let record = soak.record();
+    let log = std::fs::read_to_string(record.join("subject.log")).unwrap();
+    for pod in ["[longhaul-webhook-", "[longhaul-watch-"] {
+        assert!(log.lines().any(|line| line.starts_with(pod)), "{pod}: the output of every Pod is kept");
+    }
+    let samples = std::fs::read_to_string(record.join("samples.jsonl")).unwrap();
+    assert!(samples.lines().last().unwrap().contains("rssBytes"), "the processes of the Pods are measured");
+}
+
+/// `smoke`'s own load, sent to the Pods directly.
+#[test]
+#[ignore = "slow"]
+fn the_service_in_pods_passes_smoke() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let smoke = scenarios::scenario::library::text("smoke").unwrap();
+    let (head, rest) = smoke.split_once("faults:").unwrap();
+    let (_, budgets) = rest.split_once("budgets:").unwrap();
+    let text = format!("{head}budgets:{budgets}")
+        .replace("  service:\n", "  deployment:\n    build: service\n")
+        .replace("kind: mock, bookmarksEvery", "kind: node, bookmarksEvery")
+        // Three processes, on a machine that runs all of Kubernetes beside them.
+        .replace("{p50: 20ms, p99: 500ms,", "{p50: 200ms, p99: 2s,")
+        .replace("{ceiling: 96MiB}", "{ceiling: 192MiB}");
+    assert!(text.contains("build: service") && text.contains("kind: node"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("smoke.yaml");
+    std::fs::write(&file, text).unwrap();
+    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+/// What was done to the Pods stands in the record, with a hit for each time that it really happened.
+fn hits(record: &Path, name: &str) -> Vec<Value> {
+    let rows = std::fs::read_to_string(record.join("faults.jsonl")).unwrap();
+    let rows = rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row["name"] == name && row["event"] == "hit").collect()
+}
+
+#[test]
+#[ignore = "slow"]
+fn rollouts_of_the_service_cost_no_call() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let soak = soak(&["deployed-rollouts", "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let hits = hits(&soak.record(), "rolling-restart");
+    assert_eq!(hits.len(), 3, "{hits:?}");
+    assert!(hits.iter().all(|row| row["detail"].as_str().unwrap().contains("3 Pods were replaced")), "{hits:?}");
+}
+
+#[test]
+#[ignore = "slow"]
+fn nothing_is_let_in_while_pods_are_killed() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let text = scenarios::scenario::library::text("deployed-kills").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (by, told) in [("signal", "got SIGKILL"), ("delete", "was deleted")] {
+        let file = folder.path().join(format!("{by}.yaml"));
+        std::fs::write(&file, text.replace("at: 5s}", &format!("at: 5s, by: {by}}}"))).unwrap();
+        let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+        assert_eq!(soak.code(), Some(0), "{by}: {}", soak.story());
+        let hits = hits(&soak.record(), "pod-kill");
+        assert_eq!(hits.len(), 3, "{hits:?}");
+        assert!(hits.iter().all(|row| row["detail"].as_str().unwrap().contains(told)), "{hits:?}");
+        // What the run itself killed is no crash.
+        let crashes = std::fs::read_to_string(soak.record().join("crashes.jsonl")).unwrap_or_default();
+        assert_eq!(crashes, "", "{by}");
+    }
+}
+
+/// A Deployment of somebody else: plain manifests, an image from an archive, and a container that is ended for its memory.
+#[test]
+#[ignore = "slow"]
+fn the_end_of_a_container_is_a_fact_with_its_reason() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let image = "docker.io/library/shell:1";
+    let mut shell = kind::node::image::Image::of_program(image, Path::new("/bin/sh"), 65532).unwrap();
+    let sleep = kind::node::image::Image::of_program(image, Path::new("/bin/sleep"), 65532).unwrap();
+    let new = sleep.files.into_iter().filter(|file| shell.files.iter().all(|known| known.path != file.path));
+    shell.files.extend(new.collect::<Vec<_>>());
+    std::fs::write(folder.path().join("shell.tar"), shell.archive().unwrap()).unwrap();
+    std::fs::create_dir(folder.path().join("deploy")).unwrap();
+    // Twice as much each time, until the kernel has enough of it.
+    let script = "/sleep 12; a=aaaaaaaaaaaaaaaa; while :; do a=$a$a; done";
+    let deployment = serde_json::json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "hungry", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "hungry"}}, "template": {
+            "metadata": {"labels": {"app": "hungry"}},
+            "spec": {"containers": [{
+                "name": "main", "image": "shell:1", "imagePullPolicy": "Never", "args": ["-c", script],
+                "resources": {"limits": {"memory": "24Mi"}}
+            }]}
+        }}
+    });
+    std::fs::write(folder.path().join("deploy/hungry.yaml"), deployment.to_string()).unwrap();
+    let scenario = "apiVersion: longhaul/v1\nname: hungry\ndescription: What becomes of a container that eats too much?\n\
+        phases: {warmUp: 2s, steady: 16s, drain: 2s}\ncontrolPlane: {kind: node}\nsubject:\n  deployment: {manifests: [deploy], images: \
+        [shell.tar]}\n  witness: {kind: none}\nchurn: {resource: configmaps/v1, population: 5, rate: 1/s, mix: {update: 1}}\n\
+        budgets: {crashes: {max: 1}}\n";
+    let file = folder.path().join("hungry.yaml");
+    std::fs::write(&file, scenario).unwrap();
+    let soak = soak(&[file.to_str().unwrap()]);
+    let crashes =
+        std::fs::read_to_string(soak.record().join("crashes.jsonl")).unwrap_or_else(|_| panic!("{}", soak.story()));
+    let first: Value =
+        serde_json::from_str(crashes.lines().next().unwrap_or_else(|| panic!("{}", soak.story()))).unwrap();
+    assert!(first["process"].as_str().unwrap().starts_with("hungry-"), "{first}");
+    assert_eq!(first["status"], "OOMKilled, exit code 137", "{first}");
+}
+
+/// Neither a process, nor a group, nor a link, nor a file, whether it is asked to end or killed.
+#[test]
+#[ignore = "slow"]
+fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let before = traces();
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::KILL] {
+        let work = tempfile::tempdir().unwrap();
+        let clusters = work.path().join("state/longhaul/clusters");
+        let temporary = work.path().join("tmp");
+        std::fs::create_dir(&temporary).unwrap();
+        let mut command = Command::new(itself());
+        command.args(["soak", "--quiet", SMALL, "--control-plane", "node", "--service"]).arg(&service);
+        command.arg("--runs").arg(work.path().join("runs")).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", work.path().join("state")).env("TMPDIR", &temporary);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let entry = || {
+            let folder = std::fs::read_dir(&clusters).ok()?.flatten().next()?.path();
+            serde_json::from_slice::<Value>(&std::fs::read(folder.join("cluster.json")).ok()?).ok()
+        };
+        until("the node to be Ready", || {
+            assert!(child.try_wait().unwrap().is_none(), "the run goes on");
+            entry().is_some_and(|entry| !entry["ready"].is_null())
+        });
+        assert_ne!(traces(), before);
+        let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        child.wait().unwrap();
+        until("everything to be gone", || traces() == before && entry().is_none());
+        until("its keys to be gone", || std::fs::read_dir(&temporary).unwrap().count() == 0);
+    }
+}
+
+/// A `cluster up` that is killed half-way is found, and `down` removes what it left.
+#[test]
+#[ignore = "slow"]
+fn what_a_killed_start_leaves_is_found_and_taken_down() {
+    let Some(_machine) = machine() else { return };
+    let (before, work) = (traces(), tempfile::tempdir().unwrap());
+    let state = work.path().join("state");
+    let mut command = longhaul(&["cluster", "up", "--kind", "node"]);
+    let mut child = command.env("XDG_STATE_HOME", &state).stdout(Stdio::null()).spawn().unwrap();
+    let own = state.join("longhaul/clusters/node/node");
+    until("the node's first process", || own.join("plan.json").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let status = cluster(&state, &["status"]);
+    assert_eq!(status.status.code(), Some(1), "{}", text(&status));
+    assert!(text(&status).starts_with("node: leftover of process"), "{}", text(&status));
+    let down = cluster(&state, &["down"]);
+    assert!(down.status.success(), "{}", text(&down));
+    until("the link to be gone", || traces() == before);
+    assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
+}
