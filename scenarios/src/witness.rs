@@ -29,6 +29,7 @@ mod log;
 mod metrics;
 mod none;
 mod status;
+mod tellers;
 
 pub(crate) use children::{Family, Parent};
 pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement, What};

@@ -27,6 +27,10 @@ use crate::subject::{Log, Pods};
 pub(super) use rollout::Rollout;
 pub(super) use trouble::Troubles;
 
+/// Where Pods tell what they saw, and the variable in which each finds its own name.
+const WITNESS: &str = "LONGHAUL_WITNESS_URL";
+const POD: &str = "LONGHAUL_POD";
+
 /// A subject that is to be deployed: everything is there but its Deployments.
 pub(super) struct Deployed {
     cluster: Cluster,
@@ -121,8 +125,12 @@ fn give(deployment: &mut Value, variables: &[(String, String)]) {
     let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten() {
         let mut given = container["env"].as_array().cloned().unwrap_or_default();
+        // What stands in `$(…)` is replaced by the kubelet, when it was named before.
+        given.push(json!({"name": POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}));
         for (name, value) in variables {
             if given.iter().all(|one| one["name"] != name.as_str()) {
+                // Several Pods that tell of the same objects are told apart.
+                let value = if name == WITNESS { format!("{value}/$({POD})") } else { value.clone() };
                 given.push(json!({"name": name, "value": value}));
             }
         }
@@ -152,10 +160,13 @@ mod tests {
         let mut deployment = json!({"spec": {"template": {"spec": {"containers": [
             {"name": "a"}, {"name": "b", "env": [{"name": "X", "value": "own"}]}
         ]}}}});
-        give(&mut deployment, &[("X".to_owned(), "1".to_owned()), ("Y".to_owned(), "2".to_owned())]);
+        let variables = [("X", "1"), (WITNESS, "http://10.200.0.1:7/observe")];
+        give(&mut deployment, &variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let containers = &deployment["spec"]["template"]["spec"]["containers"];
-        assert_eq!(containers[0]["env"], json!([{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]));
-        assert_eq!(containers[1]["env"], json!([{"name": "X", "value": "own"}, {"name": "Y", "value": "2"}]));
+        let own = json!({"name": POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+        let witness = json!({"name": WITNESS, "value": "http://10.200.0.1:7/observe/$(LONGHAUL_POD)"});
+        assert_eq!(containers[0]["env"], json!([own, {"name": "X", "value": "1"}, witness]));
+        assert_eq!(containers[1]["env"], json!([{"name": "X", "value": "own"}, own, witness]));
         let tolerated = &deployment["spec"]["template"]["spec"]["tolerations"];
         assert_eq!(tolerated, &json!([{"key": "longhaul.dev/subjects-only", "operator": "Exists"}]));
     }

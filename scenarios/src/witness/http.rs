@@ -6,6 +6,7 @@
 //! number of the line and the reason.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -22,7 +24,8 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Kind, Open, Reporter, Scene, Statement, change};
+use super::tellers::Tellers;
+use super::{About, Reporter, Kind, Open, Statement, Scene, change};
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -64,13 +67,13 @@ impl Kind for Http {
         let listener = TcpListener::bind((scene.machine, 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, reporter.clone()));
+        accepting.spawn(accept(listener, reporter.clone(), Arc::default()));
         Ok(Open { variables: vec![(VARIABLE, url)], _listens: Some(Box::new(accepting)), ..Open::default() })
     }
 }
 
-async fn accept(listener: TcpListener, reporter: Reporter) {
-    let places = std::sync::Arc::new(Semaphore::new(CONNECTIONS_MAX));
+async fn accept(listener: TcpListener, reporter: Reporter, tellers: Arc<Mutex<Tellers>>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -80,10 +83,10 @@ async fn accept(listener: TcpListener, reporter: Reporter) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let reporter = reporter.clone();
+        let (reporter, tellers) = (reporter.clone(), Arc::clone(&tellers));
         connections.spawn(async move {
             let _place = place;
-            let service = hyper::service::service_fn(|request| answer(request, reporter.clone()));
+            let service = hyper::service::service_fn(|request| answer(request, reporter.clone(), Arc::clone(&tellers)));
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
@@ -91,7 +94,11 @@ async fn accept(listener: TcpListener, reporter: Reporter) {
     }
 }
 
-async fn answer(request: Request<Incoming>, reporter: Reporter) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+    reporter: Reporter,
+    tellers: Arc<Mutex<Tellers>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let respond = |status: StatusCode, text: String| {
         let mut response = Response::new(Full::new(Bytes::from(text)));
         *response.status_mut() = status;
@@ -100,6 +107,8 @@ async fn answer(request: Request<Incoming>, reporter: Reporter) -> Result<Respon
     if request.method() != Method::POST {
         return respond(StatusCode::METHOD_NOT_ALLOWED, "the witness takes POST of JSON lines\n".to_owned());
     }
+    // Pods of one subject tell who they are: `/observe/NAME`.
+    let teller = request.uri().path().strip_prefix("/observe/").map(str::to_owned);
     let body = tokio::time::timeout(REQUEST_TIMEOUT, Limited::new(request.into_body(), BODY_BYTES_MAX).collect()).await;
     let body = match body {
         Ok(Ok(body)) => body.to_bytes(),
@@ -111,7 +120,8 @@ async fn answer(request: Request<Incoming>, reporter: Reporter) -> Result<Respon
     for (number, line) in (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty())
     {
         match observation(line, t_ms) {
-            Ok(Some(observation)) => reporter.report(Statement::Saw(observation)).await,
+            Ok(Some(observation)) if !tellers.lock().passes(teller.as_deref(), &observation) => {}
+            Ok(Some(observation)) => reporter.reported(Statement::Saw(observation)).await,
             Ok(None) => {}
             Err(why) => {
                 let why = format!("line {number} of a post, {why}");

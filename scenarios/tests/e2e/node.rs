@@ -225,7 +225,7 @@ fn rollouts_of_the_service_cost_no_call() {
     let soak = soak(&["deployed-rollouts", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let hits = hits(&soak.record(), "rolling-restart");
-    assert_eq!(hits.len(), 3, "{hits:?}");
+    assert_eq!(hits.len(), 2, "{hits:?}");
     assert!(hits.iter().all(|row| row["detail"].as_str().unwrap().contains("3 Pods were replaced")), "{hits:?}");
 }
 

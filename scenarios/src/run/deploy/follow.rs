@@ -2,7 +2,7 @@
 //!
 //! Owns the looking, twice a second. What was killed by the run itself is no crash: [`super::trouble`] says so beforehand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ const LOGS_MAX: usize = 256;
 /// Looks until it is dropped.
 pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, pods: Pods, log: Log) {
     let mut known = BTreeMap::new();
+    // Starts of containers whose output is read.
+    let mut read = BTreeSet::new();
     let mut logs = JoinSet::new();
     let mut seen = Instant::now();
     loop {
@@ -33,7 +35,8 @@ pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, pods: Pods, 
                         let key = (pod.uid.clone(), container.name.clone());
                         let before = known.insert(key, container.restarts);
                         ended(pod, container, before.unwrap_or(0), &pods);
-                        if container.runs && before != Some(container.restarts) && logs.len() < LOGS_MAX {
+                        let start = (pod.uid.clone(), container.name.clone(), container.restarts);
+                        if container.runs && logs.len() < LOGS_MAX && read.insert(start) {
                             let Pod { namespace, name, .. } = pod;
                             let path = format!(
                                 "/api/v1/namespaces/{namespace}/pods/{name}/log?container={}&follow=true",

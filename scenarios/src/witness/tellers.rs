@@ -1,0 +1,120 @@
+//! Several Pods of one subject that tell of the same objects: what the first of them tells counts.
+//!
+//! Owns what each has told. A version that another one told before proves nothing new, and is left out; one that goes back behind what the same
+//! teller told is a mistake of the subject, and is passed on. Who tells without a name is alone.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use facts::{Change, Observation, Uid};
+
+/// Pods that are remembered: after so many rollouts nobody hears of the first ones again.
+const TELLERS_MAX: usize = 64;
+/// Objects that are remembered after their deletion.
+const DELETED_MAX: usize = 100_000;
+
+/// What was told of an object last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Told {
+    revision: u64,
+    deleted: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Tellers {
+    newest: HashMap<Uid, Told>,
+    each: BTreeMap<String, HashMap<Uid, Told>>,
+    /// In the order in which they came.
+    order: VecDeque<String>,
+    deleted: VecDeque<Uid>,
+}
+
+impl Tellers {
+    /// Whether this is to be passed on.
+    pub(super) fn passes(&mut self, teller: Option<&str>, observation: &Observation) -> bool {
+        let Some(teller) = teller else { return true };
+        // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
+        let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };
+        let now = Told { revision, deleted: observation.change == Change::Deleted };
+        let own = self.own(teller).insert(observation.uid.clone(), now);
+        if own.is_some_and(|own| now.goes_back_behind(own)) {
+            return true;
+        }
+        let newest = self.newest.get(&observation.uid).copied();
+        if newest.is_some_and(|newest| !now.is_new_after(newest)) {
+            return false;
+        }
+        self.newest.insert(observation.uid.clone(), now);
+        if now.deleted {
+            self.forget(observation.uid.clone());
+        }
+        true
+    }
+
+    fn own(&mut self, teller: &str) -> &mut HashMap<Uid, Told> {
+        if !self.each.contains_key(teller) {
+            self.order.push_back(teller.to_owned());
+            if self.order.len() > TELLERS_MAX
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.each.remove(&oldest);
+            }
+        }
+        self.each.entry(teller.to_owned()).or_default()
+    }
+
+    /// The oldest of those that were deleted are forgotten.
+    fn forget(&mut self, deleted: Uid) {
+        self.deleted.push_back(deleted);
+        if self.deleted.len() > DELETED_MAX
+            && let Some(oldest) = self.deleted.pop_front()
+        {
+            self.newest.remove(&oldest);
+            for each in self.each.values_mut() {
+                each.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Told {
+    fn goes_back_behind(self, own: Self) -> bool {
+        self.revision < own.revision && !self.deleted || own.deleted && !self.deleted
+    }
+
+    /// A deletion that was found in a list bears the revision that was known before.
+    fn is_new_after(self, newest: Self) -> bool {
+        if newest.deleted { false } else { self.deleted || self.revision > newest.revision }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saw(revision: &str, change: Change) -> Observation {
+        Observation { t_ms: 0, uid: "u".into(), revision: revision.into(), change }
+    }
+
+    #[test]
+    fn the_first_to_tell_counts_and_the_second_adds_nothing() {
+        let mut tellers = Tellers::default();
+        let mut passes = |teller, revision, change| tellers.passes(Some(teller), &saw(revision, change));
+        assert!(passes("old", "5", Change::Added) && passes("old", "7", Change::Modified));
+        // The new Pod lists, and is ahead from then on; the old one drains behind it.
+        assert!(!passes("new", "7", Change::Added));
+        assert!(passes("new", "9", Change::Modified) && !passes("old", "8", Change::Modified));
+        assert!(passes("new", "11", Change::Deleted) && !passes("old", "11", Change::Deleted));
+        assert!(!passes("third", "9", Change::Added), "it was late, and says so of itself alone");
+    }
+
+    #[test]
+    fn who_goes_back_behind_what_it_told_itself_is_heard() {
+        let mut tellers = Tellers::default();
+        let mut passes = |teller, revision, change| tellers.passes(Some(teller), &saw(revision, change));
+        assert!(passes("one", "5", Change::Added) && passes("one", "7", Change::Modified));
+        assert!(passes("one", "6", Change::Modified), "regressed");
+        assert!(passes("one", "8", Change::Deleted) && passes("one", "8", Change::Modified), "resurrected");
+        assert!(tellers.passes(None, &saw("1", Change::Added)), "who is alone is always heard");
+    }
+}
