@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tellers::Tellers;
-use super::{About, Reporter, Kind, Open, Statement, Scene, change};
+use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -121,7 +121,7 @@ async fn answer(
     {
         match observation(line, t_ms) {
             Ok(Some(observation)) if !tellers.lock().passes(teller.as_deref(), &observation) => {}
-            Ok(Some(observation)) => reporter.reported(Statement::Saw(observation)).await,
+            Ok(Some(observation)) => reporter.report(Statement::Saw(observation)).await,
             Ok(None) => {}
             Err(why) => {
                 let why = format!("line {number} of a post, {why}");
