@@ -99,18 +99,18 @@ pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     let (mut gate, mut book) = match begun {
         Ok(begun) => begun,
         Err(error) => {
-            down(stands).await;
+            Box::pin(down(stands)).await;
             return Err(error);
         }
     };
     let played = gate.session(1, &first, &mut stands, &mut book).await;
-    down(stands).await;
+    Box::pin(down(stands)).await;
     let mut judgement = judge(book.record());
     if played? && wants_confirmation(&judgement) {
         choice.say("something looks worse: a second session with fresh processes has to confirm it");
         let mut stands = self::stands(&second, gate.signals).await?;
         let played = gate.again(&second, &mut stands, &mut book).await;
-        down(stands).await;
+        Box::pin(down(stands)).await;
         played?;
         judgement = judge(book.record());
     }

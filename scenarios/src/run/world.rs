@@ -319,10 +319,6 @@ impl World {
     }
 }
 
-fn loopback() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 0))
-}
-
 /// The names by which an API server calls the subject's webhooks, where they are behind a Service.
 fn services(scenario: &Scenario) -> Vec<String> {
     let own = scenario.subject.own_webhooks().unwrap_or_default();
