@@ -54,15 +54,14 @@ impl Image {
     /// The archive, which `ctr images import` and `docker load` read.
     pub fn archive(&self) -> io::Result<Vec<u8>> {
         let layer = layer(&self.files)?;
-        let digest = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let config = json!({
             "architecture": architecture(),
             "os": "linux",
             "config": {"Entrypoint": self.entrypoint, "User": format!("{0}:{0}", self.user), "WorkingDir": "/"},
-            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", digest(&layer))]},
+            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hex(&layer))]},
         });
         let config = config.to_string().into_bytes();
-        let named = format!("{}.json", digest(&config));
+        let named = format!("{}.json", hex(&config));
         let manifest = json!([{"Config": named, "RepoTags": [self.name], "Layers": ["layer.tar"]}]);
         let mut archive = tar::Builder::new(Vec::new());
         append(&mut archive, "manifest.json", manifest.to_string().as_bytes(), 0o644)?;
@@ -70,6 +69,11 @@ impl Image {
         append(&mut archive, "layer.tar", &layer, 0o644)?;
         archive.into_inner()
     }
+}
+
+/// The digest of bytes, as images are named.
+fn hex(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// The shared libraries of a program and its loader, as `ldd` tells; none of a static one.
@@ -154,7 +158,9 @@ pub(super) fn pause_program() -> Option<Vec<u8>> {
     let mut code = build(build(0).len());
     code.extend_from_slice(&0x4002_u64.to_le_bytes());
     // The kernel's sigaction: handler (SIG_IGN is 1), flags, restorer, mask.
-    [1_u64, 0, 0, 0].iter().for_each(|word| code.extend_from_slice(&word.to_le_bytes()));
+    for word in [1_u64, 0, 0, 0] {
+        code.extend_from_slice(&word.to_le_bytes());
+    }
     Some(elf(&code))
 }
 
@@ -170,10 +176,14 @@ fn elf(code: &[u8]) -> Vec<u8> {
     // No table of sections, no flags, the sizes of the header and of the one entry.
     file.extend_from_slice(&0_u64.to_le_bytes());
     file.extend_from_slice(&0_u32.to_le_bytes());
-    [64, 56, 1, 0, 0, 0].into_iter().for_each(|value| file.extend_from_slice(&half(value)));
+    for value in [64, 56, 1, 0, 0, 0] {
+        file.extend_from_slice(&half(value));
+    }
     file.extend_from_slice(&1_u32.to_le_bytes());
     file.extend_from_slice(&5_u32.to_le_bytes());
-    [0, BASE, BASE, size, size, 0x1000].iter().for_each(|value| file.extend_from_slice(&value.to_le_bytes()));
+    for value in [0, BASE, BASE, size, size, 0x1000] {
+        file.extend_from_slice(&value.to_le_bytes());
+    }
     file.extend_from_slice(code);
     file
 }

@@ -108,7 +108,9 @@ pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
     }
     let places = places(std::env::var_os("PATH").as_deref());
     let (tools, absent) = tools_in(&places);
-    absent.into_iter().for_each(|one| need(one.what, &one.mend));
+    for one in absent {
+        need(one.what, &one.mend);
+    }
     let has_all = |folder: &&&str| CNI_PLUGINS.iter().all(|plugin| Path::new(folder).join(plugin).is_file());
     let cni = CNI_FOLDERS.iter().find(has_all);
     if cni.is_none() {

@@ -81,7 +81,9 @@ impl Deployed {
         let (mut deployments, before): (Vec<_>, Vec<_>) =
             planned.objects.into_iter().partition(Manifest::is_deployment);
         anyhow::ensure!(!deployments.is_empty(), "`deployment`: there is no Deployment in `manifests`");
-        deployments.iter_mut().for_each(|deployment| give(&mut deployment.object, variables));
+        for deployment in &mut deployments {
+            give(&mut deployment.object, variables);
+        }
         let asks = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
         manifests::apply(&asks, &before, install::QUIET).await.context("failed to apply what the subject needs")?;
         let cluster = Cluster { api, pods: node.pods() };

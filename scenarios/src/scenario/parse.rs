@@ -274,6 +274,9 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
     for (key, path) in subject.kind().files() {
         ground.allows(path).map_err(|why| ("subject", format!("`{key}`: {}: {why}", path.display())))?;
     }
+    for path in subject.kind().manifests() {
+        super::subject::look_at_manifests(ground, path).map_err(|why| ("subject", why))?;
+    }
     let mut webhooks = Vec::new();
     if let Some(super::Install::Webhooks(file)) = &mut scenario.subject.install {
         webhooks = super::webhook::read(ground, file).map_err(|problem| ("subject", problem))?;

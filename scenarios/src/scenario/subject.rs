@@ -30,6 +30,7 @@ mod service;
 pub use attach::Attach;
 pub(crate) use attach::host_and_port;
 pub use command::{Command, Process};
+pub(super) use deployment::look as look_at_manifests;
 pub use deployment::{Build, Deployment, KillBy, Often, PodKill};
 pub(crate) use deployment::{Image as DeploymentImage, Planned, ServicePort};
 pub(super) use flat::rewritten;
@@ -60,6 +61,11 @@ pub(crate) trait Kind {
     /// Files that are read or written later, with their keys.
     fn files(&self) -> Vec<(&'static str, &Path)> {
         Vec::new()
+    }
+
+    /// Files and folders of manifests that are applied later.
+    fn manifests(&self) -> &[PathBuf] {
+        &[]
     }
 
     /// The files that make up its build, where the program file does not tell.

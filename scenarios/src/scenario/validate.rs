@@ -94,6 +94,13 @@ fn pods(scenario: &Scenario) -> Result<(), Problem> {
         let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}`";
         return problem("subject", text);
     }
+    let network = |fault: &mock_faults::Fault| fault.name.row().family == mock_faults::Family::Network;
+    if let Some(fault) = scenario.faults.iter().find(|fault| kind.needs_node() && network(fault)) {
+        let name = fault.name.as_str();
+        let text =
+            format!("`{name}` stands between a process and the control plane, and does not reach Pods: leave it out");
+        return problem("faults", text);
+    }
     let loaded = units::Span(scenario.phases.loaded());
     for (name, often) in kind.troubles() {
         let last = often.due(often.count.saturating_sub(1)).map(units::Span);

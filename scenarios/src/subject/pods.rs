@@ -26,6 +26,8 @@ struct Seen {
     crashes: VecDeque<Crash>,
     /// Containers that the run itself is about to kill, and how often.
     killed: BTreeMap<String, u64>,
+    /// A process ended without a word since that was asked for last.
+    died: bool,
     /// Why nothing can be seen any more.
     blind: Option<String>,
     tail: Arc<Mutex<Tail>>,
@@ -57,6 +59,16 @@ impl Pods {
         *self.0.lock().killed.entry(container).or_default() += 1;
     }
 
+    /// A process ended without a word: what it was about to tell nobody will tell.
+    pub(crate) fn died(&self) {
+        self.0.lock().died = true;
+    }
+
+    /// Whether one did since the last call.
+    pub(crate) fn take_died(&self) -> bool {
+        std::mem::take(&mut self.0.lock().died)
+    }
+
     /// A container ended.
     pub(crate) fn crashed(&self, crash: Crash) {
         let mut seen = self.0.lock();
@@ -64,6 +76,7 @@ impl Pods {
             *left -= 1;
             return;
         }
+        seen.died = true;
         if seen.crashes.len() == CRASHES_MAX {
             seen.crashes.pop_front();
         }
@@ -121,5 +134,6 @@ mod tests {
         pods.will_be_killed("a/b".to_owned());
         (1..3).for_each(|number| pods.crashed(crash(number)));
         assert_eq!(pods.take_crashes(), [crash(2)], "the first end was the run's own doing");
+        assert_eq!((pods.take_died(), pods.take_died()), (true, false));
     }
 }

@@ -79,12 +79,12 @@ impl Tellers {
 
 impl Told {
     fn goes_back_behind(self, own: Self) -> bool {
-        self.revision < own.revision && !self.deleted || own.deleted && !self.deleted
+        !self.deleted && (own.deleted || self.revision < own.revision)
     }
 
     /// A deletion that was found in a list bears the revision that was known before.
     fn is_new_after(self, newest: Self) -> bool {
-        if newest.deleted { false } else { self.deleted || self.revision > newest.revision }
+        !newest.deleted && (self.deleted || self.revision > newest.revision)
     }
 }
 

@@ -138,6 +138,27 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 
+/// Pods need a node, and what cannot be done to them is said before one is brought up.
+#[test]
+fn a_subject_in_pods_without_a_node_is_refused() {
+    let deployed = scenarios::scenario::library::text("deployed").unwrap();
+    let told = |from: &str, to: &str| {
+        let text = deployed.replace(from, to);
+        assert_ne!(text, deployed, "{from}");
+        let (code, message) = check(&text);
+        assert_eq!(code, Some(64), "{message}");
+        message
+    };
+    let mock = told("controlPlane: {kind: node}", "controlPlane: {kind: mock}");
+    assert!(mock.contains("`deployment` runs in Pods, which only a node has"), "{mock}");
+    let net = told("budgets:", "faults: [{name: net-reset, at: 9s}]\nbudgets:");
+    assert!(net.contains("does not reach Pods"), "{net}");
+    let late = told("    build: service\n", "    build: service\n    podKill: {count: 9, every: 9s}\n");
+    assert!(late.contains("the last `pod-kill` begins at 75s, but load ends at 47s"), "{late}");
+    let nothing = told("    build: service\n", "    replicas: 2\n");
+    assert!(nothing.contains("`deployment` applies nothing: add `manifests: [FOLDER]`"), "{nothing}");
+}
+
 #[test]
 fn what_waits_for_a_hit_that_cannot_come_is_refused_with_its_line() {
     let subject = "subject: {service: {}, witness: {kind: http}}\n";

@@ -278,7 +278,7 @@ fn the_end_of_a_container_is_a_fact_with_its_reason() {
     std::fs::write(folder.path().join("deploy/hungry.yaml"), deployment.to_string()).unwrap();
     let scenario = "apiVersion: longhaul/v1\nname: hungry\ndescription: What becomes of a container that eats too much?\n\
         phases: {warmUp: 2s, steady: 16s, drain: 2s}\ncontrolPlane: {kind: node}\nsubject:\n  deployment: {manifests: [deploy], images: \
-        [shell.tar]}\n  witness: {kind: none}\nchurn: {resource: configmaps/v1, population: 5, rate: 1/s, mix: {update: 1}}\n\
+        [shell.tar]}\n  witness: {kind: http}\nchurn: {resource: configmaps/v1, population: 5, rate: 1/s, mix: {update: 1}}\n\
         budgets: {crashes: {max: 1}}\n";
     let file = folder.path().join("hungry.yaml");
     std::fs::write(&file, scenario).unwrap();

@@ -53,6 +53,9 @@ impl Conductor<'_> {
             stage.log.note(&told(&row));
             self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
         }
+        if pods.take_died() && self.clock.runs() {
+            stage.events.ledger().subject_ended(now_ms);
+        }
         match pods.take_changed() {
             // Whoever comes lists everything, and may tell again what the one before it told.
             Some(pids) if self.clock.runs() => {

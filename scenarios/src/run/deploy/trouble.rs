@@ -62,10 +62,10 @@ impl Troubles {
             rows.push(self.done(now_ms, done)?);
         }
         if self.under_way.is_empty() {
-            let is_due = |line: &&mut Line| line.often.due(line.begun).is_some_and(|due| now_ms >= millis(due));
+            let is_due = |line: &Line| line.often.due(line.begun).is_some_and(|due| now_ms >= millis(due));
             // Whoever was done less often has waited longer.
             let next =
-                self.lines.iter_mut().enumerate().filter(|(_, line)| is_due(&line)).min_by_key(|(_, line)| line.begun);
+                self.lines.iter_mut().enumerate().filter(|(_, line)| is_due(line)).min_by_key(|(_, line)| line.begun);
             if let Some((index, line)) = next {
                 if line.begun == 0 {
                     rows.push(row(now_ms, line.name, FaultEvent::Started, 0, String::new()));
@@ -145,6 +145,7 @@ async fn kill(rollout: &Rollout, pods: &Pods, by: KillBy, number: u32) -> Result
             format!("{name} got SIGKILL")
         }
     };
+    pods.died();
     let is_over = |all: &[Pod]| match by {
         KillBy::Delete => all.iter().all(|other| other.uid != pod.uid),
         KillBy::Signal => all.iter().any(|other| other.uid == pod.uid && other.restarts() > pod.restarts()),

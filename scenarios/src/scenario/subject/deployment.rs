@@ -222,8 +222,11 @@ impl Kind for Deployment {
     }
 
     fn files(&self) -> Vec<(&'static str, &Path)> {
-        let manifests = self.manifests.iter().map(|path| ("manifests", path.as_path()));
-        manifests.chain(self.images.iter().map(|path| ("images", path.as_path()))).collect()
+        self.images.iter().map(|path| ("images", path.as_path())).collect()
+    }
+
+    fn manifests(&self) -> &[PathBuf] {
+        &self.manifests
     }
 
     fn role(&self) -> Option<Role> {
@@ -287,7 +290,7 @@ impl Kind for Deployment {
 }
 
 impl Deployment {
-    /// The service as its own manifests deploy it, with the settings of the run in its ConfigMap.
+    /// The service as its own manifests deploy it, with the settings of the run in its `ConfigMap`.
     fn service(&self, scene: &Scene<'_>) -> Result<Vec<Manifest>> {
         let wiring = (scene.wiring)()?;
         anyhow::ensure!(
@@ -319,7 +322,7 @@ impl Deployment {
         Ok(objects)
     }
 
-    /// The files of the ConfigMap: addresses are those of a Pod, certificates lie where the manifests mount them.
+    /// The files of the `ConfigMap`: addresses are those of a Pod, certificates lie where the manifests mount them.
     fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<Value> {
         let service = Service { settings: Some(self.settings.clone().unwrap_or_default()), ..Service::default() };
         let all: Value = serde_json::from_str(&service.configuration(ground, wiring)?)?;
@@ -345,16 +348,31 @@ impl Deployment {
 fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     let mut objects = Vec::new();
     for path in paths {
-        let folder = ground.folder().join(path);
-        if folder.join("kustomization.yaml").is_file() {
-            objects.extend(kustomized(&folder)?);
-        } else {
-            let read = manifests::read(ground, std::slice::from_ref(path));
-            let told = |text: String| text.replacen("controlPlane.manifests", "deployment: {manifests: …}", 1);
-            objects.extend(read.map_err(|text| anyhow::anyhow!(told(text)))?);
+        match kustomization(ground, path) {
+            Some(folder) => objects.extend(kustomized(&folder)?),
+            None => objects.extend(plain(ground, path).map_err(anyhow::Error::msg)?),
         }
     }
     Ok(objects)
+}
+
+/// Looks at manifests that are read later. What a kustomization reads is its program's affair, which leaves its folder only when told to.
+pub(crate) fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
+    match kustomization(ground, path) {
+        Some(_) => ground.look(path).map(drop),
+        None => plain(ground, path).map(drop),
+    }
+}
+
+/// The folder, where it has a kustomization.
+fn kustomization(ground: &Ground, path: &Path) -> Option<PathBuf> {
+    let folder = ground.folder().join(path);
+    folder.join("kustomization.yaml").is_file().then_some(folder)
+}
+
+fn plain(ground: &Ground, path: &PathBuf) -> Result<Vec<Manifest>, String> {
+    let read = manifests::read(ground, std::slice::from_ref(path));
+    read.map_err(|text| text.replacen("controlPlane.manifests", "deployment: {manifests: …}", 1))
 }
 
 /// What `kubectl kustomize` makes of a folder.
@@ -426,7 +444,7 @@ mod tests {
         }
     }
 
-    /// What the run knows goes into the ConfigMap: where a Pod listens, where its certificate is mounted, where the registry is.
+    /// What the run knows goes into the `ConfigMap`: where a Pod listens, where its certificate is mounted, where the registry is.
     #[test]
     fn the_configuration_of_the_service_is_that_of_a_pod() {
         let settings = serde_json::from_value(json!({"watch": {"silenceLimit": "4s"}})).unwrap();
