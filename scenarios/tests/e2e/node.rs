@@ -187,6 +187,18 @@ fn the_service_in_pods_pins_every_pod_that_is_stored() {
     assert!(samples.lines().last().unwrap().contains("rssBytes"), "the processes of the Pods are measured");
 }
 
+#[test]
+#[ignore = "slow"]
+fn a_missed_delete_is_a_ghost_in_pods_too() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let Some(_machine) = machine() else { return };
+    let arguments = ["deployed", "--for", "30s", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
+    let soak = soak(&arguments);
+    let mut broken = soak.broken();
+    broken.retain(|budget| budget != "finalizers.stuck");
+    assert_eq!(broken, ["events.ghost"], "{}", soak.story());
+}
+
 /// `smoke`'s own load, sent to the Pods directly.
 #[test]
 #[ignore = "slow"]

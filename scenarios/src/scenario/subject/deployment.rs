@@ -459,6 +459,30 @@ mod tests {
         assert_eq!(watch["watch"], json!({"resource": "packages", "silenceLimit": "4s"}));
     }
 
+    /// A folder with a kustomization is built, one without is read as it is.
+    #[test]
+    fn manifests_are_read_plain_or_as_kustomize_builds_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let deploy = folder.path().join("deploy");
+        std::fs::create_dir(&deploy).unwrap();
+        let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1}\n";
+        std::fs::write(deploy.join("web.yaml"), deployment).unwrap();
+        let ground = Ground::looked_at(folder.path());
+        let names = || {
+            let read = read(&ground, &[PathBuf::from("deploy")]).unwrap();
+            read.iter().map(Manifest::name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), ["Deployment web"]);
+        std::fs::write(deploy.join("kustomization.yaml"), "namespace: team\nnamePrefix: my-\nresources: [web.yaml]\n")
+            .unwrap();
+        let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+        if !assets.is_some_and(|assets| assets.join("kubectl").is_file()) {
+            println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
+            return;
+        }
+        assert_eq!(names(), ["Deployment team/my-web"]);
+    }
+
     #[test]
     fn replicas_are_those_of_the_webhook() {
         let deployment = |name: &str| Manifest {
