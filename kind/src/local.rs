@@ -38,7 +38,7 @@ pub struct Config {
     /// How long both may take to be ready.
     pub start_deadline: Duration,
     /// A state directory in which the control plane is noted while it runs, so that `longhaul cluster status` finds what a
-    /// killed run leaves: see [`state::default_directory`].
+    /// killed run leaves: see [`crate::state::default_directory`].
     pub state_directory: Option<PathBuf>,
 }
 

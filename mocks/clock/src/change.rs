@@ -130,7 +130,7 @@ pub struct Situation<'a> {
     pub clock: &'a Clock,
     /// [`SCRATCH_BYTES`] of its memory that nobody else uses.
     pub scratch: u64,
-    /// Whether [`EPOLL_PWAIT2`] works here.
+    /// Whether `epoll_pwait2` works here.
     pub has_fine_epoll: bool,
     /// The call is made again by the kernel, and so many real nanoseconds were left.
     pub rest_ns: Option<i128>,

@@ -35,7 +35,7 @@ async fn a_real_one_makes_pods_of_a_deployment_and_takes_them_away() {
     let log = std::fs::File::create(home.path().join("log")).unwrap();
     let mut command = Command::new(program);
     command.arg(format!("--kubeconfig={}", kubeconfig.display()));
-    command.args(["--leader-elect=false", "--port=0", "--secure-port=0"]).arg(format!("--controllers={CONTROLLERS}"));
+    command.args(["--leader-elect=false", "--secure-port=0"]).arg(format!("--controllers={CONTROLLERS}"));
     let _running = command.stderr(log).stdout(Stdio::null()).kill_on_drop(true).spawn().unwrap();
 
     let deployments: Api<Deployment> = Api::default_namespaced(world.harness.clone());
