@@ -114,7 +114,7 @@ enum Command {
     #[cfg(feature = "inject")]
     Inject {
         #[command(subcommand)]
-        command: service_inject::command::Command,
+        command: Box<service_inject::command::Command>,
     },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
@@ -237,7 +237,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
         Command::Man { directory } => Ok(definitions::man(&directory)?),
         #[cfg(feature = "inject")]
         Command::Inject { command } => {
-            if inject::run(command, bugs)? {
+            if inject::run(*command, bugs)? {
                 Ok(())
             } else {
                 Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not serve") })
