@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use service_core::alert::Alert;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -18,6 +18,8 @@ use crate::template::{Template, shipped};
 
 /// Largest template; each alert is a copy of it.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
+/// Dead letters that are written at one time beside the queue; more are counted as lost.
+const BURIALS_MAX: usize = 64;
 /// Bytes of a message or of all images in an alert.
 const TEXT_BYTES_MAX: usize = 4096;
 
@@ -37,6 +39,8 @@ struct Work {
     sender: Sender,
     metrics: Arc<Metrics>,
     dead: Arc<DeadLetters>,
+    /// Letters that are being written because the queue is full.
+    burials: Arc<Semaphore>,
 }
 
 impl Receiver {
@@ -63,9 +67,12 @@ impl Receiver {
         let template = Template::parse(&text).map_err(|error| format!("template: {error}"))?;
         let pod = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
         let sender = Sender::new(settings)?;
-        let work = Work { settings: settings.clone(), cluster: cluster.into(), pod, template, sender, metrics, dead };
+        let (settings, cluster, burials) =
+            (settings.clone(), cluster.to_owned(), Arc::new(Semaphore::new(BURIALS_MAX)));
+        let queued = settings.queue;
+        let work = Work { settings, cluster, pod, template, sender, metrics, dead, burials };
         let work = Arc::new(work);
-        let (queue, waiting) = mpsc::channel(settings.queue);
+        let (queue, waiting) = mpsc::channel(queued);
         let task = tokio::spawn(Arc::clone(&work).tell_all(waiting));
         Ok(Arc::new(Self { work, queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }))
     }
@@ -83,8 +90,16 @@ impl Receiver {
             return;
         }
         self.work.metrics.count(&self.work.settings.name, "full");
+        // A burst that no queue takes shall not become as many tasks behind a slow disk.
+        let Ok(place) = Arc::clone(&self.work.burials).try_acquire_owned() else {
+            self.work.metrics.lost.inc();
+            return;
+        };
         let work = Arc::clone(&self.work);
-        drop(tokio::spawn(async move { work.bury(&alert, "its queue is full").await }));
+        drop(tokio::spawn(async move {
+            work.bury(&alert, "its queue is full").await;
+            drop(place);
+        }));
     }
 
     /// Tells an alert now.
@@ -96,12 +111,20 @@ impl Receiver {
 
     /// Tells what waits until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
-        drop(self.queue.lock().take());
+        let queue = self.queue.lock().take();
+        let waits = queue.as_ref().map(mpsc::Sender::downgrade);
+        drop(queue);
         let task = self.task.lock().take();
         if let Some(mut task) = task
             && timeout_at(deadline, &mut task).await.is_err()
         {
+            let left =
+                waits.and_then(|queue| queue.upgrade()).map_or(0, |queue| queue.max_capacity() - queue.capacity());
             task.abort();
+            tracing::warn!(
+                name: service_core::logs::names::ALERT_FAILED, receiver = self.work.settings.name,
+                error = %format!("the process ends; {left} more waited"), "an alert could not be sent"
+            );
         }
     }
 }

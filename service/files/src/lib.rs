@@ -15,4 +15,4 @@ mod yaml;
 pub use objects::{Finding, Pin, Severity, Wanted};
 pub use paths::{Path, PathError};
 pub use pin::{Pinned, diff, pin};
-pub use yaml::Error as YamlError;
+pub use yaml::{Error as YamlError, TEXT_BYTES_MAX};

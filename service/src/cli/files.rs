@@ -10,7 +10,9 @@ use clap::Args;
 use service_admission::config::Config;
 use service_admission::once::reviewer;
 use service_core::role::Review;
-use service_files::{Finding, Path as FieldPath, Pin, Pinned, Severity, Wanted, diff, pin, resource_list};
+use service_files::{
+    Finding, Path as FieldPath, Pin, Pinned, Severity, TEXT_BYTES_MAX, Wanted, diff, pin, resource_list,
+};
 use service_registry::Image;
 use service_registry::lock::{Lock, Locked};
 
@@ -93,8 +95,7 @@ impl Common {
 
 /// Runs a KRM function: a `ResourceList` on standard input, the same on standard output.
 pub(super) fn function(arguments: &Function) -> Result<(), Failure> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
+    let text = read(Path::new(STANDARD))?;
     let runtime = runtime()?;
     let review = runtime.block_on(async { arguments.common.reviewer(arguments.lock.as_deref()) })?;
     let done = runtime.block_on(resource_list::run(&*review, &text, arguments.common.wanted())).map_err(usage)?;
@@ -231,12 +232,20 @@ fn locked(path: &Path) -> Result<Lock, Failure> {
 
 /// The text of a file, or of standard input.
 fn read(path: &Path) -> Result<String, Failure> {
-    if path == Path::new(STANDARD) {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
-        return Ok(text);
+    let failed = || format!("failed to read {}", path.display());
+    let input: Box<dyn std::io::Read> = if path == Path::new(STANDARD) {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).with_context(failed).map_err(usage)?)
+    };
+    let mut text = String::new();
+    // One more than is taken, so that what is larger is refused and not cut.
+    input.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text).with_context(failed).map_err(usage)?;
+    if text.len() > TEXT_BYTES_MAX {
+        let what = anyhow::anyhow!("{}: it is larger than {} MiB: split it", path.display(), TEXT_BYTES_MAX >> 20);
+        return Err(usage(what));
     }
-    std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display())).map_err(usage)
+    Ok(text)
 }
 
 /// Writes beside the file and puts it in its place, with its rights.
