@@ -111,19 +111,15 @@ impl Receiver {
 
     /// Tells what waits until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
-        let queue = self.queue.lock().take();
-        let waits = queue.as_ref().map(mpsc::Sender::downgrade);
-        drop(queue);
+        drop(self.queue.lock().take());
         let task = self.task.lock().take();
         if let Some(mut task) = task
             && timeout_at(deadline, &mut task).await.is_err()
         {
-            let left =
-                waits.and_then(|queue| queue.upgrade()).map_or(0, |queue| queue.max_capacity() - queue.capacity());
             task.abort();
             tracing::warn!(
                 name: service_core::logs::names::ALERT_FAILED, receiver = self.work.settings.name,
-                error = %format!("the process ends; {left} more waited"), "an alert could not be sent"
+                error = "the process ended before all that waited was sent", "an alert could not be sent"
             );
         }
     }
