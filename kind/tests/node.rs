@@ -100,7 +100,9 @@ async fn a_node_runs_pods_whose_processes_are_known_and_leaves_nothing() {
     node.stop().await;
     println!("it was down after {:?}", began.elapsed());
     assert!(!first.is_alive());
-    assert_eq!(groups(), before);
+    // A node of somebody else that was there may have gone meanwhile.
+    let left: Vec<PathBuf> = groups().into_iter().filter(|group| !before.contains(group)).collect();
+    assert!(left.is_empty(), "{left:?}");
     assert!(!plane.join("pki").exists() && !plane.join("node").exists());
     assert!(plane.join("logs/kubelet.log").exists());
 }

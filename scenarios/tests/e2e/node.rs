@@ -34,6 +34,11 @@ pub fn machine() -> Option<Machine> {
     }
     let turn = File::create(std::env::temp_dir().join("longhaul-test-node.lock")).unwrap();
     turn.lock().unwrap();
+    // The kernel takes a link down a moment after the last process of its node, whose test has ended by then.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !traces().is_empty() && Instant::now() < deadline {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
     Some(Machine { assets, _turn: turn })
 }
 
@@ -64,6 +69,11 @@ fn traces() -> Vec<String> {
         names.filter(|path| path.rsplit('/').next().unwrap().starts_with("longhaul-")).collect();
     ours.sort();
     ours
+}
+
+/// What of nodes is here now and was not before. What was there may go meanwhile: it is somebody else's.
+fn new(before: &[String]) -> Vec<String> {
+    traces().into_iter().filter(|trace| !before.contains(trace)).collect()
 }
 
 fn until(what: &str, mut met: impl FnMut() -> bool) {
@@ -133,7 +143,7 @@ fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
     let down = cluster(&state, &["down"]);
     assert!(down.status.success() && text(&down).contains("node: ended node"), "{}", text(&down));
     println!("down after {:.1} s", began.elapsed().as_secs_f64());
-    until("the link to be gone", || traces() == before);
+    until("the link to be gone", || new(&before).is_empty());
     assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
 }
 
@@ -152,7 +162,7 @@ fn the_service_passes_on_a_node() {
         for log in ["kubelet.log", "containerd.log", "kube-apiserver.log"] {
             assert!(soak.record().join("control-plane").join(log).is_file(), "{log} is kept");
         }
-        until("the link to be gone", || traces() == before);
+        until("the link to be gone", || new(&before).is_empty());
     }
 }
 
@@ -175,7 +185,7 @@ fn a_missed_delete_is_a_ghost_on_a_node_too() {
 fn the_service_in_pods_pins_every_pod_that_is_stored() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
-    let soak = soak(&["deployed", "--service", service.to_str().unwrap()]);
+    let soak = soak(&["deployed", "--for", "25s", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     assert!(soak.stdout().contains("0 unpinned objects"), "{}", soak.stdout());
     let record = soak.record();
@@ -218,7 +228,7 @@ fn the_service_in_pods_passes_smoke() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("smoke.yaml");
     std::fs::write(&file, text).unwrap();
-    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    let soak = soak(&[file.to_str().unwrap(), "--for", "30s", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
@@ -234,10 +244,11 @@ fn hits(record: &Path, name: &str) -> Vec<Value> {
 fn rollouts_of_the_service_cost_no_call() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
-    let soak = soak(&["deployed-rollouts", "--service", service.to_str().unwrap()]);
+    // The first of the scenario's two.
+    let soak = soak(&["deployed-rollouts", "--for", "45s", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let hits = hits(&soak.record(), "rolling-restart");
-    assert_eq!(hits.len(), 2, "{hits:?}");
+    assert_eq!(hits.len(), 1, "{hits:?}");
     assert!(hits.iter().all(|row| row["detail"].as_str().unwrap().contains("3 Pods were replaced")), "{hits:?}");
 }
 
@@ -250,11 +261,12 @@ fn nothing_is_let_in_while_pods_are_killed() {
     let folder = tempfile::tempdir().unwrap();
     for (by, told) in [("signal", "got SIGKILL"), ("delete", "was deleted")] {
         let file = folder.path().join(format!("{by}.yaml"));
+        // One of the scenario's three.
         std::fs::write(&file, text.replace("at: 5s}", &format!("at: 5s, by: {by}}}"))).unwrap();
-        let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+        let soak = soak(&[file.to_str().unwrap(), "--for", "20s", "--service", service.to_str().unwrap()]);
         assert_eq!(soak.code(), Some(0), "{by}: {}", soak.story());
         let hits = hits(&soak.record(), "pod-kill");
-        assert_eq!(hits.len(), 3, "{hits:?}");
+        assert_eq!(hits.len(), 1, "{hits:?}");
         assert!(hits.iter().all(|row| row["detail"].as_str().unwrap().contains(told)), "{hits:?}");
         // What the run itself killed is no crash.
         let crashes = std::fs::read_to_string(soak.record().join("crashes.jsonl")).unwrap_or_default();
@@ -328,11 +340,11 @@ fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
             assert!(child.try_wait().unwrap().is_none(), "the run goes on");
             entry().is_some_and(|entry| !entry["ready"].is_null())
         });
-        assert_ne!(traces(), before);
+        assert!(!new(&before).is_empty());
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
         child.wait().unwrap();
-        until("everything to be gone", || traces() == before && entry().is_none());
+        until("everything to be gone", || new(&before).is_empty() && entry().is_none());
         until("its keys to be gone", || std::fs::read_dir(&temporary).unwrap().count() == 0);
     }
 }
@@ -355,6 +367,6 @@ fn what_a_killed_start_leaves_is_found_and_taken_down() {
     assert!(text(&status).starts_with("node: leftover of process"), "{}", text(&status));
     let down = cluster(&state, &["down"]);
     assert!(down.status.success(), "{}", text(&down));
-    until("the link to be gone", || traces() == before);
+    until("the link to be gone", || new(&before).is_empty());
     assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
 }
