@@ -20,8 +20,6 @@ use service_watch::{Key, Object, Package, RawObject};
 const CONFLICTS_MAX: u32 = 5;
 /// The first pause after a conflict; each further one is twice as long. Who made it often writes again at once.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
-/// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
-const MESSAGE_CHARS_MAX: usize = 400;
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +153,7 @@ impl Api {
             },
             "type": "Warning",
             "reason": reason,
-            "message": cut(message),
+            "message": status::cut(message),
             "source": {"component": "longhaul-service"},
             "firstTimestamp": now,
             "lastTimestamp": now,
@@ -271,11 +269,6 @@ fn package(key: &Key) -> String {
 
 fn collection(namespace: &str) -> String {
     format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies")
-}
-
-/// A message as it fits a status or an event.
-pub(super) fn cut(message: &str) -> String {
-    message.chars().take(MESSAGE_CHARS_MAX).collect()
 }
 
 /// Whole seconds, as Kubernetes writes times.

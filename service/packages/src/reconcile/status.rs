@@ -9,6 +9,8 @@ use service_watch::Status;
 
 /// The type of our condition.
 const READY: &str = "Ready";
+/// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
+const MESSAGE_CHARS_MAX: usize = 400;
 
 /// What a status says.
 #[derive(Debug, Default)]
@@ -62,10 +64,15 @@ fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Va
         "type": READY,
         "status": status,
         "reason": report.phase,
-        "message": super::api::cut(report.message),
+        "message": cut(report.message),
         "observedGeneration": generation,
         "lastTransitionTime": since,
     })
+}
+
+/// A message as it fits a status or an event.
+pub(super) fn cut(message: &str) -> String {
+    message.chars().take(MESSAGE_CHARS_MAX).collect()
 }
 
 #[cfg(test)]
