@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::cluster::{Cluster, Error, Metadata};
+use super::cluster::{Cluster, Error};
+use super::metadata::Metadata;
 
 /// How long the objects may take to go: the Pod has its grace period, and a weak control plane needs some time for a thousand chunks.
 const GONE: Duration = Duration::from_mins(3);

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::explain;
+use super::metadata::{Metadata, Partial};
 use super::objects::Names;
 use service_core::kube::{self, Client, LIST_PAGE, Write};
 
@@ -63,41 +64,6 @@ impl Error {
             _ => None,
         }
     }
-}
-
-/// The metadata of an object.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Metadata {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// Its labels.
-    pub labels: std::collections::BTreeMap<String, String>,
-    /// Its annotations.
-    pub annotations: std::collections::BTreeMap<String, String>,
-    /// What it belongs to.
-    #[serde(rename = "ownerReferences")]
-    pub owners: Vec<OwnerReference>,
-}
-
-/// What an object belongs to.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct OwnerReference {
-    /// The owner's kind.
-    pub kind: String,
-    /// The owner's name.
-    pub name: String,
-}
-
-/// An object of which only the metadata matters.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Partial {
-    /// Its metadata.
-    pub metadata: Metadata,
 }
 
 #[derive(Deserialize)]

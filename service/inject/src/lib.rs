@@ -11,6 +11,7 @@ mod cluster;
 pub mod command;
 mod explain;
 mod images;
+mod metadata;
 mod objects;
 mod pace;
 mod payload;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use service_seed::digest::Digest;
 use service_seed::index::{Index, name as chunk_name};
 
-use super::cluster::Metadata;
+use super::metadata::Metadata;
 use super::place::Taint;
 
 /// Who writes the objects, for server-side apply.

@@ -13,7 +13,7 @@ use serde_json::json;
 use service_seed::digest::Digest;
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{Descriptor, Manifest};
+use super::manifest::{Descriptor, Manifest, REF_NAME};
 use super::{Blob, ImagesError, Shelf};
 
 /// Most entries of an archive: more than any image has files of its own.
@@ -95,7 +95,7 @@ impl Archive {
                 serde_json::from_value(descriptor).map_err(|error| shape(format!("manifest.json: {error}")))?;
             for tag in image.repo_tags.unwrap_or_default() {
                 let mut named = descriptor.clone();
-                named.annotations.insert(super::source::REF_NAME.to_owned(), tag);
+                named.annotations.insert(REF_NAME.to_owned(), tag);
                 archive.listed.push(named);
             }
             if archive.listed.is_empty() {

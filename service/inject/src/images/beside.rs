@@ -6,8 +6,7 @@
 
 use service_seed::digest::Digest;
 
-use super::manifest::Descriptor;
-use super::source::REF_NAME;
+use super::manifest::{Descriptor, REF_NAME};
 
 /// Ends of the tags that cosign makes of a digest: signatures, attestations, bills of materials.
 const ENDS: [&str; 3] = ["sig", "att", "sbom"];

@@ -12,8 +12,7 @@ use service_seed::digest::Digest;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::manifest::{Descriptor, Manifest};
-use super::source::REF_NAME;
+use super::manifest::{Descriptor, Manifest, REF_NAME};
 use super::{Blob, ImagesError, Shelf, Taken, beside};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring, Kind, Piece, Registry, Wanted};

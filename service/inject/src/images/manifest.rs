@@ -15,6 +15,8 @@ use super::{ImagesError, Shelf};
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The media type of an index that does not say it.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// The annotation under which a layout keeps what its images are called.
+pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// A blob as another one names it.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -7,11 +7,9 @@ use std::str::FromStr;
 use super::archive::Archive;
 use super::fetch::Fetch;
 use super::layout::Layout;
-use super::manifest::Descriptor;
+use super::manifest::{Descriptor, REF_NAME};
 use super::{Images, ImagesError, Shelf, Taken, beside};
 
-/// The annotation under which a layout keeps what its images are called.
-pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// The one that containerd writes, with the whole name.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
