@@ -74,7 +74,7 @@ impl std::str::FromStr for Name {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('/') {
-            Some((namespace, name)) if super::route::are_names(namespace, name) => {
+            Some((namespace, name)) if super::names::are_names(namespace, name) => {
                 Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
             }
             _ => Err("write NAMESPACE/NAME".to_owned()),

@@ -5,14 +5,13 @@
 use http::{Method, StatusCode};
 
 use super::answer::Refusal;
-use super::list::{Cursor, LIMIT_MAX};
+use super::cursor::Cursor;
+use super::names::{is_label, is_subdomain};
 
 /// What every path but that of the description begins with.
 pub const BASE: &str = "/api/v1";
-/// Longest label (RFC 1123).
-const LABEL_BYTES_MAX: usize = 63;
-/// Longest subdomain.
-const SUBDOMAIN_BYTES_MAX: usize = 253;
+/// Most Deployments in one answer: about 1 MB. Whoever has more follows the cursor.
+pub const LIMIT_MAX: usize = 10_000;
 
 /// A Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,33 +144,6 @@ fn target<'a>(namespace: &'a str, name: &'a str) -> Result<Target<'a>, Refusal> 
 /// Says nothing of the text: it may come from anybody.
 fn bad_name(whose: &str, what: &str) -> Refusal {
     Refusal::bad(format!("the name of the {whose} is no DNS-1123 {what}"))
-}
-
-/// Lower-case letters, digits and dashes, beginning and ending with one of the first two.
-fn is_label(text: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    bytes.len() <= LABEL_BYTES_MAX
-        && ends.iter().all(|end| end.is_some_and(|byte| alphanumeric(*byte)))
-        && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
-}
-
-/// Labels between dots; each may be as long as the whole (Kubernetes' `IsDNS1123Subdomain`).
-fn is_subdomain(text: &str) -> bool {
-    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_part = |part: &str| {
-        let bytes = part.as_bytes();
-        bytes.first().is_some_and(alphanumeric)
-            && bytes.last().is_some_and(alphanumeric)
-            && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
-    };
-    text.len() <= SUBDOMAIN_BYTES_MAX && text.split('.').all(is_part)
-}
-
-/// Whether both are names; what a cursor holds is checked as a path is.
-pub fn are_names(namespace: &str, name: &str) -> bool {
-    is_label(namespace) && is_subdomain(name)
 }
 
 /// The pairs of a query, each key once and one of `known`.
