@@ -12,15 +12,13 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::connection::{One, Two};
-use super::trouble::{Refusal, Trouble};
+use super::trouble::{RETRY_AFTER_MAX, Refusal, Trouble};
 use super::{Shared, broke, broke_two, within};
 use crate::mistakes::{Mistake, Mistakes};
 
 /// A refusal is short; a proxy's page of HTML is not worth more.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
-/// A server that asks to stay away for longer is asked again after this.
-pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// The head of an answer and the body to come.
 pub struct Answer {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::answer::RETRY_AFTER_MAX;
+/// A server that asks to stay away for longer is asked again after this.
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// Why a request has no answer that could be used.
 #[derive(Debug, Clone, thiserror::Error)]
