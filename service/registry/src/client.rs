@@ -26,6 +26,7 @@ use super::keychain::Keyring;
 use super::limiter::{Health, Shut};
 use super::manifest::{self, ManifestError};
 use super::reference::Reference;
+use super::wanted::Wanted;
 use crate::verdicts::{Cache, Class, Failure};
 use service_core::wire;
 
@@ -49,31 +50,6 @@ pub struct Registry {
     hosts: Hosts,
     /// What registries took, by what it was asked for and with which keyring.
     tokens: Mutex<Cache<Arc<str>>>,
-}
-
-/// What a registry is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted<'q> {
-    /// The manifest of an image, by its tag.
-    Image(&'q str),
-    /// A manifest that may hold signatures, by its tag or digest.
-    Manifest(&'q str),
-    /// The index of what refers to a digest (OCI distribution specification 1.1).
-    Referrers(&'q str),
-    /// A blob by its digest.
-    Blob {
-        /// The digest.
-        digest: &'q str,
-        /// Largest size, bytes.
-        bytes_max: usize,
-    },
-    /// A part of a blob, as large as one answer may be.
-    Part {
-        /// The digest.
-        digest: &'q str,
-        /// Its first byte.
-        from: u64,
-    },
 }
 
 /// A question about one piece, and everything that is needed to ask it.
@@ -268,19 +244,6 @@ impl Question<'_> {
             _ => format!("{host} answered {status}"),
         };
         Failure::new(class, cause)
-    }
-}
-
-impl Wanted<'_> {
-    /// What it is called in messages.
-    fn of(self, repository: &str) -> String {
-        match self {
-            Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),
-            Self::Image(digest) | Self::Manifest(digest) | Self::Blob { digest, .. } | Self::Part { digest, .. } => {
-                format!("{repository}@{digest}")
-            }
-            Self::Referrers(digest) => format!("referrers of {repository}@{digest}"),
-        }
     }
 }
 

@@ -15,11 +15,11 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
-use super::client::Wanted;
 use super::keychain::{Credential, Proof};
 use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::url::Url;
+use super::wanted::Wanted;
 use crate::config;
 use crate::verdicts::{Class, Failure};
 use files::{Authorities, DockerConfig, LockFile, Look, Password};

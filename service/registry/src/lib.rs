@@ -16,12 +16,14 @@ mod pieces;
 mod reference;
 mod url;
 pub mod verdicts;
+mod wanted;
 
 pub use challenge::{Challenge, token};
-pub use client::{Piece, Registry, Wanted};
+pub use client::{Piece, Registry};
 pub use hosts::{Hosts, HostsError};
 pub use keychain::{Brought, Credential, Keyring, KeyringError, Proof, PullSecrets};
 pub use manifest::{Kind, ManifestError, check};
 pub use metrics::Metrics;
 pub use pieces::{Pieces, Question};
 pub use reference::{Image, Reference, ReferenceError};
+pub use wanted::Wanted;

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::client::Wanted;
+use super::wanted::Wanted;
 
 /// The one label of the counters; its values are closed lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 
-use super::{Question, Wanted};
+use super::Question;
 use crate::hosts::Station;
 use crate::manifest::ACCEPT;
 use crate::url::{Url, is_path};
 use crate::verdicts::{Class, Failure};
+use crate::wanted::Wanted;
 use service_core::wire;
 
 /// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).

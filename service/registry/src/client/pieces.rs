@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
-use super::{ATTEMPTS, Question, Registry, Wanted, shown};
+use super::{ATTEMPTS, Question, Registry, shown};
 use crate::keychain::Keyring;
 use crate::verdicts::{Class, Failure};
+use crate::wanted::Wanted;
 
 /// What came of asking for a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use http::{Method, Response, StatusCode, header};
 use tokio::time::Instant;
 
 use super::exchange::PART_BYTES_MAX;
-use super::{ATTEMPTS, Question, Registry, Wanted};
+use super::{ATTEMPTS, Question, Registry};
 use crate::Keyring;
 use crate::manifest;
 use crate::verdicts::{Class, Failure};
+use crate::wanted::Wanted;
 
 /// A part of a blob.
 #[derive(Debug)]

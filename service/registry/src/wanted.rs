@@ -1,0 +1,39 @@
+//! The kinds of requests to a registry: a manifest by tag or digest, the referrers of a digest, a blob or a part of one.
+
+/// What a registry is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'q> {
+    /// The manifest of an image, by its tag.
+    Image(&'q str),
+    /// A manifest that may hold signatures, by its tag or digest.
+    Manifest(&'q str),
+    /// The index of what refers to a digest (OCI distribution specification 1.1).
+    Referrers(&'q str),
+    /// A blob by its digest.
+    Blob {
+        /// The digest.
+        digest: &'q str,
+        /// Largest size, bytes.
+        bytes_max: usize,
+    },
+    /// A part of a blob, as large as one answer may be.
+    Part {
+        /// The digest.
+        digest: &'q str,
+        /// Its first byte.
+        from: u64,
+    },
+}
+
+impl Wanted<'_> {
+    /// What it is called in messages.
+    pub(super) fn of(self, repository: &str) -> String {
+        match self {
+            Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),
+            Self::Image(digest) | Self::Manifest(digest) | Self::Blob { digest, .. } | Self::Part { digest, .. } => {
+                format!("{repository}@{digest}")
+            }
+            Self::Referrers(digest) => format!("referrers of {repository}@{digest}"),
+        }
+    }
+}
