@@ -143,7 +143,7 @@ const APART: &[(&str, &str, &[&str])] = &[
 #[rustfmt::skip]
 const TANGLED: &[&str] = &[
     "scenarios", "service-admission", "service-core", 
-    "service-verify", "reports", "mock-faults",
+    "reports", "mock-faults",
 ];
 
 const PICTURE_BEGINS: &str = "<!-- arrows: drawn by xtask/tests/arrows.rs -->\n```\n";

@@ -19,6 +19,10 @@ pub(crate) const TIME_STAMPING: ObjectIdentifier = ObjectIdentifier::new_unwrap(
 /// The content of the two identifiers in DER, as webpki compares them.
 const CODE_SIGNING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 3];
 const TIME_STAMPING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 8];
+/// Most logs of one kind in one authority.
+pub(crate) const LOGS_MAX: usize = 32;
+/// Most certificate authorities of one kind in one authority.
+pub(crate) const CERTIFIERS_MAX: usize = 32;
 
 /// A sigstore instance.
 #[derive(Debug, Clone, Default)]
@@ -92,6 +96,26 @@ impl Root {
 }
 
 impl Certifier {
+    /// Sorts the certificates of a chain, in whatever order, into roots, intermediates and leaves; an error says what is wrong with them.
+    pub(crate) fn of(chain: Vec<Certificate>, period: Period) -> Result<Self, &'static str> {
+        let mut certifier = Self { roots: Vec::new(), intermediates: Vec::new(), leaves: Vec::new(), period };
+        for certificate in chain {
+            if certificate.is_root() {
+                certifier.roots.push(Root::of(certificate).ok_or("a root certificate that cannot be used as one")?);
+            } else if certificate.is_authority() {
+                certifier.intermediates.push(certificate.der);
+            } else {
+                certifier.leaves.push(certificate);
+            }
+        }
+        if certifier.roots.is_empty() {
+            return Err(
+                "no root among these certificates (one that is its own issuer): add the one at the end of the chain",
+            );
+        }
+        Ok(certifier)
+    }
+
     /// Whether a chain leads from `leaf` to one of the roots, every part of it valid at `time` and fit for `purpose`. `further`
     /// are intermediates that came with the signature: they may help, they are not believed. Gives the key of the leaf's issuer.
     pub(crate) fn certifies(

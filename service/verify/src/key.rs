@@ -13,7 +13,6 @@ use x509_cert::der::{AnyRef, Decode as _, Encode as _};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
 use crate::digest::Digest;
-use crate::trust::KeyAlgorithm;
 
 const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
@@ -66,6 +65,17 @@ struct Inner {
     ways: Vec<ParsedPublicKey>,
 }
 
+/// Kinds of keys that can sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum KeyAlgorithm {
+    P256,
+    P384,
+    P521,
+    Ed25519,
+    /// RSA with at least 2048 bits.
+    Rsa,
+}
+
 /// Why bytes are no key that could be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
@@ -83,6 +93,19 @@ pub(crate) enum KeyError {
     Kind,
     #[error("not a valid {0} key; RSA keys have 2048 to 8192 bits")]
     Value(&'static str),
+}
+
+impl KeyAlgorithm {
+    /// The name in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::P256 => "P-256",
+            Self::P384 => "P-384",
+            Self::P521 => "P-521",
+            Self::Ed25519 => "Ed25519",
+            Self::Rsa => "RSA",
+        }
+    }
 }
 
 impl PublicKey {

@@ -35,8 +35,6 @@ pub use evidence::{Attestation, Bundle, Companions, Evidence, Signature};
 pub use pattern::{Pattern, PatternError};
 pub use requirement::{AttestationRule, FieldRule, ReferenceCheck, Requirement, Roots, Timestamps};
 pub use time::UnixTime;
-pub use trust::{
-    AuthoritySpec, AuthorityText, Fingerprint, KeyAlgorithm, Listed, RootKind, RootSpec, Trust, TrustError, TrustSpec,
-};
+pub use trust::{AuthoritySpec, AuthorityText, Fingerprint, Listed, RootKind, RootSpec, Trust, TrustError, TrustSpec};
 pub use verdict::{Class, EvidenceKind, Identity, Outcome, Rejected, Signer, Verdict};
 pub use verification::{EVIDENCE_MAX, Judged, RequirementError, Trial, verify};

@@ -105,21 +105,6 @@ pub(crate) enum Accepts {
     Keyless { issuer: Pattern, subject: Pattern },
 }
 
-/// Kinds of keys that can sign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyAlgorithm {
-    /// ECDSA over P-256.
-    P256,
-    /// ECDSA over P-384.
-    P384,
-    /// ECDSA over P-521.
-    P521,
-    /// Ed25519.
-    Ed25519,
-    /// RSA with at least 2048 bits.
-    Rsa,
-}
-
 /// Why trust cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {cause}")]
@@ -164,18 +149,5 @@ impl Trust {
 impl TrustError {
     fn new(place: impl Into<String>, cause: impl Into<String>) -> Self {
         Self { place: place.into(), cause: cause.into() }
-    }
-}
-
-impl KeyAlgorithm {
-    /// The name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::P256 => "P-256",
-            Self::P384 => "P-384",
-            Self::P521 => "P-521",
-            Self::Ed25519 => "Ed25519",
-            Self::Rsa => "RSA",
-        }
     }
 }

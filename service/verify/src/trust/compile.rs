@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Accepts, AuthoritySpec, AuthorityText, Listed, RootKind, RootSpec, Trust, TrustError, TrustRoot};
 use super::{TrustSpec, fingerprint, trusted_root};
-use crate::authority::{Authority, Certifier, Log, Period, Root};
+use crate::authority::{Authority, Certifier, LOGS_MAX, Log, Period};
 use crate::certificate::Certificate;
 use crate::key::PublicKey;
 
@@ -12,10 +12,6 @@ use crate::key::PublicKey;
 const ROOTS_MAX: usize = 64;
 /// Most authorities; there is one public sigstore, and a company has a few.
 const AUTHORITIES_MAX: usize = 16;
-/// Most logs of one kind in one authority.
-pub(super) const LOGS_MAX: usize = 32;
-/// Most certificate authorities of one kind in one authority.
-pub(super) const CERTIFIERS_MAX: usize = 32;
 
 pub(super) fn compile(spec: &TrustSpec) -> Result<Trust, TrustError> {
     for (place, count, max) in
@@ -94,7 +90,8 @@ fn listed_authority(name: &str, listed: &Listed, place: &str) -> Result<Authorit
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(vec![certifier(all, Period::default(), &format!("{place}.{what}"))?])
+        let certifier = Certifier::of(all, Period::default());
+        Ok(vec![certifier.map_err(|cause| TrustError::new(format!("{place}.{what}"), cause))?])
     };
     let logs = |texts: &[String], what: &str| -> Result<Vec<Log>, TrustError> {
         let mut all = Vec::new();
@@ -120,26 +117,4 @@ fn listed_authority(name: &str, listed: &Listed, place: &str) -> Result<Authorit
         timestampers: certificates(&listed.timestamp_authorities, "timestamp_authorities")?,
         left_out: Vec::new(),
     })
-}
-
-/// Sorts the certificates of a chain, in whatever order, into roots, intermediates and leaves.
-pub(super) fn certifier(chain: Vec<Certificate>, period: Period, place: &str) -> Result<Certifier, TrustError> {
-    let mut certifier = Certifier { roots: Vec::new(), intermediates: Vec::new(), leaves: Vec::new(), period };
-    for certificate in chain {
-        if certificate.is_root() {
-            let root = Root::of(certificate)
-                .ok_or_else(|| TrustError::new(place, "a root certificate that cannot be used as one"))?;
-            certifier.roots.push(root);
-        } else if certificate.is_authority() {
-            certifier.intermediates.push(certificate.der);
-        } else {
-            certifier.leaves.push(certificate);
-        }
-    }
-    if certifier.roots.is_empty() {
-        let cause =
-            "no root among these certificates (one that is its own issuer): add the one at the end of the chain";
-        return Err(TrustError::new(place, cause));
-    }
-    Ok(certifier)
 }

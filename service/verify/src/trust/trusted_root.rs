@@ -6,8 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::TrustError;
-use super::compile::{CERTIFIERS_MAX, LOGS_MAX, certifier};
-use crate::authority::{Authority, Certifier, Log, Period};
+use crate::authority::{Authority, CERTIFIERS_MAX, Certifier, LOGS_MAX, Log, Period};
 use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
@@ -154,7 +153,8 @@ fn certifiers(raw: &[RawAuthority], place: &str) -> Result<Vec<Certifier>, Trust
             let der = bytes(&raw.raw_bytes, &place)?;
             chain.push(Certificate::from_der(&der).map_err(|error| TrustError::new(&place, error.to_string()))?);
         }
-        certifier(chain, period(&raw.valid_for, &format!("{place}.validFor"))?, &place)
+        let period = period(&raw.valid_for, &format!("{place}.validFor"))?;
+        Certifier::of(chain, period).map_err(|cause| TrustError::new(&place, cause))
     };
     raw.iter().enumerate().map(each).collect()
 }
