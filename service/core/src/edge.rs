@@ -4,6 +4,7 @@
 
 mod connection;
 mod drain;
+mod expiry;
 mod exposition;
 mod health;
 mod listener;
@@ -18,9 +19,10 @@ mod vitals;
 mod way;
 
 pub use drain::{Drain, Phase};
+pub use expiry::Certificates;
 pub use health::{Health, Probe};
 pub use listener::{Listener, Protocols};
-pub use metrics::{Certificates, ListenerMetrics, Metrics};
+pub use metrics::{ListenerMetrics, Metrics};
 pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
 pub use slots::{Limits, Reason};

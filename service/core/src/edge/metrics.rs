@@ -20,33 +20,6 @@ struct ByReason {
     reason: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByCertificate {
-    certificate: &'static str,
-}
-
-/// When certificates end, by what they are for.
-#[derive(Debug, Clone, Default)]
-pub struct Certificates(Family<ByCertificate, Gauge>);
-
-impl Certificates {
-    /// Nothing yet, registered.
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "longhaul_certificate_expiry_timestamp_seconds",
-            "When the first certificate of a file ends, seconds since 1970, by what it is for",
-            metrics.0.clone(),
-        );
-        metrics
-    }
-
-    /// That of the certificates for `certificate`, one of a closed list.
-    pub fn of(&self, certificate: &'static str) -> Gauge {
-        self.0.get_or_create(&ByCertificate { certificate }).clone()
-    }
-}
-
 /// The counts of all listeners.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {

@@ -22,8 +22,8 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use tokio::sync::watch;
 
+use super::expiry::Certificates;
 use super::health::Probe;
-use super::metrics::Certificates;
 use crate::wire::{TlsError, expiry, facts};
 
 pub use handed::Handed;
@@ -79,6 +79,13 @@ pub enum CertificateError {
     /// The chosen suites and versions do not fit.
     #[error("the cipher suites do not fit TLS 1.3: {0}")]
     Suites(rustls::Error),
+}
+
+impl CertificateError {
+    /// The error of a file whose content is wrong.
+    fn content(path: &Path) -> impl Fn(TlsError) -> Self {
+        move |source| Self::Content { path: path.to_owned(), source }
+    }
 }
 
 /// The files of a TLS listener, and who may call.

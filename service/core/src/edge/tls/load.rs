@@ -42,12 +42,12 @@ pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
     let mut authorities = Vec::new();
     for path in &files.client_cas {
         let found = certificates_from_pem(&read_file(path)?);
-        authorities.extend(found.map_err(content(path))?);
+        authorities.extend(found.map_err(CertificateError::content(path))?);
     }
     let mut revoked = Vec::new();
     for path in &files.revoked {
         let found = revocation_lists_from_pem(&read_file(path)?);
-        revoked.extend(found.map_err(content(path))?);
+        revoked.extend(found.map_err(CertificateError::content(path))?);
     }
     let loaded = Loaded { chain, authorities, revoked };
     let verifier = if files.client_cas.is_empty() { None } else { Some(verifier::build(files, &loaded)?) };
@@ -73,10 +73,6 @@ fn versions(rules: &Rules) -> Result<rustls::ConfigBuilder<ServerConfig, rustls:
     builder.with_protocol_versions(versions).map_err(CertificateError::Suites)
 }
 
-pub(super) fn content(path: &Path) -> impl Fn(TlsError) -> CertificateError {
-    move |source| CertificateError::Content { path: path.to_owned(), source }
-}
-
 fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
     std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
 }
@@ -94,13 +90,13 @@ fn read_key(path: &Path, private: bool) -> Result<Zeroizing<Vec<u8>>, Certificat
 }
 
 fn read_pair(certificate: &Path, key: &Path, private: bool) -> Result<CertifiedKey, CertificateError> {
-    let chain = certificates_from_pem(&read_file(certificate)?).map_err(content(certificate))?;
-    let private = key_from_pem(&read_key(key, private)?).map_err(content(key))?;
+    let chain = certificates_from_pem(&read_file(certificate)?).map_err(CertificateError::content(certificate))?;
+    let private = key_from_pem(&read_key(key, private)?).map_err(CertificateError::content(key))?;
     match pair(chain, private) {
         Ok(pair) => Ok(pair),
         Err(TlsError::Rustls(rustls::Error::InconsistentKeys(_))) => {
             Err(CertificateError::Mismatch { certificate: certificate.into(), key: key.into() })
         }
-        Err(error) => Err(content(key)(error)),
+        Err(error) => Err(CertificateError::content(key)(error)),
     }
 }

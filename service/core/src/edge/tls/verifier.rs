@@ -9,7 +9,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError as Refused, DigitallySignedStruct, DistinguishedName, OtherError, RootCertStore};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use super::{CertificateError, Files, Loaded, load};
+use super::{CertificateError, Files, Loaded};
 use crate::wire::{TlsError, facts, provider};
 
 /// A certificate that is valid for longer than one may be.
@@ -22,7 +22,7 @@ pub(super) fn build(files: &Files, loaded: &Loaded) -> Result<Arc<dyn ClientCert
     let path = files.client_cas.first().map_or(Path::new("clientCA"), PathBuf::as_path);
     let mut roots = RootCertStore::empty();
     for authority in &loaded.authorities {
-        roots.add(authority.clone()).map_err(|error| load::content(path)(TlsError::Rustls(error)))?;
+        roots.add(authority.clone()).map_err(|error| CertificateError::content(path)(TlsError::Rustls(error)))?;
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
         .with_crls(loaded.revoked.iter().cloned())

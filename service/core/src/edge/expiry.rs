@@ -1,0 +1,33 @@
+//! The ends of certificates, as a metric. The label is a closed list.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCertificate {
+    certificate: &'static str,
+}
+
+/// When certificates end, by what they are for.
+#[derive(Debug, Clone, Default)]
+pub struct Certificates(Family<ByCertificate, Gauge>);
+
+impl Certificates {
+    /// Nothing yet, registered.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "longhaul_certificate_expiry_timestamp_seconds",
+            "When the first certificate of a file ends, seconds since 1970, by what it is for",
+            metrics.0.clone(),
+        );
+        metrics
+    }
+
+    /// That of the certificates for `certificate`, one of a closed list.
+    pub fn of(&self, certificate: &'static str) -> Gauge {
+        self.0.get_or_create(&ByCertificate { certificate }).clone()
+    }
+}
