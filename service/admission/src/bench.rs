@@ -15,7 +15,8 @@ use tokio::time::Instant;
 
 #[cfg(feature = "verify")]
 use super::Validation;
-use super::patch::{self, Site};
+use super::patch;
+use super::site::Site;
 use super::{Current, Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk};
 use crate::config::Config;
 #[cfg(feature = "verify")]

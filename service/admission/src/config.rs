@@ -29,7 +29,7 @@ pub use policy::{
 };
 pub use registration::Registration;
 use validators::RawValidator;
-pub use validators::{Constraint, Cosign, Kind as ValidatorKind, Root, Text, TrustRoot, Validator};
+pub use validators::{Constraint, Cosign, Kind as ValidatorKind, Root, Text, TrustRoot, Validator, files};
 
 /// The sections that admission reads.
 pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Images>(), kind::<Kubernetes>()];
@@ -91,13 +91,19 @@ impl Section for Images {
     const KEYS: &'static [&'static str] = &["policy", "validators"];
     type Raw = RawFile;
 
-    fn check(raw: RawFile, check: &service_core::config::Checker<'_>) -> Result<Option<Self>, Error> {
+    fn check(mut raw: RawFile, check: &service_core::config::Checker<'_>) -> Result<Option<Self>, Error> {
         let check = Checker(*check);
         let mut validators = check.validators(raw.validators)?;
         let mut paths: Vec<PathBuf> = raw.policy.documents.iter().map(|path| check.folder.join(path)).collect();
         let documents = check.documents(&paths)?;
         paths.extend(documents.iter().map(|document| document.source.clone()));
-        let policy = check.policy(raw.policy, documents, &mut validators)?;
+        let (own, defaults) = (std::mem::take(&mut raw.policy.rules), raw.policy.defaults());
+        let mut rules = check.rules(own, defaults, &validators)?;
+        let own_rules = rules.len();
+        for document in documents {
+            rules.extend(check.document(document, defaults, &mut validators)?);
+        }
+        let policy = check.policy(raw.policy, rules, own_rules)?;
         Ok(Some(Self { validators, policy, documents: paths }))
     }
 
@@ -120,7 +126,7 @@ impl Section for Images {
 
     /// The policies, and the keys that validators trust.
     fn files(&self) -> Vec<PathBuf> {
-        self.documents.iter().cloned().chain(crate::validator::files(&self.validators)).collect()
+        self.documents.iter().cloned().chain(files(&self.validators)).collect()
     }
 }
 

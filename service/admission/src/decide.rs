@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::patch::{self, Site};
+use super::patch;
 use super::policy::{BUILT_IN, RuleName};
 use super::review::{Decision, Notes};
+use super::site::Site;
 use super::text::{Escaped, printable};
 use crate::config::Action;
 use crate::validator::Approval;

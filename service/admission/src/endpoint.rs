@@ -17,7 +17,7 @@ use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
 use super::load::{Load, Place};
-use super::pipeline::Metrics;
+use super::metrics::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
 use service_core::edge::{Answer, Broken, Calls, Entered, Peer};

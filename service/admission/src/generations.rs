@@ -17,8 +17,9 @@ use tokio::task::JoinSet;
 
 use crate::config::Config;
 use crate::current::Current;
+use crate::metrics::Metrics as AdmissionMetrics;
 use crate::owners::{FromCluster, Owners};
-use crate::pipeline::{Metrics as AdmissionMetrics, Pipeline, Validation};
+use crate::pipeline::{Pipeline, Validation};
 use crate::policy::Policy;
 use crate::resolver::Resolver;
 use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
-use super::patch::Site;
 use super::review::Ask;
+use super::site::Site;
 use super::walk;
 pub use cluster::FromCluster;
 use service_registry::verdicts::{Cache, Flights};

@@ -4,27 +4,12 @@
 //! change at all: a patch of an immutable one makes the API server refuse what the user asked for.
 
 use super::review::Ask;
+use super::site::Site;
 use super::text::quote;
 use super::walk::List;
 
 /// What an operation has beside its path and the image: its form, and a digest.
 const OPERATION_BYTES: usize = 120;
-
-/// An image that is to be judged, and where it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
-    /// JSON pointer (RFC 6901) of the string.
-    pub pointer: String,
-    /// The string.
-    pub image: String,
-    /// Whether the API server takes another value there.
-    pub mutable: bool,
-}
-
-impl Site {
-    /// Most images of one object that are judged. A pod with more does not fit etcd's object limit with useful content.
-    pub const MAX: usize = 500;
-}
 
 /// The RFC 6902 document that pins `sites`, or `None` when nothing changes. `digest` knows the images to pin.
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The steps of a review in order: exempt, walk, treat each image by its rule, resolve in parallel, decide.
 //!
-//! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
+//! Takes a parsed request and a deadline; knows nothing of HTTP.
 
 mod signed;
 mod told;
@@ -10,22 +10,17 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use http::StatusCode;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 use tokio::time::{Instant, timeout_at};
 
 use super::decide::{Course, Found, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
 use super::memo::Memo;
-use super::patch::{self, Site};
+use super::metrics::Metrics;
+use super::patch;
 use super::policy::{Policy, RuleName, Treatment};
 use super::resolver::{DEFECT, Resolver};
 use super::review::{Ask, Decision, Notes};
+use super::site::Site;
 use super::tenants::Tenants;
 use super::text::printable;
 use super::unchanged::Stored;
@@ -37,95 +32,10 @@ use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 pub use signed::Validation;
 
-/// kube-apiserver's own edges for webhooks (5 ms to 25 s), with finer ones below and between, in seconds.
-const DURATION_EDGES_S: [f64; 15] =
-    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0];
-
 /// Bytes of a cause in the log; the caller gets more of it.
 const LOGGED_BYTES_MAX: usize = 1024;
 /// Bytes of a name in the log; Kubernetes allows 253.
 const LOGGED_NAME_BYTES_MAX: usize = 256;
-
-/// The one label of the review counters; its values are a closed list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct OutcomeLabel {
-    outcome: &'static str,
-}
-
-/// The one label of the failure counters; its values are the error classes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ClassLabel {
-    class: &'static str,
-}
-
-/// The one label of the request counter: a status that the endpoint answers.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct CodeLabel {
-    code: u16,
-}
-
-/// What admission counts.
-pub struct Metrics {
-    /// Reviews by outcome: allowed, patched, exempt, denied, error.
-    pub reviews: Family<OutcomeLabel, Counter>,
-    /// Images without a digest by class.
-    pub failures: Family<ClassLabel, Counter>,
-    /// Images let in without a digest by class: by a rule's `allow`, or because they are only reported.
-    pub let_in: Family<ClassLabel, Counter>,
-    /// Parts of reviews that panicked.
-    pub panics: Counter,
-    /// Requests answered, by HTTP status.
-    pub requests: Family<CodeLabel, Counter>,
-    /// Seconds from the head of a request to its answer.
-    pub duration: Histogram,
-    /// Reviews in work.
-    pub in_flight: Gauge,
-    /// Images answered from the cache.
-    pub cache_hits: Counter,
-    /// Images asked at a registry.
-    pub cache_misses: Counter,
-    /// Images that joined a question under way.
-    pub joined: Counter,
-}
-
-impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_admission`.
-    pub fn register(registry: &mut Registry) -> Arc<Self> {
-        let metrics = Self {
-            reviews: Family::default(),
-            failures: Family::default(),
-            let_in: Family::default(),
-            panics: Counter::default(),
-            requests: Family::default(),
-            duration: Histogram::new(DURATION_EDGES_S),
-            in_flight: Gauge::default(),
-            cache_hits: Counter::default(),
-            cache_misses: Counter::default(),
-            joined: Counter::default(),
-        };
-        let sub = registry.sub_registry_with_prefix("longhaul_admission");
-        sub.register("reviews", "Reviews answered, by outcome", metrics.reviews.clone());
-        sub.register("image_failures", "Images without a digest, by class", metrics.failures.clone());
-        sub.register("images_let_in", "Images let in without a digest, by class", metrics.let_in.clone());
-        sub.register("panics", "Parts of reviews that panicked", metrics.panics.clone());
-        sub.register("http_requests", "Requests answered, by HTTP status", metrics.requests.clone());
-        sub.register("duration_seconds", "Time from request to answer", metrics.duration.clone());
-        sub.register("in_flight", "Reviews in work", metrics.in_flight.clone());
-        sub.register("cache_hits", "Images answered from the cache", metrics.cache_hits.clone());
-        sub.register("cache_misses", "Images asked at a registry", metrics.cache_misses.clone());
-        sub.register("joined", "Images that joined a question under way", metrics.joined.clone());
-        Arc::new(metrics)
-    }
-
-    /// Counts a request answered with `status`.
-    pub fn answered(&self, status: StatusCode) {
-        self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
-    }
-
-    fn review(&self, outcome: &'static str) {
-        self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
-    }
-}
 
 /// There is no memory for asking about the images of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +112,7 @@ impl Pipeline {
         let inherited = self.inherited(ask, &sites, deadline).await;
         let outcomes = self.outcomes(ask, &sites, &inherited, &pullers, deadline).await?;
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
-            self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
+            self.metrics.failed(failure.class);
         }
         let mut decision = decide(hook, &sites, &outcomes);
         if let (false, Decision::Allow { notes, .. } | Decision::Deny { notes, .. }) =
@@ -212,7 +122,7 @@ impl Pipeline {
         }
         if let Decision::Allow { .. } = decision {
             for class in let_in(&outcomes) {
-                self.metrics.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
+                self.metrics.let_in(class);
             }
         }
         Ok(self.told(ask, decision))
@@ -221,7 +131,7 @@ impl Pipeline {
     /// The decision about a review of which a part panicked outside of its images.
     pub fn defect(&self, ask: &Ask<'_>) -> Decision {
         self.metrics.panics.inc();
-        self.metrics.failures.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
+        self.metrics.failed(Class::Internal);
         let message = format!("{}: {DEFECT}", Class::Internal);
         self.told(
             ask,
@@ -229,7 +139,7 @@ impl Pipeline {
                 Action::Deny => Decision::Deny { message, notes: Notes::default() },
                 Action::Error => Decision::Error { message },
                 Action::Allow => {
-                    self.metrics.let_in.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
+                    self.metrics.let_in(Class::Internal);
                     let warning = "no image was looked at (internal); let in by policy.onFailure".to_owned();
                     let mut notes = Notes { warnings: vec![warning], ..Notes::default() };
                     notes.annotations.insert("let-in", message.as_str().into());
@@ -240,7 +150,7 @@ impl Pipeline {
     }
 
     fn exempt(&self, reason: &'static str) -> Decision {
-        self.metrics.review("exempt");
+        self.metrics.reviewed("exempt");
         Decision::Allow { patch: None, notes: Notes::exempt(reason) }
     }
 
@@ -376,7 +286,7 @@ impl Pipeline {
             Decision::Deny { message, .. } => ("denied", Some(message)),
             Decision::Error { message } => ("error", Some(message)),
         };
-        self.metrics.review(outcome);
+        self.metrics.reviewed(outcome);
         if let Some(said) = said {
             let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX).into_owned();
             tracing::info!(name: service_core::logs::names::REVIEW,

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::pipeline::Metrics;
+use super::metrics::Metrics;
 use super::walk::Pullers;
 use crate::config;
 use service_registry::verdicts::{Cache, Class, Failure, Flights};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::patch::Site;
+use super::site::Site;
 use super::text::{Escaped, quote};
 use super::walk::Pullers;
 

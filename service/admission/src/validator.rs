@@ -7,13 +7,12 @@ mod approvals;
 #[cfg(feature = "verify")]
 mod cosign;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{self, Config, ValidatorKind};
+use crate::config::{self, Config};
 pub use approvals::{Approvals, Metrics};
 use service_core::share::Share;
 use service_registry::Keyring;
@@ -100,7 +99,7 @@ impl Validators {
         #[cfg(not(feature = "verify"))]
         {
             let _ = (pieces, memory);
-            let cosign = |kind: &ValidatorKind| matches!(kind, ValidatorKind::Cosign(_));
+            let cosign = |kind: &config::ValidatorKind| matches!(kind, config::ValidatorKind::Cosign(_));
             match config.validators.iter().position(|validator| cosign(&validator.kind)) {
                 Some(index) => Err(ValidatorError {
                     key: format!("validators[{index}].type"),
@@ -133,19 +132,10 @@ pub fn check(config: &Config) -> Result<(), ValidatorError> {
 /// A text that is another one as soon as a file that `validators` read has another content.
 pub fn trust(validators: &[config::Validator]) -> String {
     let mut hash = Sha256::new();
-    for file in files(validators) {
+    for file in config::files(validators) {
         // One that cannot be read is another one than any content; why is said by whoever needs it.
         let content = std::fs::read(&file).map_or_else(|_| [0; 32], |bytes| Sha256::digest(bytes).into());
         hash.update(content);
     }
     hex::encode(hash.finalize())
-}
-
-/// Every file that `validators` read, so that somebody can see when one changes.
-pub fn files(validators: &[config::Validator]) -> Vec<PathBuf> {
-    let cosign = validators.iter().filter_map(|validator| match &validator.kind {
-        ValidatorKind::Cosign(cosign) => Some(cosign),
-        ValidatorKind::Static { .. } => None,
-    });
-    cosign.flat_map(|cosign| cosign.files().cloned()).collect()
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::documents::RawDocument;
 use super::validators::Validator;
 use super::{Checker, Error};
 pub use namespaces::Namespaces;
@@ -201,23 +200,27 @@ pub(super) struct RawCache {
     pub max_bytes: Option<Size>,
 }
 
+impl RawPolicy {
+    /// What its rules and documents do not say themselves.
+    pub(super) fn defaults(&self) -> Defaults {
+        Defaults { recheck: self.recheck, matcher: self.matcher }
+    }
+}
+
 impl Checker<'_> {
-    /// Checks the section. Documents add their validators to `validators`.
-    pub(super) fn policy(
+    /// Checks the rules of the section itself.
+    pub(super) fn rules(
         &self,
-        raw: RawPolicy,
-        documents: Vec<RawDocument>,
-        validators: &mut Vec<Validator>,
-    ) -> Result<Policy, Error> {
-        let own_rules = raw.rules.len();
-        let defaults = Defaults { recheck: raw.recheck, matcher: raw.matcher };
-        let mut rules: Vec<Rule> = Vec::with_capacity(own_rules);
-        for (index, rule) in raw.rules.into_iter().enumerate() {
-            rules.push(self.rule(format!("policy.rules[{index}]"), rule, defaults, validators)?);
-        }
-        for document in documents {
-            rules.extend(self.document(document, defaults, validators)?);
-        }
+        raw: Vec<RawRule>,
+        defaults: Defaults,
+        validators: &[Validator],
+    ) -> Result<Vec<Rule>, Error> {
+        let named = raw.into_iter().enumerate().map(|(index, raw)| (format!("policy.rules[{index}]"), raw));
+        named.map(|(name, raw)| self.rule(name, raw, defaults, validators)).collect()
+    }
+
+    /// Checks the section. Its own rules are the first `own_rules` of `rules`; the others are those of documents.
+    pub(super) fn policy(&self, raw: RawPolicy, rules: Vec<Rule>, own_rules: usize) -> Result<Policy, Error> {
         self.within("policy.rules", rules.len() as u64, 0, RULES_MAX as u64)?;
         for (index, rule) in rules.iter().enumerate() {
             for other in &rules[..index] {

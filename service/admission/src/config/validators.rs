@@ -207,3 +207,12 @@ impl Checker<'_> {
         Ok(cosign)
     }
 }
+
+/// Every file that `validators` read, so that somebody can see when one changes.
+pub fn files(validators: &[Validator]) -> Vec<PathBuf> {
+    let cosign = validators.iter().filter_map(|validator| match &validator.kind {
+        Kind::Cosign(cosign) => Some(cosign),
+        Kind::Static { .. } => None,
+    });
+    cosign.flat_map(|cosign| cosign.files().cloned()).collect()
+}

@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use super::super::decide::Found;
 use super::super::owners::Owners;
-use super::super::patch::Site;
 use super::super::policy::{RuleName, Target, Treatment};
 use super::super::review::Ask;
+use super::super::site::Site;
 use super::Pipeline;
 use crate::validator::{Approvals, Question, Validator, Validators};
 use service_registry::Brought;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::{Ask, Kind, Review, User};
 use crate::json::{self, Cursor};
-use crate::patch::Site;
+use crate::site::Site;
 use crate::walk::{self, Pullers, Seen};
 
 /// The review is for the usual way to read, or to refuse.
@@ -160,8 +160,8 @@ mod tests {
     use serde_json::json;
 
     use crate::bench::{pod, review};
-    use crate::patch::Site;
     use crate::review::{Ask, Review, parse};
+    use crate::site::Site;
     use crate::walk::{self, Pullers};
 
     /// What is read of a review.

@@ -11,9 +11,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use service_verify::oci::{self, ENVELOPE_BYTES_MAX, Layer, Referrer};
-use service_verify::{Evidence, Judged, Requirement, Subject, Trial, UnixTime, Verdict};
+use service_verify::{Evidence, Judged, Subject, Trial, UnixTime, Verdict};
 
 use super::knowledge::Form;
+use super::words::Searched;
 use super::{Engine, words};
 use crate::validator::{Answer, Question};
 use service_core::share::{NoMemory, Reserved};
@@ -39,12 +40,7 @@ pub(super) struct Search<'s> {
     question: &'s Question,
     subject: &'s Subject,
     trial: Trial<'s>,
-    /// Where was looked, and what was there.
-    pub(super) looked: Vec<String>,
-    /// What could not be read as what it must be.
-    pub(super) broken: Vec<String>,
-    /// What nobody could tell.
-    doubt: Option<Failure>,
+    searched: Searched,
     pieces: usize,
 }
 
@@ -90,9 +86,7 @@ impl<'s> Search<'s> {
             question,
             subject,
             trial: Trial::new(subject, &engine.requirement, &engine.trust, now),
-            looked: Vec::new(),
-            broken: Vec::new(),
-            doubt: None,
+            searched: Searched::default(),
             pieces: 0,
         }
     }
@@ -123,17 +117,8 @@ impl<'s> Search<'s> {
         if verdict.is_verified() {
             return Ok(words::approval(&verdict));
         }
-        Err(words::refusal(&self, &verdict, self.doubt.clone()))
-    }
-
-    /// What is demanded.
-    pub fn requirement(&self) -> &Requirement {
-        &self.engine.requirement
-    }
-
-    /// Every trust root of the validator.
-    pub fn trusted(&self) -> impl Iterator<Item = &str> {
-        self.engine.trust.names()
+        let demand = (&self.engine.requirement, &*self.engine.trust);
+        Err(words::refusal(demand, self.searched, &verdict))
     }
 
     /// The places in the order that costs least where signatures usually lie.
@@ -165,7 +150,7 @@ impl<'s> Search<'s> {
         let bytes = match self.piece(wanted).await {
             Ok(Piece::Here(bytes)) => bytes,
             Ok(Piece::Absent) => {
-                self.looked.push(format!("{said} (none)"));
+                self.searched.looked.push(format!("{said} (none)"));
                 return Ok(None);
             }
             Ok(Piece::Unknown) => return Err(Found::Unknown),
@@ -177,7 +162,7 @@ impl<'s> Search<'s> {
         if matches!(place, Place::Referrers | Place::Fallback) {
             match oci::referrers(&bytes) {
                 Ok(mut referrers) => {
-                    self.looked.push(format!("{said} ({} bundles)", referrers.len()));
+                    self.searched.looked.push(format!("{said} ({} bundles)", referrers.len()));
                     // Nobody believes what the index says of them; it only says what to fetch first.
                     let likely = |referrer: &Referrer| {
                         let signs = referrer.predicate_type.as_deref() == Some(SIGNS_IMAGE);
@@ -195,7 +180,7 @@ impl<'s> Search<'s> {
             };
             match layers {
                 Ok(oci::Layers { layers, bytes, unusable }) => {
-                    self.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
+                    self.searched.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
                     for piece in &unusable {
                         let judged = self.judged(piece);
                         self.trial.take(judged);
@@ -337,7 +322,8 @@ impl<'s> Search<'s> {
         self.pieces += pieces;
         let may = self.pieces <= PIECES_MAX;
         if !may {
-            self.broken
+            self.searched
+                .broken
                 .push(format!("there are more than {PIECES_MAX} pieces of signatures; the others were not looked at"));
         }
         may
@@ -353,7 +339,7 @@ impl<'s> Search<'s> {
         for outcome in found.into_iter().flatten() {
             match outcome {
                 Ok(judged) => self.trial.take(judged),
-                Err(Missed::Broken(what)) => self.broken.push(what),
+                Err(Missed::Broken(what)) => self.searched.broken.push(what),
                 Err(Missed::Unread(what, failure)) => self.missed(&what, failure),
             }
         }
@@ -365,19 +351,19 @@ impl<'s> Search<'s> {
     }
 
     fn is_broken(&mut self, said: &str, error: &oci::OciError) -> Option<Verdict> {
-        self.looked.push(format!("{said} (unreadable)"));
-        self.broken.push(format!("{said}: {error}"));
+        self.searched.looked.push(format!("{said} (unreadable)"));
+        self.searched.broken.push(format!("{said}: {error}"));
         None
     }
 
     /// Something is there that nobody could read. A definite failure is what somebody put there; all others are doubts.
     fn missed(&mut self, said: &str, failure: Failure) {
         if failure.class == Class::Invalid {
-            self.broken.push(format!("{said}: {}", failure.cause));
+            self.searched.broken.push(format!("{said}: {}", failure.cause));
             return;
         }
-        self.looked.push(format!("{said} ({})", failure.class));
-        self.doubt.get_or_insert(failure);
+        self.searched.looked.push(format!("{said} ({})", failure.class));
+        self.searched.doubt.get_or_insert(failure);
     }
 }
 

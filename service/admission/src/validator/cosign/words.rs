@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use service_verify::{Class as Found, Outcome, Roots, Signer as Proof, Verdict};
+use service_verify::{Class as Found, Outcome, Requirement, Roots, Signer as Proof, Trust, Verdict};
 
-use super::search::Search;
 use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
@@ -15,6 +14,17 @@ const REJECTED_SAID_MAX: usize = 3;
 const ROOTS_SAID_MAX: usize = 5;
 /// Characters of one piece's cause.
 const CAUSE_CHARS_MAX: usize = 160;
+
+/// The course of a search.
+#[derive(Default)]
+pub(super) struct Searched {
+    /// Where was looked, and what was there.
+    pub looked: Vec<String>,
+    /// What could not be read as what it must be.
+    pub broken: Vec<String>,
+    /// What nobody could tell.
+    pub doubt: Option<Failure>,
+}
 
 /// Who signed.
 pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
@@ -36,22 +46,23 @@ pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
 }
 
 /// Whose signatures would count.
-fn wanted(search: &Search<'_>) -> String {
-    let names: Vec<String> = match &search.requirement().roots {
+fn wanted(requirement: &Requirement, trust: &Trust) -> String {
+    let names: Vec<String> = match &requirement.roots {
         Roots::Named(names) => names.clone(),
-        Roots::All => search.trusted().map(str::to_owned).collect(),
+        Roots::All => trust.names().map(str::to_owned).collect(),
     };
     let more = names.len().saturating_sub(ROOTS_SAID_MAX);
     let names: Vec<_> = names.iter().take(ROOTS_SAID_MAX).map(|name| format!("`{name}`")).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let threshold = search.requirement().threshold;
+    let threshold = requirement.threshold;
     let many = if threshold > 1 { format!("{threshold} of ") } else { String::new() };
     format!("{many}{}{more}", names.join(", "))
 }
 
 /// Why the image may not run: what nobody could tell outweighs what was not found.
-pub(super) fn refusal(search: &Search<'_>, verdict: &Verdict, doubt: Option<Failure>) -> Failure {
-    let looked = if search.looked.is_empty() { "nothing".to_owned() } else { search.looked.join(", ") };
+pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Searched, verdict: &Verdict) -> Failure {
+    let Searched { looked, broken, doubt } = searched;
+    let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };
     if let Some(doubt) = doubt {
         let said = format!("its signatures cannot be told: {}; looked at {looked}", doubt.cause);
         return doubt.in_words(said);
@@ -61,17 +72,17 @@ pub(super) fn refusal(search: &Search<'_>, verdict: &Verdict, doubt: Option<Fail
     };
     let class = match class {
         // Something is there, and it is not what it should be.
-        Found::Unsigned if !search.broken.is_empty() => Class::Invalid,
+        Found::Unsigned if !broken.is_empty() => Class::Invalid,
         Found::Unsigned => Class::Unsigned,
         Found::Invalid => Class::Invalid,
         Found::Mismatch => Class::Mismatch,
         Found::Misconfigured => Class::Misconfigured,
     };
     let rejected = verdict.rejected.iter().map(|piece| format!("{}: {}", piece.source, piece.cause));
-    let mut reasons: Vec<String> = rejected.chain(search.broken.iter().cloned()).collect();
+    let mut reasons: Vec<String> = rejected.chain(broken).collect();
     reasons.retain(|reason| !cause.contains(reason.as_str()));
     let more = reasons.len().saturating_sub(REJECTED_SAID_MAX);
-    let wanted = wanted(search);
+    let wanted = wanted(requirement, trust);
     let mut said = match class {
         Class::Unsigned => format!("no signature by {wanted} in any format"),
         _ => format!("{cause} (wanted: {wanted})"),
