@@ -16,8 +16,7 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use service_core::alert::AlertSink;
 use service_core::config::{Config, Health as HealthSection, Shutdown};
 use service_core::edge::{
-    Certificates, Drain, Health, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse, heartbeat,
-    register_process,
+    Certificates, Drain, Health, Heartbeat, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, register_process,
 };
 use service_core::logs::names;
 use service_core::role::{Reload, Role, Running, Shared, Start};
@@ -104,8 +103,8 @@ impl App {
         };
         register_process(&mut metrics, FEATURES);
         let edge = EdgeMetrics::register(&mut metrics);
-        let runtime = Arc::new(Pulse::new("runtime"));
-        app.background.spawn(heartbeat(Arc::clone(&runtime)));
+        let runtime = Arc::new(Heartbeat::new("runtime"));
+        app.background.spawn(Arc::clone(&runtime).keep_on());
         // Bound before a watch starts, so that a port in use is found before any request was sent.
         let health = match config.find::<HealthSection>().map(|health| health.listen) {
             Some(address) => {

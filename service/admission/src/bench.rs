@@ -74,7 +74,7 @@ impl Webhook {
             Arc::new(Endpoint::new(
                 settings,
                 Current::new(Pipeline::new(policy, resolver, metrics)),
-                Arc::clone(Share::default().room()),
+                Arc::clone(Share::default().reviews()),
             )),
             peer,
         )
@@ -100,7 +100,7 @@ impl Webhook {
         });
         let settings = config.admission.as_ref().expect("the text has the section");
         let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
-        Self(Arc::new(Endpoint::new(settings, Current::new(pipeline), Arc::clone(Share::default().room()))), peer)
+        Self(Arc::new(Endpoint::new(settings, Current::new(pipeline), Arc::clone(Share::default().reviews()))), peer)
     }
 
     /// Answers one review, as from a connection that has read it.

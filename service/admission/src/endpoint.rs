@@ -21,7 +21,7 @@ use super::metrics::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
 use service_core::edge::{Answer, Broken, Calls, Entered, Peer};
-use service_core::share::{Held, Room, Stop};
+use service_core::share::{Held, ReviewMemory, Stop};
 use service_registry::verdicts::Class;
 
 /// Seconds after which a shed caller may come again.
@@ -33,7 +33,7 @@ pub struct Endpoint {
     metrics: Arc<Metrics>,
     load: Arc<Load>,
     slots_per_peer: usize,
-    room: Arc<Room>,
+    memory: Arc<ReviewMemory>,
     body_max: usize,
     /// The key that the limit of a body's size is of.
     body_key: &'static str,
@@ -44,16 +44,16 @@ pub struct Endpoint {
 pub struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook over `current` with the limits of `settings`, whose reviews hold no more than `room`.
-    pub fn new(settings: &config::Admission, current: Arc<Current>, room: Arc<Room>) -> Self {
-        let (asked, fits) = (settings.max_body_bytes, room.body_max());
+    /// A webhook over `current` with the limits of `settings`, whose reviews hold no more than `memory`.
+    pub fn new(settings: &config::Admission, current: Arc<Current>, memory: Arc<ReviewMemory>) -> Self {
+        let (asked, fits) = (settings.max_body_bytes, memory.body_max());
         let body_key = if asked <= fits { "admission.maxBodyBytes" } else { "admission.maxHeldBytes" };
         Self {
             metrics: Arc::clone(current.pipeline().metrics()),
             current,
             load: Arc::new(Load::new(settings.max_in_flight)),
             slots_per_peer: settings.max_in_flight_per_peer,
-            room,
+            memory,
             body_max: asked.min(fits),
             body_key,
         }
@@ -115,7 +115,7 @@ impl Calls for Endpoint {
         body: &mut B,
         deadline: Instant,
     ) -> Result<Self::Held<'a>, Refusal> {
-        let mut held = self.room.hold(peer, self.body_max);
+        let mut held = self.memory.hold(peer, self.body_max);
         let body = held.read(body, deadline).await.map_err(|stop| self.stopped(stop))?;
         Ok((body, held))
     }

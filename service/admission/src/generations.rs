@@ -188,5 +188,5 @@ fn pipeline(config: &Config, parts: &Parts<'_>, metrics: &Arc<AdmissionMetrics>)
     let resolver = Arc::clone(&parts.client.resolver);
     Ok(Pipeline::new(policy, resolver, Arc::clone(metrics))
         .with_validation(validation)
-        .within(Arc::clone(parts.share.room())))
+        .within(Arc::clone(parts.share.reviews())))
 }

@@ -27,7 +27,7 @@ use super::unchanged::Stored;
 use super::walk::{self, Pullers};
 use crate::config::Action;
 use service_core::alert::AlertSink;
-use service_core::share::{IMAGES_AT_ONCE, Room, Share};
+use service_core::share::{IMAGES_AT_ONCE, ReviewMemory, Share};
 use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 pub use signed::Validation;
@@ -50,7 +50,7 @@ pub struct Pipeline {
     resolver: Arc<Resolver>,
     validation: Option<Validation>,
     metrics: Arc<Metrics>,
-    room: Arc<Room>,
+    memory: Arc<ReviewMemory>,
     tenants: Tenants,
     alerts: Option<Arc<dyn AlertSink>>,
 }
@@ -63,16 +63,16 @@ impl Pipeline {
             resolver,
             validation: None,
             metrics,
-            room: Arc::clone(Share::default().room()),
+            memory: Arc::clone(Share::default().reviews()),
             tenants: Tenants::new(),
             alerts: None,
         }
     }
 
-    /// Lets what is asked about hold no more than `room`.
+    /// Lets what is asked about hold no more than `memory`.
     #[must_use]
-    pub fn within(mut self, room: Arc<Room>) -> Self {
-        self.room = room;
+    pub fn within(mut self, memory: Arc<ReviewMemory>) -> Self {
+        self.memory = memory;
         self
     }
 
@@ -247,7 +247,7 @@ impl Pipeline {
                     // Who waits longer is told so by whoever is asked then.
                     let _place = timeout_at(deadline, queue.acquire()).await;
                     let _turn = self.tenants.turn(asked);
-                    let _held = self.room.image().ok_or(Full)?;
+                    let _held = self.memory.image().ok_or(Full)?;
                     Ok((image, self.answered(&treatment, brought, deadline).await))
                 });
             }

@@ -137,11 +137,11 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         handshakes_per_peer: settings.max_connections_per_peer.div_ceil(4) * 3,
     });
     let address = listener.address().context("failed to read the admission address")?;
-    let room = Arc::clone(part.generations.lock().share().room());
-    let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(&part.current), room));
+    let memory = Arc::clone(part.generations.lock().share().reviews());
+    let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(&part.current), memory));
     let mut probes = vec![
         Arc::clone(&tls) as Arc<dyn Probe>,
-        Arc::clone(listener.pulse()) as _,
+        Arc::clone(listener.heartbeat()) as _,
         Arc::clone(endpoint.load()) as Arc<dyn Probe>,
     ];
     let calls = desk.as_ref().map(Desk::calls);

@@ -1,19 +1,19 @@
 //! What the process says of itself while it runs: one line an event, each event with a name of a closed list.
 //!
 //! Owns the two formats, the list of names, and how many lines strangers may cause. Which event is worth a line is the business
-//! of the rooms. What is secret never reaches a line: no room gives it a key, a token or a body.
+//! of the roles. What is secret never reaches a line: none of them gives it a key, a token or a body.
 
 mod format;
 mod lines;
 pub mod names;
-mod valve;
+mod throttle;
 
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config;
 use format::{Json, Syslog};
 use lines::Lines;
-pub use valve::Valve;
+pub use throttle::Throttle;
 
 /// Writes lines of `format` at `level` and above to the standard error from now on. A second call changes nothing.
 pub fn init(format: config::LogFormat, level: config::Level) {

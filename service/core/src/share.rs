@@ -4,14 +4,14 @@
 //! what the others need. What does not fit is refused (reviews) or waits (evidence); nothing is taken on trust of what was announced.
 
 mod limit;
-mod room;
+mod reviews;
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-pub use room::{Asked, Held, IMAGES_AT_ONCE, Room, Stop};
+pub use reviews::{Asked, Held, IMAGES_AT_ONCE, ReviewMemory, Stop};
 
 /// The least that the process can do its work with, bytes.
 pub const LEAST: usize = 24 << 20;
@@ -28,7 +28,7 @@ const JUDGED: (usize, usize) = (7, 4);
 #[derive(Debug)]
 pub struct Share {
     bytes: usize,
-    room: Arc<Room>,
+    reviews: Arc<ReviewMemory>,
     answers: Arc<Semaphore>,
     pieces: Part,
     kept: Part,
@@ -71,7 +71,7 @@ impl Share {
         let kept = evidence / 8;
         Arc::new(Self {
             bytes,
-            room: Room::new(bytes - evidence - kept - answers),
+            reviews: ReviewMemory::new(bytes - evidence - kept - answers),
             answers: Arc::new(Semaphore::new(answers / crate::wire::HELD_UNIT_BYTES)),
             pieces: Part::new(evidence),
             kept: Part::new(kept),
@@ -90,8 +90,8 @@ impl Share {
     }
 
     /// The part of reviews.
-    pub fn room(&self) -> &Arc<Room> {
-        &self.room
+    pub fn reviews(&self) -> &Arc<ReviewMemory> {
+        &self.reviews
     }
 
     /// The part of registries' answers while they are read, in units of [`crate::wire::HELD_UNIT_BYTES`].
@@ -158,9 +158,9 @@ mod tests {
         for bytes in [0, LEAST, 32 << 20, MOST, 1 << 30] {
             let share = Share::of(bytes);
             let answers = share.answers.available_permits() * crate::wire::HELD_UNIT_BYTES;
-            let sum = share.room.all_max() + answers + share.pieces.bytes + share.kept.bytes;
+            let sum = share.reviews.all_max() + answers + share.pieces.bytes + share.kept.bytes;
             assert!(sum <= share.bytes && share.bytes - sum < 1 << 20, "{bytes}: {sum} of {}", share.bytes);
-            assert!(share.room.all_max() >= share.bytes / 4, "{bytes}");
+            assert!(share.reviews.all_max() >= share.bytes / 4, "{bytes}");
         }
     }
 }

@@ -27,8 +27,8 @@ use super::route::{How, Route, Target, Verb, route};
 use super::scale::{Terms, Writer, Written};
 use super::{OPENAPI, body};
 use crate::config;
-use service_core::edge::{Answer, Broken, Calls, ListenerMetrics, Peer, Standing};
-use service_core::logs::{Valve, names};
+use service_core::edge::{Answer, Broken, Calls, ClientCertificate, ListenerMetrics, Peer};
+use service_core::logs::{Throttle, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
 
@@ -55,7 +55,7 @@ pub struct Parts {
     pub admit: Option<Arc<dyn Review>>,
     /// Where it is counted.
     pub metrics: Metrics,
-    /// Where clients are counted that lose their standing.
+    /// Where clients are counted whose certificate does not count any more.
     pub edge: ListenerMetrics,
 }
 
@@ -71,7 +71,7 @@ pub struct Api {
     timeout: Duration,
     metrics: Metrics,
     edge: ListenerMetrics,
-    valve: Valve,
+    throttle: Throttle,
 }
 
 /// Who may call, and how often.
@@ -129,7 +129,7 @@ impl Api {
             timeout: settings.timeout,
             metrics: parts.metrics,
             edge: parts.edge,
-            valve: Valve::default(),
+            throttle: Throttle::default(),
         }
     }
 
@@ -141,13 +141,13 @@ impl Api {
     }
 
     /// The client's certificate, which still counts.
-    fn standing<'a>(&self, peer: &'a Peer) -> Result<&'a Standing, Refusal> {
+    fn client_of<'a>(&self, peer: &'a Peer) -> Result<&'a ClientCertificate, Refusal> {
         // Absent only behind a listener that asks for none, which this API is never given.
         let none = || Refusal::new(StatusCode::UNAUTHORIZED, "a client certificate is needed");
         let client = peer.client().ok_or_else(none)?;
         client.check(SystemTime::now()).map_err(|reason| {
             self.edge.client_refused(reason);
-            if let Some(left_out) = self.valve.open() {
+            if let Some(left_out) = self.throttle.admit() {
                 let (listener, reason) = (self.edge.listener(), reason.label());
                 tracing::warn!(
                     name: names::TLS_REFUSED,
@@ -161,7 +161,7 @@ impl Api {
     }
 
     fn refused(&self, call: &Call, reason: &'static str) {
-        if let Some(left_out) = self.valve.open() {
+        if let Some(left_out) = self.throttle.admit() {
             tracing::warn!(
                 name: names::CALL_REFUSED,
                 request_id = call.id(), peer = &**call.client().identity(), address = %call.peer.address(), reason, left_out,
@@ -328,7 +328,7 @@ impl Call {
     }
 
     /// The client, which was let in by its certificate.
-    fn client(&self) -> &Standing {
+    fn client(&self) -> &ClientCertificate {
         self.peer.client().expect("a call without a client was refused before anything is said of it")
     }
 }
@@ -354,7 +354,7 @@ impl Calls for Api {
     }
 
     fn asked<'a>(&self, call: &mut Call, head: &'a Head) -> Result<Route<'a>, Refusal> {
-        let client = self.standing(&call.peer)?;
+        let client = self.client_of(&call.peer)?;
         if let Err(soon) = call.gate.limits.take(client.identity()) {
             call.gate.limits.sweep();
             self.metrics.limited(soon.whose);

@@ -99,7 +99,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         edge,
     };
     let api = Arc::new(Api::new(settings, parts));
-    let probes = vec![informer.probe(), Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _];
+    let probes = vec![informer.probe(), Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.heartbeat()) as _];
     start.background.spawn(tls.follow_files(start.look.subscribe()));
     let reload = reload(settings.clone(), Arc::clone(&api));
     let handler: Handler = Arc::new(move |request, peer| serve(Arc::clone(&api), request, peer).boxed());

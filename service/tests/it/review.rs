@@ -365,7 +365,7 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
         Arc::new(Endpoint::new(
             &config.admission.unwrap(),
             Current::new(pipeline),
-            Arc::clone(service_core::share::Share::default().room()),
+            Arc::clone(service_core::share::Share::default().reviews()),
         )),
         metrics,
     )

@@ -22,10 +22,10 @@ use tokio::time::timeout;
 use super::drain::Phase;
 use super::metrics::ListenerMetrics;
 use super::peer::{Accounts, Peer};
-use super::slots::{Calls, Seat};
+use super::slots::{Calls, Slot};
 use super::stream::TlsStream;
-use super::tls::{Refusal, ServerTls, Standing};
-use crate::logs::Valve;
+use super::tls::{ClientCertificate, Refusal, ServerTls};
+use crate::logs::Throttle;
 
 /// A handshake that takes longer is not a kube-apiserver, which itself gives up after 10 s.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(super) struct Shared<H> {
     pub accounts: Accounts,
     pub metrics: ListenerMetrics,
     /// For what strangers cause.
-    pub valve: Valve,
+    pub throttle: Throttle,
 }
 
 /// Why a connection ends before its peer wishes it.
@@ -66,7 +66,7 @@ enum End {
 pub(super) async fn serve<H, F>(
     tcp: TcpStream,
     address: IpAddr,
-    seat: Seat,
+    slot: Slot,
     shared: &Shared<H>,
     phase: watch::Receiver<Phase>,
 ) where
@@ -74,14 +74,14 @@ pub(super) async fn serve<H, F>(
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
     let Some(tls) = &shared.tls else {
-        seat.established();
-        let handler = answering(&shared.handler, shared.accounts.peer(address, None), seat.calls());
-        return serve_http1(tcp, handler, phase, &seat).await;
+        slot.established();
+        let handler = answering(&shared.handler, shared.accounts.peer(address, None), slot.calls());
+        return serve_http1(tcp, handler, phase, &slot).await;
     };
     let generation = tls.generation();
     let stream = tokio::select! {
         stream = timeout(HANDSHAKE_MAX, TlsStream::accept(tls.config(), tcp)) => stream,
-        () = seat.given_up() => return,
+        () = slot.given_up() => return,
     };
     let stream = match stream {
         Err(_) => return shared.metrics.handshake_failed("timeout"),
@@ -90,10 +90,10 @@ pub(super) async fn serve<H, F>(
     };
     let peer = match stream.certificates() {
         None | Some([]) => shared.accounts.peer(address, None),
-        Some(chain) => match Standing::new(tls, chain, (!stream.is_resumed()).then_some(generation)) {
+        Some(chain) => match ClientCertificate::new(tls, chain, (!stream.is_resumed()).then_some(generation)) {
             Ok(client) => {
                 let (listener, resumed) = (shared.metrics.listener(), stream.is_resumed());
-                if let Some(left_out) = shared.valve.open() {
+                if let Some(left_out) = shared.throttle.admit() {
                     tracing::info!(
                         name: crate::logs::names::TLS_ACCEPTED,
                         listener, %address, peer = &**client.identity(), resumed, left_out, "a client proved who it is"
@@ -107,12 +107,12 @@ pub(super) async fn serve<H, F>(
             }
         },
     };
-    seat.established();
-    let handler = answering(&shared.handler, peer, seat.calls());
+    slot.established();
+    let handler = answering(&shared.handler, peer, slot.calls());
     if stream.protocol() == Some(b"h2") {
-        serve_http2(stream, handler, phase, &seat).await;
+        serve_http2(stream, handler, phase, &slot).await;
     } else {
-        serve_http1(stream, handler, phase, &seat).await;
+        serve_http1(stream, handler, phase, &slot).await;
     }
 }
 
@@ -123,7 +123,7 @@ fn handshake_failed<H>(shared: &Shared<H>, address: IpAddr, error: &std::io::Err
         return client_refused(shared, address, reason, &error.to_string());
     }
     shared.metrics.handshake_failed("protocol");
-    if let Some(left_out) = shared.valve.open() {
+    if let Some(left_out) = shared.throttle.admit() {
         let listener = shared.metrics.listener();
         tracing::info!(name: crate::logs::names::TLS_FAILED, listener, %address, %error, left_out, "a handshake failed");
     }
@@ -132,7 +132,7 @@ fn handshake_failed<H>(shared: &Shared<H>, address: IpAddr, error: &std::io::Err
 /// Counts and says that a client was not let in.
 fn client_refused<H>(shared: &Shared<H>, address: IpAddr, reason: Refusal, error: &str) {
     shared.metrics.client_refused(reason);
-    if let Some(left_out) = shared.valve.open() {
+    if let Some(left_out) = shared.throttle.admit() {
         let (listener, reason) = (shared.metrics.listener(), reason.label());
         tracing::warn!(
             name: crate::logs::names::TLS_REFUSED, listener, %address, reason, error, left_out, "a client was refused"
@@ -168,7 +168,7 @@ impl<F: Future<Output = Response<Full<Bytes>>>> AnswerOf<F> {
     }
 }
 
-async fn serve_http1<I, H, F>(io: I, handler: H, mut phase: watch::Receiver<Phase>, seat: &Seat)
+async fn serve_http1<I, H, F>(io: I, handler: H, mut phase: watch::Receiver<Phase>, slot: &Slot)
 where
     I: AsyncRead + AsyncWrite + Unpin,
     H: Fn(Request<Incoming>) -> AnswerOf<F>,
@@ -196,13 +196,13 @@ where
         result = connection.as_mut() => return log(result),
         // An idle connection stays open while draining: closing it could cut a call that is on its way.
         _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => End::Phase,
-        () = seat.given_up() => End::GivenUp,
+        () = slot.given_up() => End::GivenUp,
     };
     connection.as_mut().graceful_shutdown();
-    finish(connection, &end, seat).await;
+    finish(connection, &end, slot).await;
 }
 
-async fn serve_http2<I, H, F>(io: I, handler: H, phase: watch::Receiver<Phase>, seat: &Seat)
+async fn serve_http2<I, H, F>(io: I, handler: H, phase: watch::Receiver<Phase>, slot: &Slot)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>) -> AnswerOf<F> + Clone + Send + Sync + 'static,
@@ -222,32 +222,32 @@ where
     let end = tokio::select! {
         result = connection.as_mut() => return log(result),
         // GOAWAY tells the client to take another connection for the next call and loses none.
-        () = goaway(phase, seat) => End::Phase,
-        () = seat.given_up() => End::GivenUp,
+        () = goaway(phase, slot) => End::Phase,
+        () = slot.given_up() => End::GivenUp,
     };
     connection.as_mut().graceful_shutdown();
-    finish(connection, &end, seat).await;
+    finish(connection, &end, slot).await;
 }
 
 /// Ready when a client over HTTP/2 should go elsewhere: while draining, but not before it has brought the call for which
 /// it connected. A GOAWAY ahead of the first call makes it connect here again, and give up after a few times.
-async fn goaway(mut phase: watch::Receiver<Phase>, seat: &Seat) {
+async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
     tokio::select! {
-        () = seat.first_call() => {}
+        () = slot.first_call() => {}
         _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => {}
     }
 }
 
 /// Waits for the calls under way; a connection that makes room and has none is cut when it does not go by itself.
-async fn finish<C>(mut connection: std::pin::Pin<&mut C>, end: &End, seat: &Seat)
+async fn finish<C>(mut connection: std::pin::Pin<&mut C>, end: &End, slot: &Slot)
 where
     C: Future<Output = Result<(), hyper::Error>>,
 {
     loop {
         match timeout(GOODBYE_MAX, connection.as_mut()).await {
             Ok(result) => return log(result),
-            Err(_) if matches!(end, End::GivenUp) && !seat.is_busy() => return,
+            Err(_) if matches!(end, End::GivenUp) && !slot.is_busy() => return,
             Err(_) => {}
         }
     }

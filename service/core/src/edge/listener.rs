@@ -19,12 +19,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::connection::{Shared, serve};
 use super::drain::{Drain, Phase};
+use super::heartbeat::Heartbeat;
 use super::metrics::ListenerMetrics;
 use super::peer::{Accounts, Peer};
 use super::slots::{Limits, Slots};
 use super::tls::ServerTls;
-use super::vitals::Pulse;
-use crate::logs::Valve;
+use crate::logs::Throttle;
 
 /// Listeners that nobody configured otherwise, such as that of health.
 const CONNECTIONS: usize = 256;
@@ -50,7 +50,7 @@ pub struct Listener {
     lame_duck: Duration,
     limits: Limits,
     metrics: ListenerMetrics,
-    pulse: Arc<Pulse>,
+    heartbeat: Arc<Heartbeat>,
 }
 
 impl Listener {
@@ -59,8 +59,8 @@ impl Listener {
         let tcp = TcpListener::bind(address).await?;
         let limits =
             Limits { connections: CONNECTIONS, connections_per_peer: CONNECTIONS, handshakes_per_peer: CONNECTIONS };
-        let pulse = Arc::new(Pulse::new("listener"));
-        Ok(Self { tcp, protocols, lame_duck: LAME_DUCK_MIN, limits, metrics, pulse })
+        let heartbeat = Arc::new(Heartbeat::new("listener"));
+        Ok(Self { tcp, protocols, lame_duck: LAME_DUCK_MIN, limits, metrics, heartbeat })
     }
 
     /// Holds at most so many connections.
@@ -73,7 +73,7 @@ impl Listener {
     /// Its check of health has this name, where a process has several.
     #[must_use]
     pub fn checked_as(mut self, name: &'static str) -> Self {
-        self.pulse = Arc::new(Pulse::new(name));
+        self.heartbeat = Arc::new(Heartbeat::new(name));
         self
     }
 
@@ -90,8 +90,8 @@ impl Listener {
     }
 
     /// What shows that connections are accepted.
-    pub fn pulse(&self) -> &Arc<Pulse> {
-        &self.pulse
+    pub fn heartbeat(&self) -> &Arc<Heartbeat> {
+        &self.heartbeat
     }
 
     /// Serves until the phase is `Stopping`, or an earlier one after `Serving` and nobody is connected any more.
@@ -105,7 +105,7 @@ impl Listener {
             Protocols::Tls(tls) => Some(Arc::clone(tls)),
         };
         let (accounts, metrics) = (Accounts::default(), self.metrics.clone());
-        let shared = Arc::new(Shared { handler, tls, accounts, metrics, valve: Valve::default() });
+        let shared = Arc::new(Shared { handler, tls, accounts, metrics, throttle: Throttle::default() });
         let slots = Slots::new(self.limits);
         let mut phase = drain.follow();
         let mut lame_duck_ends = None;
@@ -126,7 +126,7 @@ impl Listener {
                     // Whoever still comes has not heard of the end; the next one would find nobody.
                     lame_duck_ends = lame_duck_ends.map(|_| Instant::now() + self.lame_duck);
                 }
-                _ = beat.tick() => self.pulse.turn(),
+                _ = beat.tick() => self.heartbeat.turn(),
                 Some(_) = connections.join_next() => {}
                 () = ended => break,
             }
@@ -143,12 +143,12 @@ impl Listener {
         loop {
             match self.tcp.accept().await {
                 Ok((tcp, address)) => {
-                    self.pulse.beat();
+                    self.heartbeat.beat();
                     return (tcp, address.ip());
                 }
                 Err(error) => {
                     tracing::debug!(name: crate::logs::names::ACCEPT_FAILED, %error, "accept failed");
-                    self.pulse.miss("connections cannot be accepted");
+                    self.heartbeat.miss("connections cannot be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -166,12 +166,12 @@ impl Listener {
         H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
     {
-        let seat = match slots.admit(address) {
-            Ok((seat, given_up)) => {
+        let slot = match slots.admit(address) {
+            Ok((slot, given_up)) => {
                 if let Some(reason) = given_up {
                     self.metrics.given_up(reason);
                 }
-                seat
+                slot
             }
             Err(reason) => {
                 self.metrics.refused(reason);
@@ -183,7 +183,7 @@ impl Listener {
         self.metrics.open.inc();
         let (shared, open) = (Arc::clone(shared), Open(self.metrics.clone()));
         connections.spawn(async move {
-            serve(tcp, address, seat, &shared, phase).await;
+            serve(tcp, address, slot, &shared, phase).await;
             drop(open);
         });
     }

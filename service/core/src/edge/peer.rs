@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::tls::Standing;
+use super::tls::ClientCertificate;
 
 /// Accounts are swept of dead ones when there are so many, and then at each doubling.
 const SWEEP_MIN: usize = 64;
@@ -66,7 +66,7 @@ pub struct Peer {
     accounts: Vec<Arc<Account>>,
     name: Option<Arc<str>>,
     address: IpAddr,
-    client: Option<Standing>,
+    client: Option<ClientCertificate>,
 }
 
 impl Peer {
@@ -81,7 +81,7 @@ impl Peer {
     }
 
     /// Its certificate, and whether that still counts; absent when no certificate was asked for.
-    pub fn client(&self) -> Option<&Standing> {
+    pub fn client(&self) -> Option<&ClientCertificate> {
         self.client.as_ref()
     }
 
@@ -145,12 +145,12 @@ impl Accounts {
     }
 
     /// The peer at `address` with the certificate of `client`.
-    pub(super) fn client(&self, address: IpAddr, client: Standing) -> Arc<Peer> {
+    pub(super) fn client(&self, address: IpAddr, client: ClientCertificate) -> Arc<Peer> {
         let name = client.facts().names.first().map_or("", String::as_str).into();
         self.peer_with(address, Some(name), Some(client))
     }
 
-    fn peer_with(&self, address: IpAddr, name: Option<Arc<str>>, client: Option<Standing>) -> Arc<Peer> {
+    fn peer_with(&self, address: IpAddr, name: Option<Arc<str>>, client: Option<ClientCertificate>) -> Arc<Peer> {
         let mut table = self.0.lock();
         let mut accounts = vec![table.account(Key::Address(address.into()))];
         accounts.extend(name.iter().map(|name| table.account(Key::Name(Arc::clone(name)))));

@@ -65,7 +65,7 @@ pub struct Slots {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    seats: HashMap<u64, Arc<State>>,
+    open: HashMap<u64, Arc<State>>,
     leaving: usize,
     counts: HashMap<Address, Count>,
 }
@@ -92,7 +92,7 @@ struct State {
 
 /// The place of one connection; free again when dropped.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Slot {
     id: u64,
     slots: Arc<Slots>,
     state: Arc<State>,
@@ -112,7 +112,7 @@ impl Slots {
     }
 
     /// A place for a connection from `address`; the second answer says whether somebody has to go for it.
-    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Seat, Option<Reason>), Reason> {
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Slot, Option<Reason>), Reason> {
         let address = Address::from(address);
         let mut table = self.table.lock();
         let count = table.counts.get(&address).copied().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Slots {
             Some(Reason::Handshakes)
         } else if count.connections >= self.limits.connections_per_peer {
             Some(Reason::Peer)
-        } else if table.seats.len() - table.leaving >= self.limits.connections {
+        } else if table.open.len() - table.leaving >= self.limits.connections {
             Some(Reason::Full)
         } else {
             None
@@ -146,22 +146,22 @@ impl Slots {
         count.handshakes += 1;
         let id = table.next;
         table.next += 1;
-        table.seats.insert(id, Arc::clone(&state));
-        Ok((Seat { id, slots: Arc::clone(self), state }, pressed))
+        table.open.insert(id, Arc::clone(&state));
+        Ok((Slot { id, slots: Arc::clone(self), state }, pressed))
     }
 
     /// Connections that have a place.
     #[cfg(test)]
     pub fn open(&self) -> usize {
         let table = self.table.lock();
-        table.seats.len() - table.leaving
+        table.open.len() - table.leaving
     }
 
     /// Who goes: linear in the connections, and only asked when there is no place.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
         let now_ns = self.now_ns();
         let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
-        let candidates = table.seats.values().filter(|state| {
+        let candidates = table.open.values().filter(|state| {
             let mine = reason == Reason::Full || state.address == newcomer;
             mine && !state.leaving.load(Ordering::Relaxed) && state.calls.load(Ordering::Relaxed) == 0
         });
@@ -206,7 +206,7 @@ impl Table {
     }
 }
 
-impl Seat {
+impl Slot {
     /// The handshake is done; from now on the connection is idle until it brings a call.
     pub fn established(&self) {
         let mut table = self.slots.table.lock();
@@ -241,10 +241,10 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut table = self.slots.table.lock();
-        table.seats.remove(&self.id);
+        table.open.remove(&self.id);
         if self.state.leaving.load(Ordering::Relaxed) {
             table.leaving -= 1;
         } else {

@@ -3,12 +3,12 @@
 //!
 //! What changed is taken only when all of it loads and fits; until then the old stays. A change makes new settings, with
 //! no session of the old ones, so that nobody resumes past an authority that was removed. Open connections stay; whoever serves
-//! them may ask a [`Standing`] before each call whether its client would still be let in.
+//! them may ask a [`ClientCertificate`] before each call whether its client would still be let in.
 
+mod client;
 mod handed;
 mod load;
 mod refusal;
-mod standing;
 mod verifier;
 
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ use super::expiry::Certificates;
 use super::health::Probe;
 use crate::wire::{TlsError, expiry, facts};
 
+pub use client::ClientCertificate;
 pub use handed::Handed;
 pub use refusal::Refusal;
-pub use standing::Standing;
 
 /// How often the files are looked at: a rotated certificate is in use long before the old one ends.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! How an event is written: as RFC 5424 writes it, or as one JSON object.
 //!
-//! Owns the spelling, and nothing of what is said. A line has a bound, whoever chose its values.
+//! Owns the spelling, and nothing of what is fields. A line has a bound, whoever chose its values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -45,7 +45,7 @@ struct Line<'a> {
 
 /// What an event brings along.
 #[derive(Default)]
-struct Said {
+struct Fields {
     message: String,
     context: Map<String, Value>,
 }
@@ -65,13 +65,13 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let (name, said) = (name(event), Said::by(event));
+        let (name, fields) = (name(event), Fields::of(event));
         let facility = if name.starts_with(names::AUDIT_PREFIX) { AUDIT } else { DAEMON };
         let priority = facility * 8 + severity(*event.metadata().level()).0;
         let (host, process) = (&self.host, self.process);
         write!(out, "<{priority}>1 {} {host} longhaul-service {process} {name} ", timestamp())?;
-        said.write_structured(&mut out)?;
-        writeln!(out, " {}", said.message)
+        fields.write_structured(&mut out)?;
+        writeln!(out, " {}", fields.message)
     }
 }
 
@@ -81,18 +81,18 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let Said { message, context } = Said::by(event);
+        let Fields { message, context } = Fields::of(event);
         let severity = severity(*event.metadata().level()).1;
         let line = Line { timestamp: timestamp(), severity, event: name(event), message: &message, context };
         writeln!(out, "{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)
     }
 }
 
-impl Said {
-    fn by(event: &Event<'_>) -> Self {
-        let mut said = Self::default();
-        event.record(&mut said);
-        said
+impl Fields {
+    fn of(event: &Event<'_>) -> Self {
+        let mut fields = Self::default();
+        event.record(&mut fields);
+        fields
     }
 
     fn put(&mut self, field: &Field, value: Value) {
@@ -120,7 +120,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for Fields {
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.put(field, value.into());
     }

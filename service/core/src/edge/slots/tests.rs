@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::advance;
 
-use super::{Limits, Reason, Seat, Slots};
+use super::{Limits, Reason, Slot, Slots};
 
 fn slots() -> Arc<Slots> {
     Slots::new(Limits { connections: 6, connections_per_peer: 4, handshakes_per_peer: 2 })
@@ -16,23 +16,23 @@ fn address(last: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, last).into()
 }
 
-fn connected(slots: &Arc<Slots>, last: u8) -> Seat {
-    let (seat, gone) = slots.admit(address(last)).unwrap();
+fn connected(slots: &Arc<Slots>, last: u8) -> Slot {
+    let (slot, gone) = slots.admit(address(last)).unwrap();
     assert_eq!(gone, None);
-    seat.established();
-    seat
+    slot.established();
+    slot
 }
 
-fn goes(seat: &Seat) -> bool {
-    seat.state.given_up.is_cancelled()
+fn goes(slot: &Slot) -> bool {
+    slot.state.given_up.is_cancelled()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_oldest_idle_connection_of_the_greatest_holder_makes_room() {
     let slots = slots();
     let honest: Vec<_> = (0..2).map(|_| connected(&slots, 1)).collect();
-    for seat in &honest {
-        drop(seat.calls().begin());
+    for slot in &honest {
+        drop(slot.calls().begin());
     }
     advance(Duration::from_secs(1)).await;
     let mut crowd = Vec::new();
@@ -55,8 +55,8 @@ async fn the_oldest_idle_connection_of_the_greatest_holder_makes_room() {
 async fn the_oldest_goes_also_when_all_came_to_rest_within_a_millisecond() {
     let slots = Slots::new(Limits { connections: 8, connections_per_peer: 8, handshakes_per_peer: 8 });
     let crowd: Vec<_> = (0..8).map(|_| connected(&slots, 1)).collect();
-    for seat in &crowd {
-        drop(seat.calls().begin());
+    for slot in &crowd {
+        drop(slot.calls().begin());
     }
     let (_newcomer, gone) = slots.admit(address(2)).unwrap();
     assert_eq!((gone, goes(&crowd[0])), (Some(Reason::Full), true));
@@ -73,7 +73,7 @@ async fn a_connection_without_a_call_goes_before_one_that_brought_some() {
     let (_newcomer, gone) = slots.admit(address(1)).unwrap();
     assert_eq!(gone, Some(Reason::Peer));
     assert!(!goes(&used));
-    assert_eq!(silent.iter().filter(|seat| goes(seat)).count(), 1);
+    assert_eq!(silent.iter().filter(|slot| goes(slot)).count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,13 +94,13 @@ async fn old_handshakes_make_room_for_new_ones_and_young_ones_do_not() {
 #[tokio::test(start_paused = true)]
 async fn when_all_are_at_work_a_newcomer_is_refused_and_counts_come_back() {
     let slots = slots();
-    let seats: Vec<_> = (0..6).map(|index| connected(&slots, index % 2)).collect();
-    let calls: Vec<_> = seats.iter().map(|seat| seat.calls().begin()).collect();
+    let open: Vec<_> = (0..6).map(|index| connected(&slots, index % 2)).collect();
+    let calls: Vec<_> = open.iter().map(|slot| slot.calls().begin()).collect();
     advance(Duration::from_secs(9)).await;
     assert_eq!(slots.admit(address(7)).unwrap_err(), Reason::Full);
     drop(calls);
     let (newcomer, _) = slots.admit(address(7)).unwrap();
-    drop((seats, newcomer));
+    drop((open, newcomer));
     assert_eq!(slots.open(), 0);
     assert!(slots.table.lock().counts.is_empty() && slots.table.lock().leaving == 0);
 }

@@ -1,6 +1,6 @@
-//! Signs of life: a pulse that a loop shows by turning, and a task that shows that the runtime still runs tasks.
+//! Signs of life: a heartbeat that a loop shows by turning, and a task that shows that the runtime still runs tasks.
 //!
-//! Nothing here is a constant: a pulse that nobody renews runs out.
+//! Nothing here is a constant: a heartbeat that nobody renews runs out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const FORGET_AFTER: Duration = Duration::from_secs(2);
 
 /// What a loop shows of itself.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct Heartbeat {
     name: &'static str,
     state: Mutex<State>,
 }
@@ -41,7 +41,7 @@ struct Failing {
     what: &'static str,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// A loop that turns now.
     pub fn new(name: &'static str) -> Self {
         Self { name, state: Mutex::new(State { turned: Instant::now(), failing: None }) }
@@ -68,6 +68,16 @@ impl Pulse {
         state.failing.get_or_insert(Failing { first: now, last: now, what }).last = now;
     }
 
+    /// Beats for as long as the runtime runs tasks.
+    pub async fn keep_on(self: Arc<Self>) {
+        let mut ticks = interval(BEAT);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.beat();
+        }
+    }
+
     fn trouble(&self, failing_max: Duration) -> Option<String> {
         let state = self.state.lock();
         let still = state.turned.elapsed();
@@ -79,7 +89,7 @@ impl Pulse {
     }
 }
 
-impl Probe for Pulse {
+impl Probe for Heartbeat {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -97,54 +107,44 @@ impl Probe for Pulse {
     }
 }
 
-/// Renews `pulse` for as long as the runtime runs tasks.
-pub async fn heartbeat(pulse: Arc<Pulse>) {
-    let mut ticks = interval(BEAT);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        pulse.beat();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_runtime_that_runs_no_tasks_is_dead() {
-        let pulse = Arc::new(Pulse::new("runtime"));
-        let task = tokio::spawn(heartbeat(Arc::clone(&pulse)));
+        let heartbeat = Arc::new(Heartbeat::new("runtime"));
+        let task = tokio::spawn(Arc::clone(&heartbeat).keep_on());
         tokio::time::sleep(STUCK_AFTER * 5).await;
-        assert_eq!((pulse.dead(), pulse.unready()), (None, None));
+        assert_eq!((heartbeat.dead(), heartbeat.unready()), (None, None));
         task.abort();
         tokio::time::sleep(STUCK_AFTER + BEAT * 2).await;
-        assert!(pulse.dead().unwrap().starts_with("has not turned for 1"));
-        assert!(pulse.unready().is_some());
+        assert!(heartbeat.dead().unwrap().starts_with("has not turned for 1"));
+        assert!(heartbeat.unready().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn work_that_fails_is_first_unready_then_dead_and_one_success_ends_it() {
-        let pulse = Pulse::new("listener");
+        let heartbeat = Heartbeat::new("listener");
         let fail_for = async |span: Duration| {
             let until = Instant::now() + span;
             while Instant::now() < until {
-                pulse.miss("connections cannot be accepted");
+                heartbeat.miss("connections cannot be accepted");
                 tokio::time::sleep(BEAT).await;
             }
         };
         fail_for(FAILING_MAX / 2).await;
-        assert_eq!(pulse.unready(), None);
+        assert_eq!(heartbeat.unready(), None);
         fail_for(FAILING_MAX).await;
-        assert!(pulse.unready().unwrap().starts_with("connections cannot be accepted for "));
-        assert_eq!(pulse.dead(), None);
+        assert!(heartbeat.unready().unwrap().starts_with("connections cannot be accepted for "));
+        assert_eq!(heartbeat.dead(), None);
         fail_for(FAILING_DEAD).await;
-        assert!(pulse.dead().is_some());
-        pulse.beat();
-        assert_eq!((pulse.dead(), pulse.unready()), (None, None));
+        assert!(heartbeat.dead().is_some());
+        heartbeat.beat();
+        assert_eq!((heartbeat.dead(), heartbeat.unready()), (None, None));
         fail_for(FAILING_DEAD * 2).await;
         tokio::time::sleep(FORGET_AFTER * 2).await;
-        pulse.turn();
-        assert_eq!(pulse.unready(), None, "nobody comes any more, and nothing fails");
+        heartbeat.turn();
+        assert_eq!(heartbeat.unready(), None, "nobody comes any more, and nothing fails");
     }
 }

@@ -34,7 +34,7 @@ const PACE_BYTES: usize = 256 << 10;
 
 /// The bytes that all reviews hold.
 #[derive(Debug)]
-pub struct Room {
+pub struct ReviewMemory {
     held: Meter,
     large: Meter,
     all_max: usize,
@@ -74,12 +74,12 @@ pub struct Asked {
 /// A part of the room.
 #[derive(Debug)]
 struct Charge {
-    room: Arc<Room>,
+    memory: Arc<ReviewMemory>,
     bytes: usize,
 }
 
-impl Room {
-    /// Room for `all_max` bytes.
+impl ReviewMemory {
+    /// ReviewMemory for `all_max` bytes.
     pub(super) fn new(all_max: usize) -> Arc<Self> {
         let (held, large) = (Meter::default(), Meter::default());
         Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })
@@ -92,12 +92,12 @@ impl Room {
 
     /// Nothing yet, for a review of `peer` with a body of at most `body_max` bytes.
     pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> Held<'a> {
-        Held { charge: Charge { room: Arc::clone(self), bytes: 0 }, peer, body_max }
+        Held { charge: Charge { memory: Arc::clone(self), bytes: 0 }, peer, body_max }
     }
 
     /// Memory for asking about an image; `None` when there is none.
     pub fn image(self: &Arc<Self>) -> Option<Asked> {
-        let mut charge = Charge { room: Arc::clone(self), bytes: 0 };
+        let mut charge = Charge { memory: Arc::clone(self), bytes: 0 };
         charge.grow(IMAGE_BYTES).then_some(Asked { _charge: charge })
     }
 
@@ -116,13 +116,13 @@ impl Room {
 impl Charge {
     /// Adds `bytes` when there is room for them.
     fn grow(&mut self, bytes: usize) -> bool {
-        let room = &self.room;
+        let memory = &self.memory;
         let large = large(self.bytes + bytes) - large(self.bytes);
-        if !room.large.try_add(large, room.large_max) {
+        if !memory.large.try_add(large, memory.large_max) {
             return false;
         }
-        if !room.held.try_add(bytes, room.all_max) {
-            room.large.sub(large);
+        if !memory.held.try_add(bytes, memory.all_max) {
+            memory.large.sub(large);
             return false;
         }
         self.bytes += bytes;
@@ -131,8 +131,8 @@ impl Charge {
 
     /// Gives `bytes` back.
     fn shrink(&mut self, bytes: usize) {
-        self.room.large.sub(large(self.bytes) - large(self.bytes - bytes));
-        self.room.held.sub(bytes);
+        self.memory.large.sub(large(self.bytes) - large(self.bytes - bytes));
+        self.memory.held.sub(bytes);
         self.bytes -= bytes;
     }
 }
@@ -206,7 +206,7 @@ impl Held<'_> {
 
     fn grow(&mut self, bytes: usize) -> Result<(), Stop> {
         // So that another one always finds some.
-        if !self.peer.try_hold(bytes, self.charge.room.peer_max) {
+        if !self.peer.try_hold(bytes, self.charge.memory.peer_max) {
             return Err(Stop::PeerFull);
         }
         if !self.charge.grow(bytes) {
@@ -276,60 +276,64 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_what_has_arrived_is_held_and_it_is_given_back() {
-        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
         let peer = peer(&accounts, 1);
-        let mut held = room.hold(&peer, 8 * MIB);
+        let mut held = memory.hold(&peer, 8 * MIB);
         let deadline = Instant::now() + Duration::from_secs(4);
         let late = held.read(drip(100, 1000, Duration::from_secs(1)), deadline).await;
         assert_eq!((late, Instant::now()), (Err(Stop::Slow), deadline));
-        assert_eq!(room.held_bytes(), FIRST_BYTES);
+        assert_eq!(memory.held_bytes(), FIRST_BYTES);
         drop(held);
-        assert_eq!(room.held_bytes(), 0);
-        let mut held = room.hold(&peer, 8 * MIB);
+        assert_eq!(memory.held_bytes(), 0);
+        let mut held = memory.hold(&peer, 8 * MIB);
         let read = held.read(drip(50, 100_000, Duration::from_millis(1)), far()).await.unwrap();
         assert_eq!(read.len(), 5_000_000);
-        assert!((5_000_000..=8 << 20).contains(&room.held_bytes()));
+        assert!((5_000_000..=8 << 20).contains(&memory.held_bytes()));
         drop(held);
-        let mut held = room.hold(&peer, 8 * MIB);
+        let mut held = memory.hold(&peer, 8 * MIB);
         held.read(Full::new(Bytes::from_static(b"whole")), far()).await.unwrap();
-        assert_eq!(room.held_bytes(), 5);
+        assert_eq!(memory.held_bytes(), 5);
     }
 
     /// Whoever brings less than the pace in a span is ended, however long the deadline.
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stands_still_is_ended_and_one_that_moves_is_not() {
-        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
         let peer = peer(&accounts, 1);
         let started = Instant::now();
-        let slow = room.hold(&peer, 8 * MIB).read(drip(100, 1000, Duration::from_secs(1)), far()).await;
+        let slow = memory.hold(&peer, 8 * MIB).read(drip(100, 1000, Duration::from_secs(1)), far()).await;
         assert_eq!((slow, started.elapsed()), (Err(Stop::Slow), PACE));
         let burst_then_drip = drip(1, 1 << 20, Duration::ZERO);
-        assert!(room.hold(&peer, 8 * MIB).read(burst_then_drip, far()).await.is_ok());
-        let moving = room.hold(&peer, 8 * MIB).read(drip(20, 64 << 10, Duration::from_secs(1)), far()).await;
+        assert!(memory.hold(&peer, 8 * MIB).read(burst_then_drip, far()).await.is_ok());
+        let moving = memory.hold(&peer, 8 * MIB).read(drip(20, 64 << 10, Duration::from_secs(1)), far()).await;
         assert_eq!(moving.map(|bytes| bytes.len()), Ok(20 << 16), "64 KiB/s is slow but moves");
         let stalls = drip(3, 200 << 10, Duration::from_secs(4));
-        assert_eq!(room.hold(&peer, 8 * MIB).read(stalls, far()).await, Err(Stop::Slow));
+        assert_eq!(memory.hold(&peer, 8 * MIB).read(stalls, far()).await, Err(Stop::Slow));
     }
 
     #[tokio::test]
     async fn one_peer_cannot_take_all_the_room() {
-        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
         let (greedy, other) = (peer(&accounts, 1), peer(&accounts, 2));
         let body = || Full::new(Bytes::from(vec![b'x'; 8 * MIB]));
-        let mut held: Vec<_> = (0..7).map(|_| room.hold(&greedy, 8 * MIB)).collect();
+        let mut held: Vec<_> = (0..7).map(|_| memory.hold(&greedy, 8 * MIB)).collect();
         let mut outcomes = Vec::new();
         for held in &mut held {
             outcomes.push(held.read(body(), far()).await.map(|bytes| bytes.len()));
         }
         assert_eq!(outcomes[..6], [const { Ok(8 * MIB) }; 6]);
         assert_eq!(outcomes[6], Err(Stop::Full));
-        assert_eq!(room.hold(&other, 8 * MIB).read(body(), far()).await, Err(Stop::Full), "large ones leave a quarter");
+        assert_eq!(
+            memory.hold(&other, 8 * MIB).read(body(), far()).await,
+            Err(Stop::Full),
+            "large ones leave a quarter"
+        );
         let small = Full::new(Bytes::from(vec![b'x'; SMALL_BYTES]));
-        let little = room.hold(&greedy, 8 * MIB).read(small.clone(), far()).await;
+        let little = memory.hold(&greedy, 8 * MIB).read(small.clone(), far()).await;
         assert!(little.is_ok(), "the same one may send little");
-        assert!(room.hold(&other, 8 * MIB).read(small, far()).await.is_ok(), "and so may others");
-        assert!(room.image().is_some());
-        let mut many: Vec<_> = (0..40).map(|_| room.hold(&greedy, 8 * MIB)).collect();
+        assert!(memory.hold(&other, 8 * MIB).read(small, far()).await.is_ok(), "and so may others");
+        assert!(memory.image().is_some());
+        let mut many: Vec<_> = (0..40).map(|_| memory.hold(&greedy, 8 * MIB)).collect();
         let mut refused = Vec::new();
         for held in &mut many {
             let small = Full::new(Bytes::from(vec![b'x'; SMALL_BYTES]));
@@ -337,20 +341,20 @@ mod tests {
         }
         assert_eq!(refused, [const { Stop::PeerFull }; 8], "an eighth is left to others");
         drop((held, many));
-        assert!(room.hold(&other, 8 * MIB).read(body(), far()).await.is_ok());
-        assert_eq!((room.held_bytes(), room.large.now()), (0, 0));
+        assert!(memory.hold(&other, 8 * MIB).read(body(), far()).await.is_ok());
+        assert_eq!((memory.held_bytes(), memory.large.now()), (0, 0));
     }
 
     /// Under the shipped limit of 64 MiB: the largest default body fits, however it comes.
     #[tokio::test]
     async fn the_largest_body_fits_the_shipped_limit() {
-        let (room, accounts) = (super::super::Share::of(32 * MIB).room().clone(), Accounts::default());
-        assert!(room.body_max() >= 8 * MIB, "{}", room.body_max());
+        let (memory, accounts) = (super::super::Share::of(32 * MIB).reviews().clone(), Accounts::default());
+        assert!(memory.body_max() >= 8 * MIB, "{}", memory.body_max());
         let peer = peer(&accounts, 1);
-        let mut held = room.hold(&peer, 8 * MIB);
+        let mut held = memory.hold(&peer, 8 * MIB);
         let announced = Announced(drip(128, 64 << 10, Duration::ZERO), 8 * MIB as u64);
         assert_eq!(held.read(announced, far()).await.map(|bytes| bytes.len()), Ok(8 * MIB));
-        assert_eq!(room.held_bytes(), 8 * MIB, "what it moved through was given back");
+        assert_eq!(memory.held_bytes(), 8 * MIB, "what it moved through was given back");
     }
 
     /// A body that says how long it is.
@@ -374,11 +378,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_grows_past_the_limit_is_refused() {
-        let (room, accounts) = (Room::new(64 * MIB), Accounts::default());
+        let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
         let peer = peer(&accounts, 1);
-        let announced = room.hold(&peer, 10_000).read(Full::new(Bytes::from(vec![0; 10_001])), far()).await;
+        let announced = memory.hold(&peer, 10_000).read(Full::new(Bytes::from(vec![0; 10_001])), far()).await;
         assert_eq!(announced, Err(Stop::TooLarge));
-        let grown = room.hold(&peer, 10_000).read(drip(11, 1000, Duration::ZERO), far()).await;
+        let grown = memory.hold(&peer, 10_000).read(drip(11, 1000, Duration::ZERO), far()).await;
         assert_eq!(grown, Err(Stop::TooLarge));
     }
 }

@@ -19,7 +19,7 @@ const RECHECK: Duration = Duration::from_mins(1);
 
 /// A client with its certificate.
 #[derive(Debug)]
-pub struct Standing {
+pub struct ClientCertificate {
     tls: Arc<ServerTls>,
     chain: Vec<CertificateDer<'static>>,
     facts: Facts,
@@ -35,7 +35,7 @@ struct Checked {
     result: Result<(), Refusal>,
 }
 
-impl Standing {
+impl ClientCertificate {
     /// That of a client who showed `chain` to `tls`; an error when it is not let in. `verified` is the generation whose verifier has
     /// just accepted it, if one has: nobody verifies a session that is resumed.
     pub(in crate::edge) fn new(
@@ -49,9 +49,9 @@ impl Standing {
         let now = SystemTime::now();
         let until = verified.map_or(SystemTime::UNIX_EPOCH, |_| until(chain, tls.current.read().lists_end, now));
         let checked = Mutex::new(Checked { generation: verified.unwrap_or(u64::MAX), until, result: Ok(()) });
-        let standing = Self { tls: Arc::clone(tls), chain: chain.to_vec(), facts, identity, checked };
-        standing.check(now)?;
-        Ok(standing)
+        let client = Self { tls: Arc::clone(tls), chain: chain.to_vec(), facts, identity, checked };
+        client.check(now)?;
+        Ok(client)
     }
 
     /// Who it is: its first alternative name, and without one `CN=` and its common name.

@@ -13,12 +13,12 @@ const BURST: u32 = 100;
 
 /// Lets ten lines a second through, and a hundred at once.
 #[derive(Debug)]
-pub struct Valve {
+pub struct Throttle {
     limiter: DefaultDirectRateLimiter,
     left_out: AtomicU64,
 }
 
-impl Default for Valve {
+impl Default for Throttle {
     fn default() -> Self {
         let per_second = std::num::NonZeroU32::new(PER_SECOND).expect("a positive constant");
         let burst = std::num::NonZeroU32::new(BURST).expect("a positive constant");
@@ -27,9 +27,9 @@ impl Default for Valve {
     }
 }
 
-impl Valve {
+impl Throttle {
     /// Whether a line may be written now; then with how many were left out before it.
-    pub fn open(&self) -> Option<u64> {
+    pub fn admit(&self) -> Option<u64> {
         if self.limiter.check().is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));
         }
@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn more_lines_than_may_be_are_counted_and_not_written() {
-        let valve = Valve::default();
-        let written = (0..10_000).filter(|_| valve.open() == Some(0)).count();
+        let throttle = Throttle::default();
+        let written = (0..10_000).filter(|_| throttle.admit() == Some(0)).count();
         assert!((100..1_000).contains(&written), "{written}");
-        assert!(valve.left_out.load(Ordering::Relaxed) >= 9_000);
+        assert!(throttle.left_out.load(Ordering::Relaxed) >= 9_000);
     }
 }
