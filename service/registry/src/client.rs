@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::hosts::{Hosts, Station};
+use super::hosts::{Hosts, Upstream};
 use super::keychain::Keyring;
 use super::limiter::{Health, Shut};
 use super::manifest::{self, ManifestError};
@@ -54,7 +54,7 @@ pub struct Registry {
 
 /// A question about one piece, and everything that is needed to ask it.
 struct Question<'q> {
-    station: &'q Station<'q>,
+    upstream: &'q Upstream<'q>,
     repository: &'q str,
     wanted: Wanted<'q>,
     /// What the asking pod brings along.
@@ -93,7 +93,7 @@ impl Registry {
 
     /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now, to whoever has `keyring`.
     ///
-    /// A failure does not say what is in the keyring: whoever has an equal one may be told it.
+    /// A failure does not say what is in the keyring: whoever has an equal one may have it too.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -121,7 +121,7 @@ impl Registry {
             let share =
                 deadline.saturating_duration_since(Instant::now()) / u32::try_from(stops.len() + 1).unwrap_or(1);
             let question = Question {
-                station: &self.hosts.station_at(stop.host),
+                upstream: &self.hosts.upstream_at(stop.host),
                 repository: &stop.repository,
                 wanted: Wanted::Image(&reference.tag),
                 keyring,
@@ -129,7 +129,7 @@ impl Registry {
                 attempts: if last { ATTEMPTS } else { 1 },
             };
             match self.digest_at(&question).await {
-                Err(failure) if !last => passed.push(format!("{}: {}", question.station.host(), failure.class)),
+                Err(failure) if !last => passed.push(format!("{}: {}", question.upstream.host(), failure.class)),
                 Err(mut failure) if !passed.is_empty() => {
                     failure.cause = format!("{}; before it {}", failure.cause, passed.join(", "));
                     return Err(failure);
@@ -141,9 +141,9 @@ impl Registry {
     }
 
     async fn digest_at(&self, question: &Question<'_>) -> Result<String, Failure> {
-        let station = question.station;
+        let upstream = question.upstream;
         let wrong = |error: ManifestError| {
-            Failure::new(Class::Unavailable, format!("{} answered with {error}", station.host()))
+            Failure::new(Class::Unavailable, format!("{} answered with {error}", upstream.host()))
         };
         let head = self.asked(question, &Method::HEAD).await?;
         if head.status() == StatusCode::OK
@@ -192,15 +192,15 @@ impl Registry {
         question: &Question<'_>,
         method: &Method,
     ) -> Result<Result<Response<Bytes>, Failure>, Failure> {
-        let station = question.station;
+        let upstream = question.upstream;
         let shut = |shut: Shut| {
             let unasked = matches!(shut, Shut::Broken { .. });
-            Failure { unasked, ..Failure::new(Class::Unavailable, format!("{} {shut}", station.host())) }
+            Failure { unasked, ..Failure::new(Class::Unavailable, format!("{} {shut}", upstream.host())) }
         };
-        let mut pass = station.limiter.enter(question.deadline).await.map_err(shut)?;
+        let mut pass = upstream.limiter.enter(question.deadline).await.map_err(shut)?;
         if pass.is_in_doubt() {
             // What one image answers says nothing of the others: the registry speaks for itself.
-            pass = pass.told(health(station, question.deadline).await).map_err(shut)?;
+            pass = pass.probed(health(upstream, question.deadline).await).map_err(shut)?;
         }
         let answer = self.authenticated(question, method).await;
         match &answer {
@@ -214,10 +214,10 @@ impl Registry {
 
 /// How the registry as a whole is: it is asked for its API's version, which every registry answers, if only with 401 (OCI distribution
 /// specification, end-1). Nobody's credentials are shown.
-async fn health(station: &Station<'_>, deadline: Instant) -> Health {
+async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
-    match station.client.fetch(request, VERSION_BYTES_MAX, deadline.min(long_enough)).await {
+    match upstream.client.fetch(request, VERSION_BYTES_MAX, deadline.min(long_enough)).await {
         Ok(response) if is_temporary(response.status()) => Health::Sick(format!("it answered {}", response.status())),
         // An answer of any size is one.
         Ok(_) | Err(wire::Error::TooLarge { .. }) => Health::Well,
@@ -231,7 +231,7 @@ async fn health(station: &Station<'_>, deadline: Instant) -> Health {
 impl Question<'_> {
     /// What an answer that is not success means.
     fn refusal(&self, status: StatusCode) -> Failure {
-        let (host, Self { repository, wanted, .. }) = (self.station.host(), self);
+        let (host, Self { repository, wanted, .. }) = (self.upstream.host(), self);
         let class = match status {
             StatusCode::NOT_FOUND => Class::NotFound,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Class::Auth,
@@ -240,7 +240,7 @@ impl Question<'_> {
         };
         let cause = match class {
             Class::NotFound => format!("{host} has no {}", wanted.of(repository)),
-            Class::Auth => format!("{host} answered {status}; check {}", self.station.key("username")),
+            Class::Auth => format!("{host} answered {status}; check {}", self.upstream.key("username")),
             _ => format!("{host} answered {status}"),
         };
         Failure::new(class, cause)

@@ -1,7 +1,7 @@
 //! The hosts that images name: where to connect, whom to trust, and with which credentials.
 //!
 //! Owns one pooled client for each host, made at first use and bounded in number, and the rules about hosts that a registry
-//! names: how far a client for them may reach, and whether they are told our credentials. The files of an entry are followed,
+//! names: how far a client for them may reach, and whether they get our credentials. The files of an entry are followed,
 //! so that rotated authorities and passwords are picked up without a restart.
 
 mod files;
@@ -64,7 +64,7 @@ pub struct Hosts {
 }
 
 /// The registry that serves an image.
-pub struct Station<'h> {
+pub struct Upstream<'h> {
     hosts: &'h Hosts,
     /// As images write it.
     host: Authority,
@@ -76,16 +76,16 @@ pub struct Station<'h> {
 }
 
 /// What to send to a host that a registry named.
-pub struct Leg {
+pub struct Target {
     /// The client for it.
     pub client: Arc<Client>,
     /// Whether it may see the registry's credentials.
     pub trusted: bool,
 }
 
-/// How a host stands to the registry that named it.
+/// The relation of a host to the registry that named it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Relation {
     /// The registry itself.
     Own,
     /// The configuration names it beside the registry.
@@ -187,8 +187,8 @@ impl Hosts {
 
     /// The registry that images call `host`.
     #[cfg(test)]
-    pub fn station(&self, host: &str) -> Result<Station<'_>, Failure> {
-        Ok(self.station_at(parsed(host)?))
+    pub fn upstream(&self, host: &str) -> Result<Upstream<'_>, Failure> {
+        Ok(self.upstream_at(parsed(host)?))
     }
 
     /// The places that are asked for what images call `repository` at `host`; never empty.
@@ -198,13 +198,13 @@ impl Hosts {
     }
 
     /// The registry at `host`.
-    pub fn station_at(&self, host: Authority) -> Station<'_> {
+    pub fn upstream_at(&self, host: Authority) -> Upstream<'_> {
         let entry = self.entry(&host);
         let (plain, place) = place(&host, entry);
         let client = self.client(plain, &place, Reach::Anywhere, entry);
         let name = entry.map_or_else(|| config::canonical(host.clone(), false), |entry| entry.settings.host.clone());
         let limiter = self.limiters.limiter(&name.to_string());
-        Station { hosts: self, host, entry, client, limiter }
+        Upstream { hosts: self, host, entry, client, limiter }
     }
 
     fn entry(&self, host: &Authority) -> Option<&Entry> {
@@ -233,7 +233,7 @@ impl Hosts {
     }
 }
 
-impl Station<'_> {
+impl Upstream<'_> {
     /// Counts a request for `wanted`.
     pub fn count(&self, wanted: Wanted<'_>) {
         self.hosts.metrics.request(wanted);
@@ -291,58 +291,58 @@ impl Station<'_> {
     }
 
     /// The way to the token service that this registry named.
-    pub fn realm(&self, url: &Url) -> Result<Leg, Failure> {
+    pub fn realm(&self, url: &Url) -> Result<Target, Failure> {
         let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);
         if url.plain && !plain_allowed {
             let what = format!("{} names a token service without TLS at {}", self.host, url.authority);
             return Err(Failure::new(Class::Misconfigured, what));
         }
-        Ok(match self.standing(url) {
-            Standing::Own => Leg { client: Arc::clone(&self.client), trusted: true },
+        Ok(match self.relation(url) {
+            Relation::Own => Target { client: Arc::clone(&self.client), trusted: true },
             // Whoever names the realm means the registry's authorities too.
-            Standing::Named => Leg {
+            Relation::Named => Target {
                 client: self.hosts.client(url.plain, &url.authority, Reach::Anywhere, self.trust_of(url)),
                 trusted: true,
             },
-            standing @ (Standing::Known | Standing::Stranger) => Leg {
+            relation @ (Relation::Known | Relation::Stranger) => Target {
                 client: self.hosts.client(url.plain, &url.authority, Reach::Outside, self.hosts.entry(&url.authority)),
-                trusted: standing == Standing::Known,
+                trusted: relation == Relation::Known,
             },
         })
     }
 
     /// The way on when this registry, or somebody it sent us to, redirects to `url`.
-    pub fn redirect(&self, url: &Url) -> Leg {
-        let standing = self.standing(url);
-        if standing == Standing::Own {
-            return Leg { client: Arc::clone(&self.client), trusted: true };
+    pub fn redirect(&self, url: &Url) -> Target {
+        let relation = self.relation(url);
+        if relation == Relation::Own {
+            return Target { client: Arc::clone(&self.client), trusted: true };
         }
         // A registry inside that the operator configured may send to its neighbours; one that a stranger named may not.
         let inside = self.entry.is_some() && self.client.peer().is_some_and(is_inside);
-        let reach = if standing == Standing::Named || inside { Reach::Anywhere } else { Reach::Outside };
-        Leg { client: self.hosts.client(url.plain, &url.authority, reach, self.trust_of(url)), trusted: false }
+        let reach = if relation == Relation::Named || inside { Reach::Anywhere } else { Reach::Outside };
+        Target { client: self.hosts.client(url.plain, &url.authority, reach, self.trust_of(url)), trusted: false }
     }
 
     fn trust_of(&self, url: &Url) -> Option<&Entry> {
-        self.hosts.entry(&url.authority).or(self.entry.filter(|_| self.standing(url) == Standing::Named))
+        self.hosts.entry(&url.authority).or(self.entry.filter(|_| self.relation(url) == Relation::Named))
     }
 
-    fn standing(&self, url: &Url) -> Standing {
+    fn relation(&self, url: &Url) -> Relation {
         let (plain, place) = place(&self.host, self.entry);
         let port = |authority: &Authority| authority.port.unwrap_or(if plain { 80 } else { 443 });
         let own = |authority: &Authority| authority.host == url.authority.host && port(authority) == url.port();
         if plain == url.plain && (own(&self.host) || own(&place)) {
-            return Standing::Own;
+            return Relation::Own;
         }
         let named = self.entry.map_or(&[][..], |entry| &entry.settings.realms);
         let is_named =
             |realm: &Authority| realm.host == url.authority.host && realm.port.is_none_or(|port| port == url.port());
         if named.iter().any(is_named) {
-            return Standing::Named;
+            return Relation::Named;
         }
         let host = config::canonical(self.host.clone(), false).to_string();
         let known = KNOWN_REALMS.iter().any(|(registry, realm)| *registry == host && *realm == url.authority.host);
-        if known && url.port() == 443 { Standing::Known } else { Standing::Stranger }
+        if known && url.port() == 443 { Relation::Known } else { Relation::Stranger }
     }
 }
 

@@ -132,13 +132,13 @@ impl Limiter {
 }
 
 impl Pass<'_> {
-    /// Whether the registry itself has to be asked before the question, and [`Self::told`].
+    /// Whether the registry itself has to be asked before the question, and [`Self::probed`].
     pub fn is_in_doubt(&self) -> bool {
         self.probe
     }
 
     /// How the registry is: that alone opens, keeps open and closes the breaker. `Ok` when the question may be asked.
-    pub fn told(mut self, health: Health) -> Result<Self, Shut> {
+    pub fn probed(mut self, health: Health) -> Result<Self, Shut> {
         self.probe = false;
         self.begun = Instant::now();
         let mut state = self.limiter.state.lock();
@@ -240,11 +240,11 @@ mod tests {
     }
 
     /// The registry itself says so, or that nothing is wrong with it.
-    async fn told(limiter: &Limiter, sick: Option<&str>) -> bool {
+    async fn probed(limiter: &Limiter, sick: Option<&str>) -> bool {
         let pass = limiter.enter(later()).await.unwrap();
         assert!(pass.is_in_doubt());
         let health = sick.map_or(Health::Well, |cause| Health::Sick(cause.to_owned()));
-        pass.told(health).map(Pass::well).is_err()
+        pass.probed(health).map(Pass::well).is_err()
     }
 
     /// Also within a millisecond: a verification has four questions, one after the other.
@@ -267,7 +267,7 @@ mod tests {
         fail(&limiter, BREAK_AFTER - 1).await;
         let under_way = [limiter.enter(later()).await.unwrap(), limiter.enter(later()).await.unwrap()];
         fail(&limiter, 1).await;
-        assert!(told(&limiter, Some("503")).await);
+        assert!(probed(&limiter, Some("503")).await);
         assert!(is_broken(&limiter).await);
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (1, (1, 0)));
         advance(BREAK_FOR).await;
@@ -277,11 +277,11 @@ mod tests {
         for pass in under_way {
             pass.sick("502");
         }
-        assert!(told(&limiter, Some("503")).await, "a probe that was given up leaves its place");
+        assert!(probed(&limiter, Some("503")).await, "a probe that was given up leaves its place");
         advance(BREAK_FOR / 2).await;
         assert!(is_broken(&limiter).await, "the probe failed");
         advance(BREAK_FOR / 2).await;
-        assert!(!told(&limiter, None).await);
+        assert!(!probed(&limiter, None).await);
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (1, 1)));
         fail(&limiter, BREAK_AFTER - 1).await;
         assert!(!limiter.enter(later()).await.unwrap().is_in_doubt(), "it counts from the beginning");
@@ -296,7 +296,7 @@ mod tests {
             let asking = limiter.enter(later()).await.unwrap();
             let beside = limiter.enter(later()).await.unwrap();
             assert!(asking.is_in_doubt() && !beside.is_in_doubt(), "others are asked meanwhile");
-            asking.told(Health::Well).unwrap().sick("503");
+            asking.probed(Health::Well).unwrap().sick("503");
             beside.sick("503");
         }
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (0, 0)));
@@ -307,14 +307,14 @@ mod tests {
     async fn what_nobody_could_tell_neither_opens_nor_closes_it() {
         let limiter = limiter(64, None);
         fail(&limiter, BREAK_AFTER).await;
-        limiter.enter(later()).await.unwrap().told(Health::Unknown).expect("the question may be asked").sick("503");
+        limiter.enter(later()).await.unwrap().probed(Health::Unknown).expect("the question may be asked").sick("503");
         assert_eq!(limiter.breaker.open(), 0);
-        assert!(told(&limiter, Some("503")).await);
+        assert!(probed(&limiter, Some("503")).await);
         advance(BREAK_FOR).await;
         let asking = limiter.enter(later()).await.unwrap();
-        assert!(matches!(asking.told(Health::Unknown), Err(Shut::Broken { cause }) if cause == "503"));
+        assert!(matches!(asking.probed(Health::Unknown), Err(Shut::Broken { cause }) if cause == "503"));
         assert_eq!(limiter.breaker.open(), 1);
-        assert!(!told(&limiter, None).await, "the next one asks at once");
+        assert!(!probed(&limiter, None).await, "the next one asks at once");
     }
 
     #[tokio::test(start_paused = true)]
@@ -339,7 +339,7 @@ mod tests {
             }
             assert_eq!(limiter.enter(later()).await.unwrap().is_in_doubt(), opens, "{patience:?}");
         }
-        assert!(told(&limiter, Some("503")).await);
+        assert!(probed(&limiter, Some("503")).await);
         let open = limiter.breaker.clone();
         assert_eq!(open.open(), 1);
         drop(limiter);

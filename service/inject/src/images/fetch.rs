@@ -113,7 +113,7 @@ impl Fetch {
         if piece == Piece::Unknown {
             piece = ask(Wanted::Manifest(&tag)).await?;
         }
-        let Piece::Here(bytes) = piece else { return Ok(Vec::new()) };
+        let Piece::Found(bytes) = piece else { return Ok(Vec::new()) };
         let wrong = |what: String| ImagesError::Registry {
             image: text.to_owned(),
             cause: format!("the referrers of sha256:{digest}: {what}"),

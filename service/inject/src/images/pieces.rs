@@ -30,7 +30,7 @@ impl InPayload {
             Wanted::Referrers(image) => {
                 let image = Digest::from_oci(image);
                 let list = image.map_or_else(String::new, |image| self.images.referrers_list(&image));
-                return Ok(Piece::Here(list.into()));
+                return Ok(Piece::Found(list.into()));
             }
             Wanted::Image(reference) | Wanted::Manifest(reference) => (self.manifest(reference), MANIFEST_BYTES_MAX),
             Wanted::Blob { digest, bytes_max } => (self.blob(digest), u64::try_from(bytes_max).unwrap_or(u64::MAX)),
@@ -45,7 +45,7 @@ impl InPayload {
         let mut bytes = Vec::new();
         let mut reader = blob.reader().map_err(|error| unread(error.to_string()))?;
         reader.read_to_end(&mut bytes).map_err(|error| unread(error.to_string()))?;
-        Ok(Piece::Here(Bytes::from(bytes)))
+        Ok(Piece::Found(Bytes::from(bytes)))
     }
 
     fn manifest(&self, reference: &str) -> Option<&Blob> {

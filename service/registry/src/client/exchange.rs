@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::Question;
-use crate::hosts::Station;
+use crate::hosts::Upstream;
 use crate::manifest::ACCEPT;
 use crate::url::{Url, is_path};
 use crate::verdicts::{Class, Failure};
@@ -32,10 +32,10 @@ pub(super) async fn redirected(
     method: &Method,
     authorization: Option<&str>,
 ) -> Result<Response<Bytes>, Failure> {
-    let Question { station, repository, wanted, deadline, .. } = question;
-    let host = station.host();
+    let Question { upstream, repository, wanted, deadline, .. } = question;
+    let host = upstream.host();
     let bad = |what: &str| Failure::new(Class::Misconfigured, format!("{host} answered a redirect {what}"));
-    let (mut client, mut trusted) = (Arc::clone(&station.client), true);
+    let (mut client, mut trusted) = (Arc::clone(&upstream.client), true);
     let (mut path, accept, bytes_max) = match wanted {
         Wanted::Image(name) | Wanted::Manifest(name) => {
             (format!("/v2/{repository}/manifests/{name}"), ACCEPT, MANIFEST_BYTES_MAX)
@@ -44,7 +44,7 @@ pub(super) async fn redirected(
         Wanted::Blob { digest, bytes_max } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, *bytes_max),
         Wanted::Part { digest, .. } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, PART_BYTES_MAX),
     };
-    station.count(*wanted);
+    upstream.count(*wanted);
     for _ in 0..=REDIRECTS_MAX {
         let mut request = request(method, &path).header(header::ACCEPT, accept);
         if let Wanted::Part { from, .. } = wanted {
@@ -67,7 +67,7 @@ pub(super) async fn redirected(
                 Failure::new(Class::Invalid, what)
             }
             wire::Error::Inside { authority } => bad(&format!("to {authority}, which is at an internal address")),
-            error => failure(station, &error),
+            error => failure(upstream, &error),
         })?;
         let location = response.headers().get(header::LOCATION).filter(|_| is_redirect(response.status()));
         let Some(location) = location else { return Ok(response) };
@@ -80,8 +80,8 @@ pub(super) async fn redirected(
         if url.plain && client.origin().tls.is_some() {
             return Err(bad(&format!("from HTTPS to HTTP at {}", url.authority)));
         }
-        let leg = station.redirect(&url);
-        (client, trusted, path) = (leg.client, leg.trusted, url.path);
+        let target = upstream.redirect(&url);
+        (client, trusted, path) = (target.client, target.trusted, url.path);
     }
     Err(Failure::new(Class::Unavailable, format!("{host} answered more than {REDIRECTS_MAX} redirects")))
 }
@@ -97,13 +97,13 @@ pub(super) fn written(request: http::request::Builder, body: Bytes) -> Result<Re
 }
 
 /// What a request without an answer means.
-pub(super) fn failure(station: &Station<'_>, error: &wire::Error) -> Failure {
+pub(super) fn failure(upstream: &Upstream<'_>, error: &wire::Error) -> Failure {
     if error.is_certificate() {
-        let key = station.key("caFile");
+        let key = upstream.key("caFile");
         return Failure::new(Class::Misconfigured, format!("{error}; check {key}"));
     }
     if let (true, wire::Error::Tls { authority, .. }) = (error.is_no_tls(), error) {
-        let remedy = station.plain_http_remedy();
+        let remedy = upstream.plain_http_remedy();
         let what = format!("{authority} speaks no TLS, most likely plain HTTP; if that is meant, {remedy}");
         return Failure::new(Class::Misconfigured, what);
     }

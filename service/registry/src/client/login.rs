@@ -13,7 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::exchange::{failure, redirected, request, written};
 use super::{Question, Registry, is_temporary};
 use crate::challenge::{self, Challenge};
-use crate::hosts::{Leg, Station};
+use crate::hosts::{Target, Upstream};
 use crate::keychain::{Credential, Proof};
 use crate::url::Url;
 use crate::verdicts::{Class, Failure};
@@ -33,7 +33,7 @@ struct Realm {
     path: String,
     service: Option<String>,
     scope: String,
-    leg: Leg,
+    target: Target,
 }
 
 impl Registry {
@@ -92,8 +92,8 @@ impl Registry {
             }
             refused = question.refusal(answer.status());
         }
-        if let Some(realm) = realm.as_ref().filter(|realm| !realm.leg.trusted) {
-            let key = question.station.key("realms");
+        if let Some(realm) = realm.as_ref().filter(|realm| !realm.target.trusted) {
+            let key = question.upstream.key("realms");
             refused.cause = format!("{} (anonymous, because {key} does not name {})", refused.cause, realm.authority);
         } else if !tried.is_empty() {
             refused.cause = format!("{} ({})", refused.cause, tried.join(", "));
@@ -105,43 +105,43 @@ impl Registry {
 impl Question<'_> {
     /// Under which name its token is remembered.
     fn token_key(&self) -> String {
-        let host = self.station.host();
+        let host = self.upstream.host();
         let of = self.keyring.narrowed(&[(host.clone(), self.repository.to_owned())]).fingerprint();
         format!("{host}/{} {}", self.repository, of.unwrap_or_default())
     }
 
     /// Who may be named to the registry, in this order; `None` is nobody.
     fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
-        if realm.is_some_and(|realm| !realm.leg.trusted) {
+        if realm.is_some_and(|realm| !realm.target.trusted) {
             return Ok(vec![None]);
         }
         let mut all: Vec<_> = Vec::new();
-        for credential in self.keyring.fitting(self.station.host(), self.repository) {
+        for credential in self.keyring.fitting(self.upstream.host(), self.repository) {
             let known = |other: &Arc<Credential>| (&other.user, &other.proof) == (&credential.user, &credential.proof);
             if all.len() < TRIED_MAX && !all.iter().any(known) {
                 all.push(Arc::clone(credential));
             }
         }
-        all.extend(self.station.login()?);
-        all.extend(self.station.docker_config(self.repository).into_iter().take(TRIED_MAX));
+        all.extend(self.upstream.login()?);
+        all.extend(self.upstream.docker_config(self.repository).into_iter().take(TRIED_MAX));
         Ok(all.into_iter().map(Some).chain([None]).collect())
     }
 
     fn is_of_keyring(&self, credential: Option<&Arc<Credential>>) -> bool {
-        let mut brought = self.keyring.fitting(self.station.host(), self.repository);
+        let mut brought = self.keyring.fitting(self.upstream.host(), self.repository);
         credential.is_some_and(|credential| brought.any(|other| Arc::ptr_eq(other, credential)))
     }
 
     /// The token service of a challenge, when it may be asked at all.
     fn realm(&self, realm: &str, service: Option<String>) -> Result<Realm, Failure> {
         let url = Url::parse(realm).ok_or_else(|| {
-            let what = format!("{} names a token service whose address is no HTTP URL", self.station.host());
+            let what = format!("{} names a token service whose address is no HTTP URL", self.upstream.host());
             Failure::new(Class::Misconfigured, what)
         })?;
-        let leg = self.station.realm(&url)?;
+        let target = self.upstream.realm(&url)?;
         // A registry that names another would have our password give it a token for somebody else's images, or for more than to read.
         let scope = format!("repository:{}:pull", self.repository);
-        Ok(Realm { authority: url.authority, path: url.path, service, scope, leg })
+        Ok(Realm { authority: url.authority, path: url.path, service, scope, target })
     }
 }
 
@@ -152,7 +152,7 @@ impl Realm {
         question: &Question<'_>,
         credential: Option<&Credential>,
     ) -> Result<(String, Duration), Failure> {
-        let (host, station) = (&self.authority, question.station);
+        let (host, upstream) = (&self.authority, question.upstream);
         let request = match credential.map(|credential| (credential.basic(), &credential.proof)) {
             Some((None, Proof::IdentityToken(token))) => written(
                 request(&Method::POST, &self.path)
@@ -166,10 +166,10 @@ impl Realm {
             }
             _ => written(request(&Method::GET, &self.path_with_query()), Bytes::new()),
         }?;
-        let answer = self.leg.client.fetch(request, TOKEN_BYTES_MAX, question.deadline).await;
+        let answer = self.target.client.fetch(request, TOKEN_BYTES_MAX, question.deadline).await;
         let answer = answer.map_err(|error| match error {
-            wire::Error::Inside { .. } => inside(station, host),
-            error => failure(station, &error),
+            wire::Error::Inside { .. } => inside(upstream, host),
+            error => failure(upstream, &error),
         })?;
         match answer.status() {
             StatusCode::OK => {
@@ -209,8 +209,8 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-fn inside(station: &Station<'_>, host: &Authority) -> Failure {
-    let key = station.key("realms");
+fn inside(upstream: &Upstream<'_>, host: &Authority) -> Failure {
+    let key = upstream.key("realms");
     let what = format!("the token service {host} is at an internal address; when that is meant, name it in {key}");
     Failure::new(Class::Misconfigured, what)
 }

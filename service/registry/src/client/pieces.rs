@@ -15,7 +15,7 @@ use crate::wanted::Wanted;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Its bytes.
-    Here(Bytes),
+    Found(Bytes),
     /// The registry has none.
     Absent,
     /// The registry does not know such questions.
@@ -39,7 +39,7 @@ impl Registry {
             let share =
                 deadline.saturating_duration_since(Instant::now()) / u32::try_from(stops.len() + 1).unwrap_or(1);
             let question = Question {
-                station: &self.hosts.station_at(stop.host),
+                upstream: &self.hosts.upstream_at(stop.host),
                 repository: &stop.repository,
                 wanted,
                 keyring,
@@ -47,7 +47,7 @@ impl Registry {
                 attempts: if last { ATTEMPTS } else { 1 },
             };
             match self.piece_at(&question).await {
-                Ok(Piece::Here(bytes)) => return Ok(Piece::Here(bytes)),
+                Ok(Piece::Found(bytes)) => return Ok(Piece::Found(bytes)),
                 outcome if last => {
                     return outcome.map_err(|failure| {
                         let said = shown(&failure.cause);
@@ -63,7 +63,7 @@ impl Registry {
     async fn piece_at(&self, question: &Question<'_>) -> Result<Piece, Failure> {
         let answer = self.asked(question, &Method::GET).await?;
         match (answer.status(), question.wanted) {
-            (StatusCode::OK, _) => Ok(Piece::Here(answer.into_body())),
+            (StatusCode::OK, _) => Ok(Piece::Found(answer.into_body())),
             // Registries without the API have no such path; those with it always answer with an index.
             (
                 StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED,

@@ -81,7 +81,7 @@ impl Registry {
             let left = deadline.saturating_duration_since(Instant::now());
             let share = left / u32::try_from(stops.len() + 1).unwrap_or(1);
             let question = Question {
-                station: &self.hosts.station_at(stop.host),
+                upstream: &self.hosts.upstream_at(stop.host),
                 repository: &stop.repository,
                 wanted,
                 keyring: &keyring,

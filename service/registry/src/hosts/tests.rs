@@ -37,25 +37,25 @@ fn how_a_host_stands_to_the_registry_that_names_it() {
     ];
     let hosts = hosts(&configured);
     for (host, url, expected) in [
-        ("reg.corp", "https://reg.corp:443/token", Standing::Own),
-        ("REG.corp:443", "https://reg.corp/token", Standing::Own),
-        ("reg.corp", "https://reg.corp:8443/token", Standing::Stranger),
-        ("reg.corp", "http://reg.corp/token", Standing::Stranger),
-        ("reg.corp", "https://auth.corp:1/token", Standing::Named),
-        ("reg.corp", "https://sso.corp:8443/token", Standing::Named),
-        ("reg.corp", "https://sso.corp/token", Standing::Stranger),
-        ("plain.corp:5000", "http://plain.corp:5000/", Standing::Own),
-        ("plain.corp:5000", "http://plain.corp:5001/", Standing::Stranger),
-        ("registry.test", "http://registry.test/", Standing::Own),
-        ("registry.test", "http://10.0.0.5:5000/", Standing::Own),
-        ("docker.io", "https://auth.docker.io/token", Standing::Known),
-        ("docker.io", "https://registry-1.docker.io/token", Standing::Own),
-        ("docker.io", "https://auth.docker.io:444/token", Standing::Stranger),
-        ("docker.io", "https://auth.docker.io.evil.com/token", Standing::Stranger),
-        ("registry.gitlab.com", "https://gitlab.com/jwt/auth", Standing::Known),
-        ("evil.com", "https://auth.docker.io/token", Standing::Stranger),
+        ("reg.corp", "https://reg.corp:443/token", Relation::Own),
+        ("REG.corp:443", "https://reg.corp/token", Relation::Own),
+        ("reg.corp", "https://reg.corp:8443/token", Relation::Stranger),
+        ("reg.corp", "http://reg.corp/token", Relation::Stranger),
+        ("reg.corp", "https://auth.corp:1/token", Relation::Named),
+        ("reg.corp", "https://sso.corp:8443/token", Relation::Named),
+        ("reg.corp", "https://sso.corp/token", Relation::Stranger),
+        ("plain.corp:5000", "http://plain.corp:5000/", Relation::Own),
+        ("plain.corp:5000", "http://plain.corp:5001/", Relation::Stranger),
+        ("registry.test", "http://registry.test/", Relation::Own),
+        ("registry.test", "http://10.0.0.5:5000/", Relation::Own),
+        ("docker.io", "https://auth.docker.io/token", Relation::Known),
+        ("docker.io", "https://registry-1.docker.io/token", Relation::Own),
+        ("docker.io", "https://auth.docker.io:444/token", Relation::Stranger),
+        ("docker.io", "https://auth.docker.io.evil.com/token", Relation::Stranger),
+        ("registry.gitlab.com", "https://gitlab.com/jwt/auth", Relation::Known),
+        ("evil.com", "https://auth.docker.io/token", Relation::Stranger),
     ] {
-        assert_eq!(hosts.station(host).unwrap().standing(&Url::parse(url).unwrap()), expected, "{host} {url}");
+        assert_eq!(hosts.upstream(host).unwrap().relation(&Url::parse(url).unwrap()), expected, "{host} {url}");
     }
 }
 
@@ -63,8 +63,8 @@ fn how_a_host_stands_to_the_registry_that_names_it() {
 fn a_realm_without_tls_is_for_plain_registries_only() {
     let hosts = hosts(&[registry("plain.corp:5000", true, &[])]);
     let realm = Url::parse("http://auth.io/token").unwrap();
-    assert!(hosts.station("plain.corp:5000").unwrap().realm(&realm).is_ok_and(|leg| !leg.trusted));
-    let refused = hosts.station("reg.io").unwrap().realm(&realm).err().unwrap();
+    assert!(hosts.upstream("plain.corp:5000").unwrap().realm(&realm).is_ok_and(|target| !target.trusted));
+    let refused = hosts.upstream("reg.io").unwrap().realm(&realm).err().unwrap();
     assert_eq!(refused.class, Class::Misconfigured);
 }
 
@@ -72,17 +72,17 @@ fn a_realm_without_tls_is_for_plain_registries_only() {
 fn a_port_that_is_none_is_no_host() {
     let hosts = hosts(&[]);
     for host in ["reg.io:0", "reg.io:65536", "reg.io:99999", "reg.io:"] {
-        assert_eq!(hosts.station(host).err().map(|failure| failure.class), Some(Class::Misconfigured), "{host}");
+        assert_eq!(hosts.upstream(host).err().map(|failure| failure.class), Some(Class::Misconfigured), "{host}");
     }
 }
 
 #[test]
 fn clients_are_bounded_and_the_one_in_use_stays() {
     let hosts = hosts(&[]);
-    let good = hosts.station("good.io").unwrap().client;
+    let good = hosts.upstream("good.io").unwrap().client;
     for index in 0..200 {
-        hosts.station(&format!("h{index}.io")).unwrap();
-        assert!(Arc::ptr_eq(&hosts.station("good.io").unwrap().client, &good), "{index}");
+        hosts.upstream(&format!("h{index}.io")).unwrap();
+        assert!(Arc::ptr_eq(&hosts.upstream("good.io").unwrap().client, &good), "{index}");
     }
 }
 
@@ -97,9 +97,9 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     let hosts = hosts(&[with_file, registry("other.corp", false, &[])]);
     let realm = Url::parse("https://auth.corp/token").unwrap();
     let clients = || {
-        let station = hosts.station("reg.corp").unwrap();
-        let realm = station.realm(&realm).unwrap().client;
-        (station.client, realm, hosts.station("other.corp").unwrap().client)
+        let upstream = hosts.upstream("reg.corp").unwrap();
+        let realm = upstream.realm(&realm).unwrap().client;
+        (upstream.client, realm, hosts.upstream("other.corp").unwrap().client)
     };
     let before = clients();
     std::fs::write(&path, "half").unwrap();

@@ -179,7 +179,7 @@ impl Keyring {
         sources
     }
 
-    /// Equal for rings that open the same doors in the same order, wherever they are from: what was seen with one may be told
+    /// Equal for rings that open the same doors in the same order, wherever they are from: what was seen with one may be shown
     /// to whoever has the other. `None` for an empty one.
     pub fn fingerprint(&self) -> Option<String> {
         if self.is_empty() {

@@ -148,7 +148,7 @@ impl<'s> Search<'s> {
         let wanted = if place == Place::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
         let said = if place == Place::Referrers { name.to_owned() } else { format!("{name} {tag}") };
         let bytes = match self.piece(wanted).await {
-            Ok(Piece::Here(bytes)) => bytes,
+            Ok(Piece::Found(bytes)) => bytes,
             Ok(Piece::Absent) => {
                 self.searched.looked.push(format!("{said} (none)"));
                 return Ok(None);
@@ -230,7 +230,7 @@ impl<'s> Search<'s> {
         let digest = referrer.descriptor.digest.to_string();
         let what = format!("referrer {digest}");
         let unread = |failure| Missed::Unread(what.clone(), failure);
-        let Piece::Here(manifest) = self.piece(Wanted::Manifest(&digest)).await.map_err(unread)? else {
+        let Piece::Found(manifest) = self.piece(Wanted::Manifest(&digest)).await.map_err(unread)? else {
             return Err(Missed::Broken(format!("{what} is not there")));
         };
         let layer = oci::bundle_layer(referrer, &manifest);
@@ -300,7 +300,7 @@ impl<'s> Search<'s> {
         }
         let digest = layer.descriptor.digest.to_string();
         let bytes = match self.piece(Wanted::Blob { digest: &digest, bytes_max }).await? {
-            Piece::Here(bytes) => Some(bytes),
+            Piece::Found(bytes) => Some(bytes),
             Piece::Absent | Piece::Unknown => None,
         };
         Ok(Fetched { bytes, _memory: memory })
