@@ -1,4 +1,4 @@
-//! What became of a review, for whoever is to be told: the seam between admission and receivers.
+//! The outcome of a review as an alert: the seam between admission and receivers.
 
 use std::time::Duration;
 

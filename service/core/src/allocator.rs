@@ -10,7 +10,7 @@ pub use jemalloc::{NAME, give_memory_back, heap};
 #[cfg(not(feature = "jemalloc"))]
 pub use system::{NAME, give_memory_back, heap};
 
-/// What the allocator says of the heap, in bytes.
+/// The heap as the allocator counts it, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heap {
     /// Handed out and not given back: what a leak shows in before anything else.
@@ -26,7 +26,7 @@ mod jemalloc {
     use super::Heap;
     use crate::logs::names;
 
-    /// Who hands out the memory.
+    /// Name of the allocator.
     pub const NAME: &str = "jemalloc";
     /// One is enough: it wakes a few times a second while there is something to give back, and not at all otherwise.
     const THREADS: usize = 1;
@@ -55,7 +55,7 @@ mod jemalloc {
 mod system {
     use super::Heap;
 
-    /// Who hands out the memory.
+    /// Name of the allocator.
     pub const NAME: &str = "system";
 
     /// Nothing: it knows no housekeeping.

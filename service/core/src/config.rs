@@ -36,7 +36,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The text is not a configuration.
@@ -46,9 +46,9 @@ pub enum Error {
         path: PathBuf,
         /// Line and column, when known.
         at: At,
-        /// What is wrong.
+        /// The reason.
         what: String,
-        /// What to write instead, starting with a separator; empty when there is nothing to say.
+        /// The remedy, starting with a separator; empty when there is none.
         hint: String,
     },
     /// A value that cannot be used.
@@ -58,7 +58,7 @@ pub enum Error {
         path: PathBuf,
         /// The key, dotted.
         key: String,
-        /// What is wrong and what to write instead.
+        /// The reason and the remedy.
         what: String,
     },
 }
@@ -165,7 +165,7 @@ pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
 
-/// What the parser says of `path`, with the place and what to write instead.
+/// The error of the parser about `path`, with the place and the remedy.
 pub fn parse_error(error: &serde_saphyr::Error, path: &Path) -> Error {
     let error = error.without_snippet();
     let at = At(error.location().map(|at| (at.line(), at.column())).filter(|&(line, _)| line > 0));

@@ -1,4 +1,4 @@
-//! What all roles share: listeners, the wire, the client of the API server, logs, the configuration kit, health and metrics.
+//! Everything that roles share: listeners, the wire, the client of the API server, logs, the configuration kit, health and metrics.
 //!
 //! It knows no role: what a role is to the program is said in [`role`].
 

@@ -1,4 +1,4 @@
-//! What the process says of itself while it runs: one line an event, each event with a name of a closed list.
+//! Logs of the process: one line an event, each event with a name of a closed list.
 //!
 //! Owns the two formats, the list of names, and how many lines strangers may cause. Which event is worth a line is the business
 //! of the roles. What is secret never reaches a line: none of them gives it a key, a token or a body.

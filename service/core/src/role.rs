@@ -1,4 +1,4 @@
-//! What a process can be: the seam between the program, which has a list of roles and names none, and each of them.
+//! Roles of a process: the seam between the program, which has a list of roles and names none, and each of them.
 //!
 //! A role brings the sections of the file that it reads; started, it hands over its probes, and what reloads and ends it. Roles do not
 //! know each other: what one needs of another it borrows here, by a seam.
@@ -25,7 +25,7 @@ pub trait Role: Sync {
     /// As the command line calls it.
     fn name(&self) -> &'static str;
 
-    /// What it does, for the help.
+    /// One line for the help.
     fn about(&self) -> &'static str;
 
     /// The sections of the file that it reads.
@@ -34,7 +34,7 @@ pub trait Role: Sync {
     /// Whether a process with all roles has it.
     fn belongs(&self, config: &Config) -> bool;
 
-    /// What the configuration lacks for it.
+    /// The part that the configuration lacks for it.
     fn lacks(&self, config: &Config) -> Option<&'static str>;
 
     /// Refuses what can be seen to be wrong without starting anything, such as keys that cannot be read.
@@ -49,7 +49,7 @@ pub trait Role: Sync {
         false
     }
 
-    /// What it lends, which works without its listener; made before other roles are started. None when it lends nothing.
+    /// The part that it lends, which works without its listener; made before other roles are started. None when it lends nothing.
     fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
         let _ = start;
         Ok(None)
@@ -71,11 +71,11 @@ pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + 
 /// Answers the calls of a listener.
 pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// What a role lends.
+/// The part that a role lends to others.
 pub struct Lent {
     /// The lender's own part, for its start.
     pub part: Arc<dyn Any + Send + Sync>,
-    /// What others see of it.
+    /// The lent review.
     pub review: Arc<dyn Review>,
     /// Reloads it.
     pub reload: Reload,
@@ -85,7 +85,7 @@ pub struct Lent {
 pub struct Started {
     /// Where it listens and what answers there; the process serves it.
     pub served: Option<(Listener, Handler)>,
-    /// What it says about itself.
+    /// Its checks of health.
     pub probes: Vec<Arc<dyn Probe>>,
     /// Reloads it.
     pub reload: Option<Reload>,
@@ -105,7 +105,7 @@ pub trait Running: Send {
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
-/// What the process has for a role that starts.
+/// Everything that a role is given when it starts.
 pub struct Start<'a> {
     /// The file.
     pub config: &'a Config,
@@ -121,22 +121,22 @@ pub struct Start<'a> {
     pub look: &'a channel::Sender<u64>,
     /// Tasks that end with the process; one that ends earlier breaks it.
     pub background: &'a mut JoinSet<()>,
-    /// What another role lends.
+    /// The review that another role lends.
     pub review: Option<Arc<dyn Review>>,
-    /// Whoever is told what became of reviews.
+    /// The sink of alerts about reviews.
     pub alerts: Option<Arc<dyn AlertSink>>,
     /// This role's own part of what it lends.
     pub part: Option<Arc<dyn Any + Send + Sync>>,
-    /// What roles share, by its type.
+    /// Shared values by their types.
     pub shared: &'a mut Shared,
 }
 
-/// What the roles of a process have in common, such as the numbers of all watches.
+/// Values that the roles of a process have in common, such as the counts of all watches.
 #[derive(Default)]
 pub struct Shared(HashMap<TypeId, Box<dyn Any + Send>>);
 
 impl Start<'_> {
-    /// What roles share of this type, made by the first that asks.
+    /// The shared value of this type, made by the first that asks.
     pub fn shared<T: Clone + Send + 'static>(&mut self, make: impl FnOnce(&mut Registry) -> T) -> T {
         let known = self.shared.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(make(self.metrics)));
         known.downcast_ref::<T>().expect("it is kept by its type").clone()

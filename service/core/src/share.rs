@@ -15,13 +15,13 @@ pub use reviews::{Asked, Held, IMAGES_AT_ONCE, ReviewMemory, Stop};
 
 /// The least that the process can do its work with, bytes.
 pub const LEAST: usize = 24 << 20;
-/// What is taken where the memory has no end, bytes: more would only be held by an attacker.
+/// The share where the memory has no end, bytes: more would only be held by an attacker.
 const MOST: usize = 256 << 20;
 /// The unit in which evidence is counted.
 const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
 /// Least part of registries' answers: one of the largest manifests.
 const ANSWERS_LEAST: usize = 4 << 20;
-/// What a judged piece costs beside its bytes: its envelope's payload, decoded (base64: three quarters).
+/// Cost of a judged piece beside its bytes: its envelope's payload, decoded (base64: three quarters).
 const JUDGED: (usize, usize) = (7, 4);
 
 /// The share, and its parts.
@@ -40,7 +40,7 @@ struct Part {
     free: Arc<Semaphore>,
 }
 
-/// What evidence holds; given back when dropped.
+/// Memory that evidence holds; given back when dropped.
 #[derive(Debug)]
 pub struct Reserved {
     _permit: Option<OwnedSemaphorePermit>,
@@ -52,9 +52,9 @@ pub enum NoMemory {
     /// There never is.
     #[error("it needs {needed} bytes of memory and the share for evidence is {most} (admission.maxHeldBytes)")]
     TooLarge {
-        /// What it needs.
+        /// Bytes that it needs.
         needed: usize,
-        /// What there is.
+        /// Bytes that there are.
         most: usize,
     },
     /// Others had it until the deadline.
@@ -78,7 +78,7 @@ impl Share {
         })
     }
 
-    /// What `configured` says, or else half of the memory that this process may use.
+    /// A share of `configured` bytes, or else of half the memory that this process may use.
     pub fn found(configured: Option<usize>) -> Arc<Self> {
         let found = || limit::memory_bytes().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
         Self::of(configured.unwrap_or_else(found))

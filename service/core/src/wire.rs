@@ -84,7 +84,7 @@ pub enum Error {
     /// The deadline passed.
     #[error("deadline passed while {doing}")]
     Deadline {
-        /// What was under way.
+        /// The step that was under way.
         doing: &'static str,
     },
     /// No TCP connection.
@@ -92,7 +92,7 @@ pub enum Error {
     Connect {
         /// Host and port.
         authority: String,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A stranger named a host that is inside.
@@ -106,7 +106,7 @@ pub enum Error {
     Proxy {
         /// Host and port.
         authority: String,
-        /// What it answered.
+        /// Status of its answer.
         status: http::StatusCode,
     },
     /// Answers that are being read hold too much already.
@@ -117,7 +117,7 @@ pub enum Error {
     Tls {
         /// Host and port.
         authority: String,
-        /// What the TLS library said.
+        /// Error of the TLS library.
         source: std::io::Error,
     },
     /// The server does not speak what the configuration asks for.
@@ -129,7 +129,7 @@ pub enum Error {
     /// The connection or its framing failed.
     #[error("HTTP: {}", chain(source))]
     Http {
-        /// What the HTTP library said.
+        /// Error of the HTTP library.
         #[from]
         source: hyper::Error,
     },
@@ -188,7 +188,7 @@ pub struct Client {
     protocol: Protocol,
     limits: Limits,
     way: Way,
-    /// Who answered last, when we chose the address ourselves.
+    /// The address that answered last, when we chose it ourselves.
     peer: Mutex<Option<IpAddr>>,
     held: Option<Arc<Semaphore>>,
     open: Arc<Semaphore>,
@@ -422,7 +422,7 @@ impl Client {
     }
 }
 
-/// What one answer holds of a shared pool.
+/// The part of a shared pool that one answer holds.
 struct Held<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,

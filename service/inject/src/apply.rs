@@ -35,7 +35,7 @@ const PORT_WAIT: Duration = Duration::from_millis(500);
 pub struct Options {
     /// The seed's program.
     pub binary: Vec<u8>,
-    /// What a node must offer; the architecture is the program's.
+    /// Demands on a node; the architecture is the program's.
     pub needs: Needs,
     /// An image that lends its file system; the scheduler then chooses the node, unless one is named.
     pub image: Option<String>,
@@ -51,10 +51,10 @@ pub struct Options {
     pub replace: bool,
 }
 
-/// What was done.
+/// The outcome of an injection.
 #[derive(Debug)]
 pub struct Applied {
-    /// What was sent.
+    /// The transfer.
     pub sent: Sent,
     /// Chunks that were there and right.
     pub kept: usize,

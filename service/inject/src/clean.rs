@@ -11,7 +11,7 @@ use super::metadata::Metadata;
 const GONE: Duration = Duration::from_mins(3);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// What an injection consists of, in the order in which it goes. The index goes last, because all others belong to it: a clean-up that is
+/// The resources of an injection, in the order in which they go. The index goes last, because all others belong to it: a clean-up that is
 /// broken off can be begun again.
 const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
 

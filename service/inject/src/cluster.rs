@@ -35,7 +35,7 @@ pub enum Error {
     /// The API server said no, or nothing.
     #[error("failed to {doing}: {source}{}", explain::advice(source))]
     Api {
-        /// What was to be done.
+        /// The step that failed.
         doing: String,
         /// The last answer.
         source: kube::Error,
@@ -43,9 +43,9 @@ pub enum Error {
     /// An answer that is no object.
     #[error("failed to {doing}: the API server answered with something else than an object: {source}")]
     Answer {
-        /// What was to be done.
+        /// The step that failed.
         doing: String,
-        /// What is wrong with it.
+        /// The reason.
         source: serde_json::Error,
     },
     /// Something stands in the way.
@@ -85,7 +85,7 @@ struct ListMetadata {
 pub struct Cluster {
     /// The client.
     pub client: Client,
-    /// What the objects are called.
+    /// Names of the objects.
     pub names: Names,
 }
 

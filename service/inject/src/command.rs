@@ -24,16 +24,16 @@ use service_core::wire::Proxies;
 use service_registry::config::Resolve;
 use service_registry::{Hosts, Registry};
 
-/// What a chunk carries: an eighth of a second of a small control plane's disk, and a request that every proxy lets through.
+/// Bytes of a chunk: an eighth of a second of a small control plane's disk, and a request that every proxy lets through.
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Chunks on their way at one time.
 const PARALLEL: usize = 4;
 /// Most chunks on their way at one time: each is some megabytes here, and a control plane has other work.
 const PARALLEL_MAX: usize = 16;
-/// What the seed may take until it serves, beside what its chunks take the kubelet.
+/// Longest time until the seed serves, beside what its chunks take the kubelet.
 const WAIT_SECONDS: u64 = 60;
 
-/// What is to be done.
+/// Commands of an injection.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Pack the images and say what would be sent where; sends nothing.
@@ -55,12 +55,12 @@ pub struct Where {
     /// The namespace of all objects; it must exist.
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// What the objects are called; two injections side by side need two names.
+    /// The name of the objects; two injections side by side need two names.
     #[arg(long, default_value = "longhaul-seed")]
     name: String,
 }
 
-/// What is packed, and how.
+/// The images to pack, and how.
 #[derive(Debug, Args)]
 pub struct Pack {
     /// An image or all of a layout: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE` or `docker://IMAGE`, with `=NAME:TAG` behind it to
@@ -150,7 +150,7 @@ fn parallel(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("from 1 to {PARALLEL_MAX}"))
 }
 
-/// What the program has for these commands.
+/// The parts of the program that these commands need.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
     /// The configuration at a path, or that of an empty file.
@@ -310,7 +310,7 @@ async fn apply(arguments: &ApplyArgs, program: Program) -> Result<()> {
     Ok(())
 }
 
-/// What the payload is.
+/// Describes the payload.
 fn described(packed: &Packed, binary_bytes: usize) -> String {
     let index = &packed.payload.index;
     let chunk = index.chunks.first().map_or(0, |chunk| chunk.bytes);

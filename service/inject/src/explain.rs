@@ -1,4 +1,4 @@
-//! What went wrong and what to do about it, in sentences.
+//! Failures and their remedies, in sentences.
 //!
 //! Pure: answers of the API server, the Pod, its events and the census of chunks go in; findings come out.
 
@@ -15,9 +15,9 @@ const SHOWN_CHARS_MAX: usize = 300;
 /// Something that keeps the seed from serving, or that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What is the case.
+    /// The finding.
     pub what: String,
-    /// What to do; empty when there is nothing to do.
+    /// The remedy; empty when there is none.
     pub remedy: String,
     /// Whether waiting may be enough.
     pub passes: bool,
@@ -36,11 +36,11 @@ impl fmt::Display for Finding {
 pub struct Event {
     /// `FailedMount` and the like.
     pub reason: String,
-    /// What happened.
+    /// The text of the event.
     pub message: String,
 }
 
-/// What an answer that is not success calls for; begins with a separator, or is empty.
+/// The remedy for an answer that is not success; begins with a separator, or is empty.
 pub fn advice(error: &kube::Error) -> String {
     let kube::Error::Status { status, message, .. } = error else { return String::new() };
     let message = message.as_deref().unwrap_or_default();
@@ -50,7 +50,7 @@ pub fn advice(error: &kube::Error) -> String {
     }
 }
 
-/// What to do about a refusal.
+/// The remedy for a refusal.
 fn refusal(status: u16, message: &str) -> Option<String> {
     let has = |part: &str| message.contains(part);
     let remedy = match status {
@@ -82,7 +82,7 @@ fn refusal(status: u16, message: &str) -> Option<String> {
     Some(remedy.to_owned())
 }
 
-/// What the Pod and its events say. `event`s come in the order in which they happened.
+/// Findings from the Pod and its events. `event`s come in the order in which they happened.
 pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let status = &pod["status"];
@@ -128,7 +128,7 @@ pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     findings
 }
 
-/// What the state of the container says.
+/// The finding from the state of the container.
 fn state(state: &Value) -> Option<Finding> {
     if let Some(ended) = state.get("terminated") {
         let (code, reason) = (ended["exitCode"].as_i64().unwrap_or(-1), text(&ended["reason"]));
@@ -161,7 +161,7 @@ fn state(state: &Value) -> Option<Finding> {
     Some(found(&format!("the container waits: {reason} {message}"), remedy, false))
 }
 
-/// What a failed mount says.
+/// The finding from a failed mount.
 fn mount(event: &Event) -> Option<Finding> {
     if event.reason != "FailedMount" {
         return None;

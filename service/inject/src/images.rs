@@ -39,7 +39,7 @@ pub enum ImagesError {
     Source {
         /// As it was written.
         text: String,
-        /// What to write instead.
+        /// The remedy.
         what: String,
     },
     /// A file cannot be read.
@@ -47,7 +47,7 @@ pub enum ImagesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A file is not what it should be.
@@ -55,7 +55,7 @@ pub enum ImagesError {
     Shape {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// A blob that an image needs is not there.
@@ -65,13 +65,13 @@ pub enum ImagesError {
         path: PathBuf,
         /// The blob.
         digest: Digest,
-        /// Who needs it.
+        /// The image that needs it.
         of: String,
     },
     /// A registry did not give it.
     #[error("{image}: {cause}")]
     Registry {
-        /// What was asked for.
+        /// The image that was asked for.
         image: String,
         /// Why not.
         cause: String,
@@ -131,13 +131,13 @@ impl Blob {
     }
 }
 
-/// What images are taken from.
+/// A place that images are taken from.
 trait Shelf {
     /// Where that is, for messages.
     fn path(&self) -> &Path;
     /// The blob of that digest, if it is there.
     fn blob(&self, digest: &Digest) -> Option<Blob>;
-    /// What its index lists.
+    /// The entries of its index.
     fn listed(&self) -> &[Descriptor];
 }
 
@@ -148,7 +148,7 @@ pub struct Images {
     pub blobs: BTreeMap<Digest, Blob>,
     /// Names, tags and manifests.
     pub catalog: Catalog,
-    /// What refers to a manifest: the descriptors of a list of referrers.
+    /// Referrers by manifest: the descriptors of a list of referrers.
     pub referrers: BTreeMap<Digest, Vec<Value>>,
 }
 
@@ -252,7 +252,7 @@ impl Images {
         Ok(())
     }
 
-    /// What may refer to an image: whatever is listed, and what lists of referrers list.
+    /// Candidates for referrers of an image: whatever is listed, and what lists of referrers list.
     fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
         let mut all = shelf.listed().to_vec();
         for descriptor in shelf.listed() {
@@ -321,13 +321,13 @@ impl Images {
 /// An image of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// What it is called in the payload.
+    /// Its name in the payload.
     pub name: Name,
-    /// What it was called where it was taken from, host included: what the patterns of a policy are about.
+    /// Its name where it was taken from, host included: what the patterns of a policy are about.
     pub known_as: String,
 }
 
-/// What an image is called in the registry that the seed is.
+/// The name of an image in the registry that the seed is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// The repository, without a host.

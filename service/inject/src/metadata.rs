@@ -18,12 +18,12 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// What it belongs to.
+    /// Its owners.
     #[serde(rename = "ownerReferences")]
     pub owners: Vec<OwnerReference>,
 }
 
-/// What an object belongs to.
+/// An owner of an object.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnerReference {

@@ -12,13 +12,13 @@ use service_seed::index::{Index, name as chunk_name};
 use super::metadata::Metadata;
 use super::place::Taint;
 
-/// Who writes the objects, for server-side apply.
+/// The writer of the objects, for server-side apply.
 pub const FIELD_MANAGER: &str = "longhaul-inject";
 /// The port that the seed serves on.
 pub const PORT: u16 = 5000;
 /// The run that an object belongs to.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
-/// What an object is: `index`, `binary`, `payload`, `seed`.
+/// The part that an object is: `index`, `binary`, `payload`, `seed`.
 pub const PART_LABEL: &str = "longhaul.dev/part";
 /// The digest of what a `ConfigMap` carries.
 pub const DIGEST_ANNOTATION: &str = "longhaul.dev/sha256";
@@ -32,17 +32,17 @@ pub const BINARY_KEY: &str = "longhaul-seed";
 const USER: u32 = 65_532;
 /// How long the kubelet waits for the seed's end: it lets answers under way finish for fifteen.
 const GRACE_SECONDS: u32 = 20;
-/// What the folder may hold beside what is unpacked: the file system's own.
+/// Bytes that the folder may hold beside what is unpacked: the file system's own.
 const SLACK_BYTES: u64 = 16 << 20;
 /// Longest name of an injection: the names of chunks have eighteen more, and labels take 63.
 pub const NAME_CHARS_MAX: usize = 45;
 
-/// What the objects of one injection are called.
+/// Names of the objects of one injection.
 #[derive(Debug, Clone)]
 pub struct Names {
     /// Where they are.
     pub namespace: String,
-    /// What they begin with.
+    /// Prefix of the names.
     pub name: String,
 }
 

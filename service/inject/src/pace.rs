@@ -1,4 +1,4 @@
-//! How many chunks are on their way at one time, told by how the server answers.
+//! The number of chunks on their way at one time, by how the server answers.
 //!
 //! Pure. It begins with one and adds one for each round of prompt answers; slow answers and refusals take it back. A server that names
 //! a time is left alone for that time.

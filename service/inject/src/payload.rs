@@ -61,7 +61,7 @@ pub enum PayloadError {
     /// Too many images.
     #[error("{what} of {most} is exceeded: take fewer images")]
     Bound {
-        /// What there is too much of.
+        /// The thing that there is too much of.
         what: &'static str,
         /// How much there may be.
         most: usize,
@@ -72,7 +72,7 @@ pub enum PayloadError {
 #[derive(Debug)]
 pub struct Payload {
     file: File,
-    /// What describes it.
+    /// Its index.
     pub index: Index,
     /// Bytes of all that was packed.
     pub unpacked_bytes: u64,

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::quantity::milli;
 
-/// What the seed's Pod asks for, in thousandths of a processor.
+/// Request of the seed's Pod, in thousandths of a processor.
 pub const CPU_MILLI: i128 = 500;
-/// What it asks for, in bytes.
+/// Request of the seed's Pod, in bytes.
 pub const MEMORY_BYTES: i128 = 64 << 20;
 /// Reasons shown when no node fits.
 const REASONS_MAX: usize = 20;
@@ -128,7 +128,7 @@ struct ContainerStatus {
     state: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-/// What a place must offer.
+/// Demands on a place.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     /// As `nodeInfo.architecture` names it: `amd64`, `arm64`.
@@ -159,7 +159,7 @@ pub struct NoPlace {
     reasons: Vec<String>,
 }
 
-/// What a node has left.
+/// The used part of a node.
 #[derive(Default)]
 struct Used {
     cpu_milli: i128,
@@ -269,7 +269,7 @@ impl Taint {
     }
 }
 
-/// What a Pod asks for, in thousandths: its containers together, or its largest init container, and what its runtime class costs.
+/// Requests of a Pod, in thousandths: its containers together, or its largest init container, and what its runtime class costs.
 fn requested(pod: &Pod, resource: &str) -> i128 {
     let of = |container: &Container| milli(container.resources.requests.get(resource).map_or("0", String::as_str));
     let sum: i128 = pod.spec.containers.iter().map(of).sum();

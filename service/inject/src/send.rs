@@ -27,7 +27,7 @@ const READS: usize = 4;
 /// How often one chunk that the server calls immutable is deleted and sent again.
 const REPLACED_MAX: u32 = 3;
 
-/// What is in the cluster of an injection.
+/// The objects of an injection that the cluster has.
 #[derive(Debug, Default)]
 pub struct Census {
     /// Chunks of this run that claim to be right.
@@ -38,7 +38,7 @@ pub struct Census {
     pub strangers: Vec<String>,
 }
 
-/// What became of a transfer.
+/// The outcome of a transfer.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
     /// Chunks that were sent.

@@ -10,7 +10,7 @@ use super::images::{Images, InPayload, Taken};
 use service_core::config::Config;
 use service_registry::Pieces;
 
-/// Who signed an image, or why it may not run.
+/// The signers of an image, or why it may not run.
 pub type Verdict = Result<Vec<String>, String>;
 
 /// Whoever decides by a configuration whether an image (with its digest) may run, by signatures that lie among some pieces.

@@ -23,7 +23,7 @@ pub struct Status {
     pub pod: Option<Value>,
     /// The port of every node that leads to the seed.
     pub node_port: Option<u16>,
-    /// What the Pod and its events say.
+    /// Findings from the Pod and its events.
     pub findings: Vec<Finding>,
 }
 
@@ -76,7 +76,7 @@ pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// The events of the Pod. They explain; who may not read them is told less.
+/// The events of the Pod. They explain; a caller who may not read them learns less.
 pub async fn events(cluster: &Cluster) -> Vec<Event> {
     let names = &cluster.names;
     let query = format!("fieldSelector=involvedObject.kind%3DPod,involvedObject.name%3D{}", names.name);

@@ -29,7 +29,7 @@ const RETRY_SPREAD: f64 = 1.2;
 /// The reconciler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
-    /// What is kept in order.
+    /// The key by which work is kept in order.
     pub queue: QueueKey,
     /// Objects worked on at one time.
     pub workers: usize,
@@ -59,7 +59,7 @@ struct RawLease {
     pub retry: Option<Span>,
 }
 
-/// What is kept in order by the reconcile queue: two objects with the same key are never worked on at once.
+/// The part of the key that keeps the reconcile queue in order: two objects with the same key are never worked on at once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QueueKey {

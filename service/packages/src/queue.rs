@@ -14,7 +14,7 @@ use service_watch::Key;
 
 use crate::config::QueueKey;
 
-/// What is kept in order: a part of the key, or nothing for one single group.
+/// A group that is kept in order: a part of the key, or nothing for one single group.
 type Group = Option<(std::sync::Arc<str>, Option<std::sync::Arc<str>>)>;
 
 /// The queue.

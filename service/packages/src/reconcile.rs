@@ -58,7 +58,7 @@ pub struct Reconciler {
     results: Family<Label, Counter>,
 }
 
-/// What is remembered about a package while it exists.
+/// The memory of a package while it exists.
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
@@ -77,7 +77,7 @@ struct Memo {
     cleaned: bool,
 }
 
-/// What to do about a package.
+/// Work on a package.
 #[derive(Debug, PartialEq, Eq)]
 enum Work {
     /// Nothing.
@@ -86,7 +86,7 @@ enum Work {
     Apply,
     /// The same once more, because somebody has changed what was done.
     Restore,
-    /// It is being deleted: remove what belongs to it, then our finalizer.
+    /// The package is being deleted: remove what belongs to it, then our finalizer.
     Remove,
 }
 

@@ -104,7 +104,7 @@ impl Room {
         Ok(Self { packages, policies, reconciliation, follower, stop })
     }
 
-    /// What the watches say about themselves.
+    /// The checks of the watches.
     pub fn probes(&self) -> [Arc<dyn Probe>; 2] {
         [self.packages.probe(), self.policies.probe()]
     }

@@ -15,7 +15,7 @@ const PARAMETER_BYTES_MAX: usize = 4 << 10;
 /// A longer life is not believed: a token that is refused earlier costs a request, one kept for ever costs memory.
 const TOKEN_LIFE_MAX_S: u64 = 3600;
 
-/// What a registry asks for.
+/// The kind of proof that a registry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
     /// A token from `realm`. The scope that it names is not read: what we ask for is ours to say.

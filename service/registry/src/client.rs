@@ -48,7 +48,7 @@ const CAUSE_CHARS_MAX: usize = 400;
 /// The registry client.
 pub struct Registry {
     hosts: Hosts,
-    /// What registries took, by what it was asked for and with which keyring.
+    /// Authorizations that registries took, by repository and keyring.
     tokens: Mutex<Cache<Arc<str>>>,
 }
 
@@ -57,7 +57,7 @@ struct Question<'q> {
     upstream: &'q Upstream<'q>,
     repository: &'q str,
     wanted: Wanted<'q>,
-    /// What the asking pod brings along.
+    /// Credentials of the asking pod.
     keyring: &'q Keyring,
     deadline: Instant,
     attempts: u32,
@@ -229,7 +229,7 @@ async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
 }
 
 impl Question<'_> {
-    /// What an answer that is not success means.
+    /// The failure of an answer that is not success.
     fn refusal(&self, status: StatusCode) -> Failure {
         let (host, Self { repository, wanted, .. }) = (self.upstream.host(), self);
         let class = match status {

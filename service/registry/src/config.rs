@@ -88,7 +88,7 @@ pub struct Place {
 pub struct Rewrite {
     /// The parts, without `/` at either end; empty for all.
     pub from: String,
-    /// What stands in their place.
+    /// The place that they are asked at instead.
     pub to: Place,
 }
 
@@ -146,7 +146,7 @@ pub struct RawFile {
 }
 
 impl Resolve {
-    /// That of `text`, which has no other section and is right.
+    /// The section of `text`, which has no other one and is right.
     #[doc(hidden)]
     pub fn of(text: &str) -> Self {
         const KINDS: &[Kind] = &[kind::<Resolve>()];

@@ -71,11 +71,11 @@ pub struct Upstream<'h> {
     entry: Option<&'h Entry>,
     /// Its pooled client.
     pub client: Arc<Client>,
-    /// Who may ask it, and when.
+    /// The limiter of its questions.
     pub limiter: Arc<Limiter>,
 }
 
-/// What to send to a host that a registry named.
+/// A host that a registry named, and what it may see.
 pub struct Target {
     /// The client for it.
     pub client: Arc<Client>,
@@ -279,7 +279,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// What to write for a registry that is meant to be spoken to without TLS.
+    /// The remedy for a registry that is meant to be spoken to without TLS.
     pub fn plain_http_remedy(&self) -> String {
         match self.entry {
             Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),

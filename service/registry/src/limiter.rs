@@ -39,7 +39,7 @@ pub struct Limiter {
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// What went wrong last.
+    /// The last failure.
     cause: String,
     /// Set while the breaker is open; after this time it is in doubt.
     open_until: Option<Instant>,
@@ -55,7 +55,7 @@ pub enum Shut {
     /// The breaker is open.
     #[error("has failed {BREAK_AFTER} times in a row and is not asked for some seconds; at last: {cause}")]
     Broken {
-        /// What went wrong last.
+        /// The last failure.
         cause: String,
     },
     /// No room before the deadline.
@@ -66,9 +66,9 @@ pub enum Shut {
 /// How a registry is that was asked for nothing but that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It answers.
+    /// The registry answers.
     Well,
-    /// It does not, or with a failure of its own: what went wrong.
+    /// The registry does not answer, or with a failure of its own.
     Sick(String),
     /// Nobody could tell; somebody else asks.
     Unknown,
@@ -137,7 +137,7 @@ impl Pass<'_> {
         self.probe
     }
 
-    /// How the registry is: that alone opens, keeps open and closes the breaker. `Ok` when the question may be asked.
+    /// The state of the registry: that alone opens, keeps open and closes the breaker. `Ok` when the question may be asked.
     pub fn probed(mut self, health: Health) -> Result<Self, Shut> {
         self.probe = false;
         self.begun = Instant::now();
@@ -176,7 +176,7 @@ impl Pass<'_> {
         }
     }
 
-    /// It did not answer, or with a failure of its own.
+    /// The registry did not answer, or with a failure of its own.
     pub fn sick(mut self, cause: &str) {
         self.said = true;
         self.failed(cause);

@@ -23,7 +23,7 @@ pub struct Lock {
     images: BTreeMap<String, (String, Locked)>,
 }
 
-/// What is locked of an image.
+/// The locked facts of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
@@ -33,7 +33,7 @@ pub struct Locked {
     pub resolved: String,
     /// Which registry said so.
     pub registry: String,
-    /// Who signed it and by what, when that was asked for.
+    /// Its signers and their evidence, when that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
@@ -67,9 +67,9 @@ pub enum Error {
     Twice {
         /// The image.
         image: String,
-        /// What the first entry says.
+        /// The digest of the first entry.
         one: String,
-        /// What the second entry says.
+        /// The digest of the second entry.
         two: String,
     },
     /// Not `sha256:` and 64 digits.
@@ -77,15 +77,15 @@ pub enum Error {
     Digest {
         /// The image.
         image: String,
-        /// What stands there.
+        /// The text of the entry.
         digest: String,
     },
     /// Not an image with a tag.
     #[error("`{image}` cannot be locked: {error}")]
     Image {
-        /// What stands there.
+        /// The text of the entry.
         image: String,
-        /// What is wrong with it.
+        /// The reason.
         error: ReferenceError,
     },
     /// More than a lock has.
@@ -129,7 +129,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// What is locked of an image, by the one name of its spellings ([`Reference::canonical`]).
+    /// The entry of an image, by the one name of its spellings ([`Reference::canonical`]).
     pub fn get(&self, name: &str) -> Option<&Locked> {
         self.images.get(name).map(|(_, locked)| locked)
     }

@@ -1,4 +1,4 @@
-//! What counts as a manifest, and which digest an answer states for it.
+//! Media types of manifests, and the digest that an answer states for one.
 //!
 //! Pure. Only bytes that are a manifest may be pinned by their hash: an error page has a hash too.
 
@@ -13,7 +13,7 @@ pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json";
 const DIGEST_HEADER: &str = "docker-content-digest";
 
-/// What a manifest describes.
+/// Kinds of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Manifests for several platforms.
@@ -42,7 +42,7 @@ pub enum ManifestError {
     Digest,
 }
 
-/// What the header says about the digest.
+/// The digest as the header states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stated {
     /// A digest: `sha256:` and 64 hex digits.

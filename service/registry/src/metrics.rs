@@ -1,4 +1,4 @@
-//! What the registry client counts.
+//! The counts of the registry client.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct Metrics {
     requests: [Counter; PIECES.len()],
 }
 
-/// What registries are asked for.
+/// Kinds of requests to registries.
 const PIECES: [&str; 4] = ["image", "manifest", "referrers", "blob"];
 
 /// The one label of the request counter; its values are [`PIECES`].
@@ -49,7 +49,7 @@ pub struct TransitionLabel {
     to: &'static str,
 }
 
-/// What a breaker counts. One is shared by all breakers of the same name.
+/// The counts of a breaker. One is shared by all breakers of the same name.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     open: Gauge,
@@ -130,7 +130,7 @@ impl Metrics {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }
 
-    /// What the breakers of `registry` count; at zero from now on, so that an alert on an increase sees the first one.
+    /// The counts of the breakers of `registry`; at zero from now on, so that an alert on an increase sees the first one.
     pub fn breaker(&self, registry: &str) -> Breaker {
         let counter = |to| {
             let label = TransitionLabel { registry: registry.to_owned(), to };

@@ -18,7 +18,7 @@ pub struct Question {
     pub repository: String,
     /// Its digest.
     pub digest: Arc<str>,
-    /// What its pod brings along: the part that fits the host.
+    /// Credentials of its pod: the part that fits the host.
     pub keyring: Keyring,
     /// When the answer must be there.
     pub deadline: Instant,
@@ -26,7 +26,7 @@ pub struct Question {
 
 /// Where the pieces of signatures lie: a registry, or images that are about to travel.
 pub trait Pieces: Send + Sync + 'static {
-    /// What is `wanted` of the image's repository, for whoever asks.
+    /// The piece that is `wanted` of the image's repository, for whoever asks.
     fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>>;
 
     /// The part of `keyring` that may be shown for `repository` at `host`.

@@ -65,7 +65,7 @@ pub enum ReferenceError {
     /// The host cannot be connected to.
     #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
     Host(String),
-    /// What follows `@` names no content.
+    /// The text behind `@` names no content.
     #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
     Digest(String),
     /// A digest where a tag is needed.
@@ -135,7 +135,7 @@ impl Image {
         name
     }
 
-    /// What a registry is asked for it; an image with a digest leaves nothing to ask.
+    /// The question to a registry about it; an image with a digest leaves nothing to ask.
     pub fn into_reference(self) -> Result<Reference, ReferenceError> {
         if self.digest.is_some() {
             return Err(ReferenceError::Pinned);

@@ -1,4 +1,4 @@
-//! What is known about an image, and how long it may be believed.
+//! Known facts about images, and how long they may be believed.
 //!
 //! Owns the error classes, the digest cache bounded in bytes, and the single flight. It imports no other room and does no I/O.
 

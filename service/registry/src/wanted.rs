@@ -1,6 +1,6 @@
 //! The kinds of requests to a registry: a manifest by tag or digest, the referrers of a digest, a blob or a part of one.
 
-/// What a registry is asked for.
+/// A request to a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'q> {
     /// The manifest of an image, by its tag.
@@ -26,7 +26,7 @@ pub enum Wanted<'q> {
 }
 
 impl Wanted<'_> {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(super) fn of(self, repository: &str) -> String {
         match self {
             Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),

@@ -1,4 +1,4 @@
-//! Who may do what, by the alternative names of certificates.
+//! Rights of callers, by the alternative names of their certificates.
 //!
 //! Pure. Common names do not count: an authority need not have checked them. A name counts for what it is: one of a host is not fitted by a URI or a
 //! mail address with the same text, because an authority may give those to others.
@@ -28,7 +28,7 @@ enum Pattern {
 }
 
 impl Access {
-    /// What the configuration says.
+    /// The rights of the configuration.
     pub fn new(allow: &config::Allow) -> Self {
         Self {
             read: Names::new(allow.read.as_ref()),

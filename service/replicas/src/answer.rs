@@ -26,7 +26,7 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub struct Refusal {
     /// 4xx or 5xx.
     pub status: StatusCode,
-    /// What a person reads.
+    /// The text for a person.
     pub text: String,
     /// After how long the caller may try again.
     pub retry_after: Option<Duration>,

@@ -32,26 +32,26 @@ use service_core::logs::{Throttle, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
 
-/// What a write of a count is answered (the interface's own words).
+/// The answer to a write of a count (the interface's own words).
 const SCALED: &str = "Replica count updated successfully.";
 /// The same of an image.
 const IMAGE_SET: &str = "Image updated successfully.";
-/// What is answered when nothing was stored.
+/// The answer when nothing was stored.
 const DRY_RUN: &str = "Dry run: nothing was changed.";
 /// Without a stream, and without a word of the API server, for longer it counts as disconnected: between two streams lies a second.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
 /// Bytes of a caller's own name for a call.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// Who is refused for what everybody shares may come again after so long.
+/// A caller who is refused for what everybody shares may come again after so long.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
-/// What the API needs.
+/// Everything that the API needs.
 pub struct Parts {
     /// The Deployments.
     pub view: View<Deployment>,
-    /// What changes them.
+    /// The client that changes them.
     pub client: Arc<service_core::kube::Client>,
-    /// What decides about images; absent where images are not set.
+    /// The review of images; absent where images are not set.
     pub admit: Option<Arc<dyn Review>>,
     /// Where it is counted.
     pub metrics: Metrics,
@@ -74,7 +74,7 @@ pub struct Api {
     throttle: Throttle,
 }
 
-/// Who may call, and how often.
+/// Rights and rates of callers.
 struct Gate {
     access: Access,
     limits: Arc<Limits>,
@@ -384,7 +384,7 @@ impl Calls for Api {
         })
     }
 
-    /// Those that set something have one.
+    /// Only calls that set something have one.
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         _: &'a Self::Call,

@@ -43,7 +43,7 @@ pub struct Name {
     name: String,
 }
 
-/// What a write asks for beside the count.
+/// The terms of a write beside the count.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     /// Only when the Deployment is at this revision.

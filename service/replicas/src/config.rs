@@ -47,7 +47,7 @@ pub struct Replicas {
     pub cipher_suites: Vec<SupportedCipherSuite>,
     /// Longest validity of a client certificate.
     pub max_certificate_lifetime: Option<Duration>,
-    /// Who may do what; taken while running.
+    /// Rights of callers; taken while running.
     pub allow: Allow,
     /// How often; taken while running.
     pub rate: Rate,
@@ -63,7 +63,7 @@ pub struct Replicas {
     pub max_in_flight: usize,
 }
 
-/// Who may do what, by alternative names of certificates; absent is everybody with a certificate that counts.
+/// Rights by alternative names of certificates; absent is everybody with a certificate that counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
@@ -183,7 +183,7 @@ impl Section for Replicas {
         }))
     }
 
-    /// Who may call and how often.
+    /// Takes rights and rates.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if (&self.allow, self.rate) == (&fresh.allow, fresh.rate) {
             return Vec::new();

@@ -11,7 +11,7 @@ use super::names;
 pub struct Cursor(Key);
 
 impl Cursor {
-    /// What [`Self::written`] wrote, and nothing else.
+    /// Reads what [`Self::written`] wrote, and nothing else.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (namespace, name) = std::str::from_utf8(&bytes).ok()?.split_once('/')?;

@@ -1,13 +1,13 @@
-//! What is kept of a Deployment: the count. Whatever else it has, its pod template above all, is never allocated.
+//! The kept part of a Deployment: the count. Whatever else it has, its pod template above all, is never allocated.
 
 use serde::Deserialize;
 
 use service_watch::{Kind, RawObject};
 
-/// What a Deployment without a count has (`apps/v1`: "Defaults to 1").
+/// The count of a Deployment that names none (`apps/v1`: "Defaults to 1").
 const DEFAULT_REPLICAS: i32 = 1;
 
-/// What is kept of a Deployment.
+/// The kept part of a Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deployment {
     /// `spec.replicas`: how many there should be, not how many are ready.

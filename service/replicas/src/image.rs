@@ -23,7 +23,7 @@ pub struct Set {
     pub written: Written,
     /// The image as it was written.
     pub image: String,
-    /// What admission warns of.
+    /// Warnings of admission.
     pub warnings: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ async fn admitted(
     Ok((patched(response, &pointer)?.unwrap_or_else(|| image.to_owned()), warnings))
 }
 
-/// What the patch of an answer puts at `pointer`; nothing when it leaves that alone.
+/// The text that the patch of an answer puts at `pointer`; nothing when it leaves that alone.
 fn patched(response: &Value, pointer: &str) -> Result<Option<String>, Refusal> {
     use base64::Engine as _;
     let Some(patch) = response["patch"].as_str() else { return Ok(None) };

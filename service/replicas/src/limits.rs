@@ -28,7 +28,7 @@ pub struct Limits {
 /// A call that came too soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSoon {
-    /// Whose bucket is empty, `client` or `all`; a label value.
+    /// The owner of the empty bucket, `client` or `all`; a label value.
     pub whose: &'static str,
     /// When there will be a token.
     pub wait: Duration,
@@ -42,7 +42,7 @@ impl Limits {
         Self { rate, clients, all: RateLimiter::direct(quota(rate.all)), clock }
     }
 
-    /// What they were made for.
+    /// The rate that they were made for.
     pub fn rate(&self) -> config::Rate {
         self.rate
     }

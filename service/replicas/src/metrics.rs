@@ -1,4 +1,4 @@
-//! What the API counts. Labels are closed lists: verbs, statuses, and whose limit it was.
+//! The counts of the API. Labels are closed lists: verbs, statuses, and whose limit it was.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -22,7 +22,7 @@ struct ByLimit {
     limit: &'static str,
 }
 
-/// What the API counts.
+/// The counts of the API.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     calls: Family<ByCall, Counter>,

@@ -8,7 +8,7 @@ use super::answer::Refusal;
 use super::cursor::Cursor;
 use super::names::{is_label, is_subdomain};
 
-/// What every path but that of the description begins with.
+/// Prefix of every path but that of the description.
 pub const BASE: &str = "/api/v1";
 /// Most Deployments in one answer: about 1 MB. Whoever has more follows the cursor.
 pub const LIMIT_MAX: usize = 10_000;
@@ -22,7 +22,7 @@ pub struct Target<'a> {
     pub name: &'a str,
 }
 
-/// What is asked for.
+/// A call as it is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route<'a> {
     /// The count of one.
@@ -53,11 +53,11 @@ pub struct How {
 pub struct Page {
     /// At most so many.
     pub limit: usize,
-    /// Those after it.
+    /// The cursor after which it begins.
     pub after: Option<Cursor>,
 }
 
-/// What a caller needs to be allowed; the names are label values and keys of the configuration.
+/// Rights of a caller; the names are label values and keys of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// To read.
@@ -80,7 +80,7 @@ impl Verb {
 }
 
 impl Route<'_> {
-    /// What a caller needs to be allowed.
+    /// The right that a caller needs.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Scale(..) => Verb::Scale,
@@ -90,7 +90,7 @@ impl Route<'_> {
     }
 }
 
-/// What `method`, `path` and `query` ask for.
+/// Reads what `method`, `path` and `query` ask for.
 pub fn route<'a>(method: &Method, path: &'a str, query: Option<&str>) -> Result<Route<'a>, Refusal> {
     let segments = |rest: &'a str| rest.split('/').collect::<Vec<_>>();
     let below = path.strip_prefix(BASE).and_then(|rest| rest.strip_prefix('/'));

@@ -40,7 +40,7 @@ pub struct Written {
     pub attempts: u32,
 }
 
-/// What is the same in every attempt at a change.
+/// The terms of a change, the same in every attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
     /// The revision that the caller has seen; any when absent.

@@ -1,4 +1,4 @@
-//! What a failure of the API server means to our caller.
+//! Failures of the API server, as our caller is answered.
 //!
 //! Pure.
 

@@ -32,7 +32,7 @@ pub(crate) struct Authority {
     pub(crate) logs: Vec<Log>,
     pub(crate) ct_logs: Vec<Log>,
     pub(crate) timestampers: Vec<Certifier>,
-    /// What its file has that is not known here, with its place.
+    /// The parts of its file that are not known here, with their places.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Period {
     pub(crate) end: Option<UnixTime>,
 }
 
-/// What a certificate must be for.
+/// Purposes of certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     CodeSigning,

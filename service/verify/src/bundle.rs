@@ -30,15 +30,15 @@ const FORMS: [Form; 5] = [
     Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3.1+json", needs: Needs::Proof, has_chain: false },
 ];
 
-/// What a form of a bundle must and may have (sigstore's protobuf `Bundle`).
+/// The parts that a form of a bundle must and may have (sigstore's protobuf `Bundle`).
 struct Form {
     media_type: &'static str,
     needs: Needs,
-    /// It may have a chain of certificates; since 0.3 it is one certificate.
+    /// Whether it may have a chain of certificates; since 0.3 it is one certificate.
     has_chain: bool,
 }
 
-/// What a log entry must come with, whatever else it comes with.
+/// The proof that a log entry must come with, whatever else it comes with.
 #[derive(Clone, Copy)]
 enum Needs {
     Promise,

@@ -113,7 +113,7 @@ impl Certificate {
         Some((critical, usage.0))
     }
 
-    /// Who it is: mail address, URI or name. There must be exactly one, so that no other can be meant.
+    /// Its identity: mail address, URI or name. There must be exactly one, so that no other can be meant.
     pub(crate) fn subject(&self) -> Result<String, CertificateError> {
         let names = self.parsed.tbs_certificate.get::<SubjectAltName>().map_err(|_| CertificateError::Encoding)?;
         let names = names.map(|(_, names)| names.0).unwrap_or_default();

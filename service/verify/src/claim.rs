@@ -1,4 +1,4 @@
-//! What was signed: which image, and what was said about it. Read after the signature over it was found good, or at least with
+//! The signed claim: which image, and what was said about it. Read after the signature over it was found good, or at least with
 //! nothing decided by it before.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::verdict::Class;
 pub(crate) const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Payload type of an in-toto statement in a DSSE envelope.
 pub(crate) const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
-/// What a legacy payload calls itself (containers/image's simple signing, as cosign writes it).
+/// The type that a legacy payload names (containers/image's simple signing, as cosign writes it).
 const PAYLOAD_TYPE: &str = "cosign container image signature";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
 /// Subjects of one statement; a release of many images has some hundreds.
@@ -25,10 +25,10 @@ const SUBJECTS_MAX: usize = 8192;
 /// Bytes of a foreign text that a message repeats.
 const SHOWN_BYTES_MAX: usize = 128;
 
-/// What was said about an image beside that it is signed.
+/// Annotations of an image beside that it is signed.
 type Annotations<'a> = Option<Cow<'a, BTreeMap<String, Value>>>;
 
-/// What was signed.
+/// The signed claim.
 #[derive(Debug)]
 pub(crate) enum Claim {
     Payload(Payload),

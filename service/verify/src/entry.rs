@@ -1,4 +1,4 @@
-//! What an entry of a transparency log says was logged, held against what came with it.
+//! Entries of a transparency log: the content that one says was logged, held against what came with it.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use base64::Engine as _;
@@ -15,7 +15,7 @@ use crate::key::PublicKey;
 
 /// Signatures of a log entry that are counted; one is expected.
 const SIGNATURES_MAX: usize = 16;
-/// What must have been logged.
+/// The content that must have been logged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
     /// The bytes that the signature is over.

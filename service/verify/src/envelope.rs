@@ -31,7 +31,7 @@ struct RawSignature {
 /// An envelope of an in-toto statement with its one signature.
 #[derive(Debug)]
 pub(crate) struct Envelope {
-    /// What the signature is over (DSSE 1.0, pre-authentication encoding).
+    /// The bytes that the signature is over (DSSE 1.0, pre-authentication encoding).
     pub(crate) signed: Vec<u8>,
     /// Where the payload begins in it: it is its end.
     pub(crate) payload_at: usize,

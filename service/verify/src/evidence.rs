@@ -1,4 +1,4 @@
-//! What a registry had to offer for an image, as bytes. Nothing in here is believed.
+//! Evidence that a registry had for an image, as bytes. Nothing in here is believed.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
@@ -27,7 +27,7 @@ pub struct Signature {
     pub payload: Vec<u8>,
     /// Annotation `dev.cosignproject.cosign/signature`: base64.
     pub signature: String,
-    /// What came with it.
+    /// Its companions.
     pub companions: Companions,
 }
 
@@ -40,11 +40,11 @@ pub struct Attestation {
     pub media_type: String,
     /// Bytes of the layer: the envelope as JSON.
     pub envelope: Vec<u8>,
-    /// What came with it.
+    /// Its companions.
     pub companions: Companions,
 }
 
-/// What accompanies a legacy signature in annotations of its layer.
+/// Companions of a legacy signature in annotations of its layer.
 #[derive(Debug, Clone, Default)]
 pub struct Companions {
     /// `dev.sigstore.cosign/certificate`: PEM.

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) proof: Option<Proof>,
 }
 
-/// What an entry that was checked tells.
+/// The facts of an entry that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) index: u64,
@@ -109,7 +109,7 @@ impl Entry {
         Ok(Found { index: self.index, time: Some(time), period: log.period })
     }
 
-    /// What a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an escape.
+    /// The text that a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an escape.
     fn promised(&self, time: UnixTime) -> String {
         format!(
             r#"{{"body":"{}","integratedTime":{},"logID":"{}","logIndex":{}}}"#,

@@ -28,7 +28,7 @@ pub(crate) struct Proof {
     pub(crate) checkpoint: String,
 }
 
-/// What a note states.
+/// The content of a note.
 #[derive(Debug, PartialEq, Eq)]
 struct Checkpoint {
     size: u64,

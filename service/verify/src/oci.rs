@@ -20,7 +20,7 @@ pub const LAYERS_MAX: usize = 50;
 pub const REFERRERS_MAX: usize = 50;
 /// Members of an index, or referrers, that are kept while it is read: the last ones.
 const LISTED_MAX: usize = 4096;
-/// What is kept of one manifest, bytes: fifty keyless signatures have about as much.
+/// Most bytes that are kept of one manifest: fifty keyless signatures have about as much.
 pub const KEPT_BYTES_MAX: usize = 512 << 10;
 /// Media types and predicate types have less.
 const TYPE_BYTES_MAX: usize = 256;
@@ -50,21 +50,21 @@ pub struct Descriptor {
     pub size: u64,
 }
 
-/// What a manifest holds.
+/// The layers of a manifest.
 #[derive(Debug, Default)]
 pub struct Layers {
-    /// What to fetch, newest first.
+    /// Layers to fetch, newest first.
     pub layers: Vec<Layer>,
     /// Bytes that [`Self::layers`] hold, beside their descriptors: at most [`KEPT_BYTES_MAX`].
     pub bytes: usize,
-    /// What cannot be used, and why: hand it to [`verify`](crate::verify) with the rest, so that the verdict tells.
+    /// Layers that cannot be used, and why: hand them to [`verify`](crate::verify) with the rest, so that the verdict tells.
     pub unusable: Vec<Evidence>,
 }
 
 /// A layer that holds evidence, still without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// What to fetch.
+    /// The blob to fetch.
     pub descriptor: Descriptor,
     /// Where it lies, for messages.
     pub source: String,
@@ -88,7 +88,7 @@ pub enum OciError {
     /// Bigger than we read.
     #[error("{what} of {size} bytes, at most {max} are read")]
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: &'static str,
         /// Its size in bytes.
         size: u64,
@@ -98,17 +98,17 @@ pub enum OciError {
     /// Not the JSON that it must be.
     #[error("not {what}: {cause}")]
     Shape {
-        /// What it must be.
+        /// The kind that it must be.
         what: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         cause: String,
     },
     /// Bytes that are not those that were asked for.
     #[error("the bytes have the digest {found}, not {wanted}")]
     Digest {
-        /// What was asked for.
+        /// The digest that was asked for.
         wanted: Digest,
-        /// What came.
+        /// The digest of the bytes that came.
         found: Digest,
     },
 }
@@ -159,12 +159,12 @@ pub fn referrers_tag(image: &Digest) -> String {
     format!("sha256-{}", image.hex())
 }
 
-/// What to fetch of the manifest at [`signature_tag`].
+/// Reads which layers to fetch of the manifest at [`signature_tag`].
 pub fn signature_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "signature", PAYLOAD_BYTES_MAX, Origin::Signature)
 }
 
-/// What to fetch of the manifest at [`attestation_tag`].
+/// Reads which layers to fetch of the manifest at [`attestation_tag`].
 pub fn attestation_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "attestation", ENVELOPE_BYTES_MAX, Origin::Attestation)
 }
@@ -189,7 +189,7 @@ pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     Ok(candidates.into_iter().map(|(_, referrer)| referrer).take(REFERRERS_MAX).collect())
 }
 
-/// What to fetch of a referrer's manifest: one layer, or nothing when it is no bundle after all.
+/// Reads which layer to fetch of a referrer's manifest: one, or nothing when it is no bundle after all.
 pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer>, OciError> {
     const WHAT: &str = "the manifest of a bundle";
     let found = Digest::of(manifest);
@@ -240,7 +240,7 @@ impl Layer {
         }
     }
 
-    /// What to say when the layer cannot be fetched for a reason that lies in the registry's content, such as a missing blob.
+    /// The evidence when the layer cannot be fetched for a reason that lies in the registry's content, such as a missing blob.
     pub fn missing(self, cause: &str) -> Evidence {
         Evidence::Unusable(Rejected { source: self.source, class: Class::Invalid, cause: cause.to_owned() })
     }
@@ -306,7 +306,7 @@ fn descriptor(raw: &RawDescriptor) -> Result<Descriptor, OciError> {
     Ok(Descriptor { media_type: raw.media_type.clone(), digest, size: raw.size })
 }
 
-/// What is read of annotations: all others may be as many as a registry takes.
+/// Reads the known annotations: all others may be as many as a registry takes.
 fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     const KNOWN: [&str; 4] = [
         "dev.cosignproject.cosign/",

@@ -28,7 +28,7 @@ pub enum PatternError {
     /// Longer than any may be.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes")]
     TooLong,
-    /// It accepts the empty text or nothing at all, which is never what was meant.
+    /// The pattern accepts the empty text or nothing at all, which is never what was meant.
     #[error("an empty pattern matches nothing: write what is accepted")]
     Empty,
     /// The expression is not one.

@@ -138,7 +138,7 @@ impl<'e> Piece<'e> {
     }
 }
 
-/// What came with a signature, read.
+/// The companions of a signature, read.
 #[derive(Default)]
 struct Opened {
     certificate: Option<Certificate>,

@@ -1,13 +1,13 @@
-//! What a rule demands of an image. Plain data; the policy that owns the rules makes it once, [`verify`](crate::verify) reads it.
+//! Demands of a rule on an image. Plain data; the policy that owns the rules makes it once, [`verify`](crate::verify) reads it.
 
 use std::collections::BTreeMap;
 
 use crate::pattern::Pattern;
 
-/// What must be shown before an image counts as verified.
+/// The proof that an image needs before it counts as verified.
 #[derive(Debug, Clone)]
 pub struct Requirement {
-    /// Whose signatures count.
+    /// The roots whose signatures count.
     pub roots: Roots,
     /// How many distinct signers are needed; 0 is refused as misconfigured. A root counts once however many signatures carry its
     /// key, and so does a key or certificate identity however many roots accept it.
@@ -26,22 +26,22 @@ pub struct Requirement {
     pub transparency_log: bool,
     /// Whether a certificate must carry a signed certificate timestamp of a CT log of its authority.
     pub certificate_timestamp: bool,
-    /// What RFC 3161 timestamps are needed.
+    /// The RFC 3161 timestamps that are needed.
     pub timestamps: Timestamps,
     /// Whether the repository that was signed must be the one that is asked for.
     pub reference: ReferenceCheck,
 }
 
-/// Whose signatures count.
+/// The roots whose signatures count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
-    /// Those of every root.
+    /// Signatures of every root.
     All,
-    /// Those of the roots with these names.
+    /// Signatures of the roots with these names.
     Named(Vec<String>),
 }
 
-/// What is demanded of an attestation.
+/// Demands on an attestation.
 #[derive(Debug, Clone)]
 pub struct AttestationRule {
     /// The predicate type that it must have, for example `https://slsa.dev/provenance/v1`.
@@ -55,12 +55,12 @@ pub struct AttestationRule {
 pub struct FieldRule {
     /// JSON pointer (RFC 6901) into the predicate, for example `/buildDefinition/buildType`.
     pub pointer: String,
-    /// What the text at the pointer must be. Numbers and booleans are compared as JSON writes them; null, arrays and objects
+    /// The pattern of the text at the pointer. Numbers and booleans are compared as JSON writes them; null, arrays and objects
     /// match nothing.
     pub value: Pattern,
 }
 
-/// What RFC 3161 timestamps are needed.
+/// The RFC 3161 timestamps that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
     /// One that is there must be right when a certificate's time hangs on it; none is needed.
@@ -74,7 +74,7 @@ pub enum Timestamps {
 pub enum ReferenceCheck {
     /// Not looked at, as cosign does it: a mirrored image stays verified.
     Ignored,
-    /// It must be [`Subject::repository`](crate::Subject::repository). Payloads of legacy signatures name it; statements of
+    /// The name must be [`Subject::repository`](crate::Subject::repository). Payloads of legacy signatures name it; statements of
     /// bundles do not, and are refused then.
     Repository,
 }

@@ -67,7 +67,7 @@ fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     tbs.to_der().map_err(malformed)
 }
 
-/// What a log signs for a certificate that is to be issued (RFC 6962, 3.2: `digitally-signed struct`, `precert_entry`).
+/// The bytes that a log signs for a certificate that is to be issued (RFC 6962, 3.2: `digitally-signed struct`, `precert_entry`).
 fn signed(timestamp: &SignedCertificateTimestamp, issuer: &PublicKey, certificate: &[u8]) -> Result<Vec<u8>, String> {
     let too_long = || "its certificate is too long".to_owned();
     if timestamp.version != Version::V1 {

@@ -20,7 +20,7 @@ use crate::verdict::{EvidenceKind, Identity};
 /// How far a clock of an authority may be ahead of ours.
 const SKEW_SECONDS: i64 = 300;
 
-/// What a verification is held against.
+/// The context that a verification is held against.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) requirement: &'a Requirement,
@@ -28,7 +28,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: UnixTime,
 }
 
-/// Who signed, and what is known about when.
+/// A signer, and what is known about the time.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) identity: Identity,
@@ -224,7 +224,7 @@ impl Step {
     }
 }
 
-/// Whose the certificate is, if `issuer` and `subject` accept that.
+/// The owner of the certificate, if `issuer` and `subject` accept that.
 fn identity_of(certificate: &Certificate, issuer: &Pattern, subject: &Pattern) -> Result<Identity, String> {
     let (stated_subject, stated_issuer) = match (certificate.subject(), certificate.issuer()) {
         (Ok(subject), Ok(issuer)) => (subject, issuer),

@@ -23,7 +23,7 @@ const SHA512_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101
 
 /// Longest response that is read: real ones with a chain of four RSA certificates have 7,000 bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
-/// What a response says when it has a token (RFC 3161, 2.4.2: `PKIStatus`).
+/// The status of a response that has a token (RFC 3161, 2.4.2: `PKIStatus`).
 const GRANTED: u8 = 0;
 const GRANTED_WITH_CHANGES: u8 = 1;
 /// Certificates of one token that are looked at.

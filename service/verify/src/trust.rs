@@ -1,4 +1,4 @@
-//! Whom a configuration trusts, compiled once: a wrong key is found when the configuration is loaded, not at the first image.
+//! Trust of a configuration, compiled once: a wrong key is found when the configuration is loaded, not at the first image.
 
 mod compile;
 mod fingerprint;
@@ -24,13 +24,13 @@ pub struct TrustSpec {
 pub struct RootSpec {
     /// Its name, which rules use and verdicts show.
     pub name: String,
-    /// What it trusts.
+    /// The key or identity that it trusts.
     pub kind: RootKind,
     /// Names of the authorities whose certificates, logs and timestamps it believes. A key that need not be in a log needs none.
     pub authorities: Vec<String>,
 }
 
-/// What a root trusts.
+/// Kinds of trust roots.
 #[derive(Debug, Clone)]
 pub enum RootKind {
     /// A public key as PEM (`PUBLIC KEY`): P-256, P-384, P-521, Ed25519, or RSA of 2048 to 8192 bits.
@@ -98,7 +98,7 @@ pub(crate) struct TrustRoot {
     authorities: Vec<usize>,
 }
 
-/// Whom a root accepts.
+/// Signers that a root accepts.
 #[derive(Debug, Clone)]
 pub(crate) enum Accepts {
     Key(PublicKey),
@@ -111,7 +111,7 @@ pub(crate) enum Accepts {
 pub struct TrustError {
     /// Where: `roots[release]` or `authorities[public].log_keys[0]`, as [`TrustSpec`] is laid out.
     pub place: String,
-    /// What is wrong there, and what to write instead.
+    /// The reason and the remedy.
     pub cause: String,
 }
 
@@ -131,7 +131,7 @@ impl Trust {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
-    /// What files of authorities have that is not known here, each with its place and cause: it is left out, and what it alone would prove is not proved.
+    /// The parts of files of authorities that are not known here, each with its place and cause: they are left out, and what they alone would prove is not proved.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))
     }

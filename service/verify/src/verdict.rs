@@ -1,4 +1,4 @@
-//! What a verification found.
+//! The outcome of a verification.
 
 use std::fmt;
 
@@ -21,11 +21,11 @@ pub struct Verdict {
 pub enum Outcome {
     /// The requirement is met.
     Verified,
-    /// It is not.
+    /// The image is not verified.
     Refused {
         /// The kind of failure.
         class: Class,
-        /// What is missing or wrong, for the person who deploys the image.
+        /// The reason, for the person who deploys the image.
         cause: String,
     },
 }
@@ -48,7 +48,7 @@ pub enum Class {
 pub struct Signer {
     /// The trust root that accepts it.
     pub root: String,
-    /// Who signed.
+    /// The signer.
     pub identity: Identity,
     /// In what form it came.
     pub kind: EvidenceKind,
@@ -62,7 +62,7 @@ pub struct Signer {
     pub time: Option<UnixTime>,
 }
 
-/// Who signed.
+/// The signer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
     /// A key, by the SHA-256 of its `SubjectPublicKeyInfo` in hex digits.
@@ -96,7 +96,7 @@ pub struct Rejected {
     pub source: String,
     /// The kind of failure.
     pub class: Class,
-    /// What is wrong with it, in words.
+    /// The reason, in words.
     pub cause: String,
 }
 

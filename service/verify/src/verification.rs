@@ -52,7 +52,7 @@ pub struct Trial<'a> {
     pieces: usize,
 }
 
-/// What came of one piece. It holds nothing of the piece's bytes.
+/// The outcome of one piece. It holds nothing of the piece's bytes.
 pub struct Judged {
     source: String,
     outcome: Result<Vec<Counted>, Refusal>,
@@ -199,7 +199,7 @@ impl Trial<'_> {
     }
 }
 
-/// Those of `rules`, all of its predicate type, that the statement in `piece` fulfils; at least one.
+/// The ones of `rules`, all of its predicate type, that the statement in `piece` fulfils; at least one.
 fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
     let predicate =
         Statement::predicate(piece.envelope_payload().unwrap_or_default()).map_err(|cause| (Class::Invalid, cause))?;

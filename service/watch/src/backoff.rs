@@ -1,4 +1,4 @@
-//! Back-off with full jitter, bounded, and told by the server when it says so.
+//! Back-off with full jitter, bounded, and as the server asks when it does.
 //!
 //! Pure: randomness and the state of the world come in as arguments.
 

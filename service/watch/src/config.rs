@@ -24,7 +24,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 pub struct Watch {
     /// HTTP/1.1 or HTTP/2.
     pub transport: Transport,
-    /// What is watched.
+    /// The kind of objects that is watched.
     pub resource: Resource,
     /// Time between two safety relists beside a healthy watch.
     pub relist_interval: Duration,
@@ -66,7 +66,7 @@ struct RawWatch {
     pub backoff: RawBackoff,
 }
 
-/// What is watched.
+/// The kind of objects that is watched.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resource {

@@ -1,4 +1,4 @@
-//! What the watch says about itself: probes, the page `/debug/watch`, and metrics.
+//! The watch as others see it: probes, the page `/debug/watch`, and metrics.
 //!
 //! Owns the numbers; the driver writes them, the health endpoints read them. Liveness is tied to progress: a process whose
 //! watch neither receives bytes nor lists for longer than its limit is not alive.
@@ -65,7 +65,7 @@ pub struct ResourceLabel {
     resource: &'static str,
 }
 
-/// What the watches and the reconciler count.
+/// The counts of watches and reconciler.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     /// Accepted events by kind of change.
@@ -76,7 +76,7 @@ pub struct Metrics {
     pub streams: Family<WatchLabel, Counter>,
     /// Events that a relist found and the watch had lost.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Events that told nothing new.
+    /// Events that brought nothing new.
     pub repeats: Family<ResourceLabel, Gauge>,
     /// Objects in the store.
     pub objects: Family<ResourceLabel, Gauge>,
@@ -126,7 +126,7 @@ pub struct Link {
     pub age: Duration,
     /// The version up to which everything is known.
     pub revision: Option<Box<str>>,
-    /// What went wrong last.
+    /// The last failure.
     pub last_error: Option<String>,
 }
 

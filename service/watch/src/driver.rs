@@ -44,7 +44,7 @@ const SIDE_RETRY: Duration = Duration::from_secs(30);
 /// Takes every accepted event; it must not wait.
 pub type Sink<K> = Box<dyn Fn(&Event<K>) + Send>;
 
-/// What the driver needs.
+/// Everything that the driver needs.
 pub struct Parts<K> {
     /// Intervals and limits.
     pub settings: config::Watch,
@@ -82,7 +82,7 @@ enum Wake<K> {
     SettleDue,
 }
 
-/// What one stream has shown.
+/// The progress of one stream.
 struct Progress {
     opened: Instant,
     bytes: bool,

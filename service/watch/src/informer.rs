@@ -21,7 +21,7 @@ use service_core::kube::Client;
 /// How long the witness may take its queue at the end.
 const DELIVER_MAX: Duration = Duration::from_secs(3);
 
-/// What an informer needs.
+/// Everything that an informer needs.
 pub struct Start<'a, K> {
     /// Intervals and limits.
     pub settings: &'a config::Watch,
@@ -42,7 +42,7 @@ pub struct Informer<K> {
     delivery: JoinSet<()>,
 }
 
-/// What an informer knows, for its readers; clones share it.
+/// The view of an informer, for its readers; clones share it.
 pub struct View<K> {
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
@@ -90,12 +90,12 @@ impl<K: Kind> Informer<K> {
         Ok(Self { view: View { store, diagnostics, changes }, driver, delivery })
     }
 
-    /// What it knows.
+    /// Its view.
     pub fn view(&self) -> &View<K> {
         &self.view
     }
 
-    /// What it says about itself.
+    /// Its checks of health.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.view.diagnostics) as _
     }

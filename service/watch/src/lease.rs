@@ -33,7 +33,7 @@ pub struct Tenure {
     until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Why an attempt told nothing.
+/// The reason why an attempt has no outcome.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -44,12 +44,12 @@ enum Error {
     Late(Duration),
 }
 
-/// What an attempt to get or renew the lease came to.
+/// The outcome of an attempt to get or renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// It is ours.
+    /// The lease is ours.
     Ours,
-    /// It is somebody else's.
+    /// The lease is somebody else's.
     Theirs,
     /// Somebody wrote at the same moment.
     Conflict,

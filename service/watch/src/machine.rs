@@ -30,27 +30,27 @@ const EMPTY_STREAMS_MAX: u32 = 3;
 /// Keys remembered while a list beside the watch is under way; with more changes than that its answer is worthless.
 const TOUCHED_MAX: usize = 100_000;
 
-/// What happened to an object.
+/// Kinds of changes to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It is new to us.
+    /// The object is new to us.
     Added,
-    /// It has another version.
+    /// The object has another version.
     Modified,
-    /// It is gone; the event carries its last known state.
+    /// The object is gone; the event carries its last known state.
     Deleted,
 }
 
 /// A change that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<K = Package> {
-    /// What happened.
+    /// The kind of change.
     pub change: Change,
     /// The object after it, or its last state.
     pub object: Arc<Object<K>>,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// List everything. `at_least` is a version that the answer must reach, sent to the server when there is one.
@@ -105,7 +105,7 @@ impl Reason {
     }
 }
 
-/// What a line of the stream means for the stream.
+/// The meaning of a line for the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// Read on.
@@ -127,18 +127,18 @@ pub enum Line {
     Malformed(String),
 }
 
-/// What became of a list.
+/// The outcome of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     /// The view is the list's snapshot now.
     Yes,
-    /// It is as well, and that is older than what was known: the server has gone back in time.
+    /// The list is the view now, and older than what was known: the server has gone back in time.
     Rewound,
     /// The list is older than what is known and was not used.
     Stale,
 }
 
-/// What a list beside the watch showed.
+/// The outcome of a list beside the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// The watch has lost nothing.
@@ -164,7 +164,7 @@ pub struct Machine<K = Package> {
     /// While a list beside the watch is under way: the position when it began, and the keys that changed since.
     touched: Option<(Option<Box<str>>, BTreeSet<Key>)>,
     tombs: Tombs,
-    /// Events that told nothing new: replays and deletions of what is already gone.
+    /// Events that brought nothing new: replays and deletions of what is already gone.
     pub repeats: u64,
 }
 
@@ -186,7 +186,7 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// What to do now.
+    /// The step to take now.
     pub fn next(&self) -> Next {
         match (self.needed, &self.position) {
             (None, Some(position)) => Next::Watch { from: position.clone() },

@@ -27,7 +27,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What is watched, and what is kept of each object of it.
+/// A kind of objects that is watched, and the part that is kept of each.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Its name in observations, on pages and in metrics.
     const RESOURCE: &'static str;
@@ -38,7 +38,7 @@ pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Which of them are watched, as a label selector.
     const SELECTOR: Option<&'static str>;
 
-    /// What is kept. It must not fail: an event that is not understood is an event all the same.
+    /// Reads the kept part. It must not fail: an event that is not understood is an event all the same.
     fn read(raw: &RawObject<'_>) -> Self;
 }
 
@@ -51,11 +51,11 @@ pub struct Object<K = Package> {
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: Box<str>,
-    /// What is kept of its kind.
+    /// The kept part, by its kind.
     pub body: K,
 }
 
-/// What is kept of a package.
+/// The kept part of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
     /// `metadata.generation`.

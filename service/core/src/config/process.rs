@@ -55,9 +55,9 @@ pub enum LogFormat {
 pub enum Level {
     /// Everything, including single requests.
     Trace,
-    /// What a developer wants.
+    /// Steps, for a developer.
     Debug,
-    /// What an operator wants.
+    /// Changes, for an operator.
     #[default]
     Info,
     /// Only what may need attention.

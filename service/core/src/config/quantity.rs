@@ -23,17 +23,17 @@ pub enum Error {
     /// A number without a unit.
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// What would have been accepted.
+        /// A text that would have been accepted.
         example: &'static str,
     },
     /// A unit that this quantity does not have.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// What was taken for the unit.
+        /// The part that was read as the unit.
         unit: String,
         /// The units there are.
         known: &'static str,
@@ -41,15 +41,15 @@ pub enum Error {
     /// No whole number in front.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
     NotANumber {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// What would have been accepted.
+        /// A text that would have been accepted.
         example: &'static str,
     },
     /// Larger than this quantity may be.
     #[error("`{text}` is too large: at most {most}")]
     TooLarge {
-        /// What was written.
+        /// The text as it was written.
         text: String,
         /// The largest value.
         most: &'static str,

@@ -182,7 +182,7 @@ impl Keys {
 /// Settings that are taken from the environment and overrule the file. Pure: the environment is passed in.
 pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
-/// What every name begins with: `LOG_LEVEL` alone is everybody's.
+/// Prefix of every name: `LOG_LEVEL` alone is everybody's.
 const PREFIX: &str = "LONGHAUL_";
 
 impl Environment<'_> {

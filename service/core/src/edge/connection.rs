@@ -44,7 +44,7 @@ const HTTP2_PING: Duration = Duration::from_secs(30);
 /// How long a connection that makes room may take to say goodbye when no call is under way.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// What all connections of a listener share.
+/// State that all connections of a listener share.
 pub(super) struct Shared<H> {
     pub handler: H,
     pub tls: Option<Arc<ServerTls>>,
@@ -58,7 +58,7 @@ pub(super) struct Shared<H> {
 enum End {
     /// The process stops; the calls under way are answered.
     Phase,
-    /// It makes room.
+    /// The connection makes room for another.
     GivenUp,
 }
 

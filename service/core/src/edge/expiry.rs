@@ -26,7 +26,7 @@ impl Certificates {
         metrics
     }
 
-    /// That of the certificates for `certificate`, one of a closed list.
+    /// The gauge of the certificates for `certificate`, one of a closed list.
     pub fn of(&self, certificate: &'static str) -> Gauge {
         self.0.get_or_create(&ByCertificate { certificate }).clone()
     }

@@ -5,9 +5,9 @@
 
 use http::{HeaderMap, header};
 
-/// What `OpenMetrics` is called.
+/// Media type of `OpenMetrics`.
 pub const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// What the older format is called.
+/// Media type of the older text format.
 pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Whether a scraper with these headers reads `OpenMetrics`.

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use super::drain::{Drain, Phase};
 use super::exposition;
 
-/// What one part of the process says about itself.
+/// One part of the process as the health endpoints ask it.
 pub trait Probe: Send + Sync {
     /// Its name in the answers.
     fn name(&self) -> &'static str;
@@ -22,7 +22,7 @@ pub trait Probe: Send + Sync {
     fn dead(&self) -> Option<String>;
     /// Why it should get no traffic, or nothing.
     fn unready(&self) -> Option<String>;
-    /// What a person should know though nothing has to be done to the process; shown by `?verbose`.
+    /// A note for a person though nothing has to be done to the process; shown by `?verbose`.
     fn note(&self) -> Option<String> {
         None
     }

@@ -21,7 +21,7 @@ const FAILING_DEAD: Duration = Duration::from_mins(1);
 /// A failure that does not come again within so long is over.
 const FORGET_AFTER: Duration = Duration::from_secs(2);
 
-/// What a loop shows of itself.
+/// The signs of life of a loop.
 #[derive(Debug)]
 pub struct Heartbeat {
     name: &'static str,

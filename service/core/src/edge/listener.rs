@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often the loop shows that it turns, also when nobody comes.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What a listener speaks.
+/// Protocols of a listener.
 pub enum Protocols {
     /// HTTP/1.1 without TLS.
     Plain,
@@ -89,7 +89,7 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// What shows that connections are accepted.
+    /// The heartbeat of the loop that accepts connections.
     pub fn heartbeat(&self) -> &Arc<Heartbeat> {
         &self.heartbeat
     }

@@ -1,4 +1,4 @@
-//! What listeners count. Labels are closed lists: the listener's name and a reason.
+//! The counts of listeners. Labels are closed lists: the listener's name and a reason.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -60,7 +60,7 @@ impl Metrics {
         metrics
     }
 
-    /// Those of the listener `name`.
+    /// The counts of the listener `name`.
     pub fn of(&self, listener: &'static str) -> ListenerMetrics {
         let open = self.open.get_or_create(&ByListener { listener }).clone();
         ListenerMetrics { listener, all: self.clone(), open }

@@ -1,4 +1,4 @@
-//! Who calls, and how much each caller holds.
+//! Callers, and how much each of them holds.
 //!
 //! Owns the accounts: one for each network address and one for each name in a client certificate. A caller is charged on
 //! both, so that neither many addresses with one certificate nor many certificates behind one address get more than a

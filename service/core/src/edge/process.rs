@@ -1,4 +1,4 @@
-//! What runs and what it costs: build facts, and the process metrics that every Prometheus client exposes under these names.
+//! The process and its costs: build facts, and the process metrics that every Prometheus client exposes under these names.
 //!
 //! Read when somebody asks; nothing runs in between.
 

@@ -1,4 +1,4 @@
-//! Who may stay connected: the places of one listener, and who gives up its own when they run out.
+//! The slots of one listener: one for each connection, and which is given up when they run out.
 //!
 //! Pure but for the signal to a connection that has to go. A newcomer always finds a place while somebody does nothing:
 //! connections that never brought a call go first, then whoever has been idle for longest, from the peer that has most.
@@ -157,7 +157,7 @@ impl Slots {
         table.open.len() - table.leaving
     }
 
-    /// Who goes: linear in the connections, and only asked when there is no place.
+    /// The connection that goes: linear in the connections, and only asked when no slot is free.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
         let now_ns = self.now_ns();
         let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
@@ -220,7 +220,7 @@ impl Slot {
         self.state.since_ns.store(self.slots.now_ns(), Ordering::Relaxed);
     }
 
-    /// What counts the calls of this connection.
+    /// The counter of this connection's calls.
     pub fn calls(&self) -> Calls {
         Calls { slots: Arc::clone(&self.slots), state: Arc::clone(&self.state) }
     }

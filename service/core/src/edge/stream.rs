@@ -22,11 +22,11 @@ use tokio::net::TcpStream;
 
 /// Bytes that may wait for the rest of their message: rustls itself takes no longer one in a handshake.
 const PARTIAL_BYTES_MAX: usize = 64 << 10;
-/// What one read takes at most, and so what may be decrypted before anybody asks for it: two records, as much as hyper reads at a time.
+/// Most bytes of one read, and so of what may be decrypted before anybody asks for it: two records, as much as hyper reads at a time.
 const READ_BYTES: usize = 32 << 10;
 /// Plain bytes of a record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// What a record has beside its plain bytes, in either version, and room for a message of TLS itself before it.
+/// Bytes of a record beside its plain ones, in either version, and room for a message of TLS itself before it.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 /// A peer that lets so much lie unread, while it makes us answer it, is not read from.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -77,7 +77,7 @@ impl Pending {
     }
 }
 
-/// What is to be sent when the connection is ready for it.
+/// Bytes to send when the connection is ready for them.
 #[derive(Clone, Copy)]
 enum Send<'a> {
     Nothing,

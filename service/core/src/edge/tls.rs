@@ -41,7 +41,7 @@ pub enum CertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The content of a file is not what it should be.
@@ -49,7 +49,7 @@ pub enum CertificateError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         source: TlsError,
     },
     /// Key and certificate do not belong together.
@@ -73,7 +73,7 @@ pub enum CertificateError {
     ClientAuthorities {
         /// The first file of authorities.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         source: rustls::server::VerifierBuilderError,
     },
     /// The chosen suites and versions do not fit.
@@ -103,11 +103,11 @@ pub struct Files {
     pub client_names: Vec<String>,
     /// PEM files of lists of revoked certificates.
     pub revoked: Vec<PathBuf>,
-    /// What is demanded beyond what every listener demands.
+    /// Demands beyond those of every listener.
     pub rules: Rules,
 }
 
-/// What a strict listener demands.
+/// Demands of a strict listener.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {
@@ -159,7 +159,7 @@ struct Current {
     lists_end: Option<SystemTime>,
 }
 
-/// What the files held, to notice a change.
+/// Content of the files, to notice a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loaded {
     chain: Vec<CertificateDer<'static>>,

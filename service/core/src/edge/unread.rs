@@ -1,4 +1,4 @@
-//! What is left of the body of a call that was refused.
+//! The rest of the body of a call that was refused.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-/// What is read and dropped at most: the largest review that is taken by default, so that whoever sends one learns that it was shed.
+/// Most bytes that are read and dropped: the largest review that is taken by default, so that whoever sends one learns that it was shed.
 const BYTES_MAX: usize = 8 << 20;
 /// And for how long.
 const SPAN_MAX: Duration = Duration::from_secs(1);

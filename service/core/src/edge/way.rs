@@ -32,7 +32,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
     type Call: Send + Sync + 'static;
     /// A place among the calls in work, free again when dropped.
     type Place<'a>: Send;
-    /// What is asked for.
+    /// The call as it was read from its head.
     type Asked<'a>: Send + Sync;
     /// A body, with the memory that it holds.
     type Held<'a>: Send + Sync;
@@ -48,7 +48,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// How long it may take.
     fn budget(&self, head: &Head) -> Duration;
 
-    /// What it asks for, and whether the caller may.
+    /// Reads the call from its head and checks the caller's rights.
     fn asked<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Asked<'a>, Self::Refusal>;
 
     /// Whether there is room for it; else it is shed.

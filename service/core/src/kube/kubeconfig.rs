@@ -27,7 +27,7 @@ pub enum KubeconfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Not a kubeconfig.
@@ -35,7 +35,7 @@ pub enum KubeconfigError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         source: Box<serde_saphyr::Error>,
     },
     /// A value that is missing or cannot be used.
@@ -43,7 +43,7 @@ pub enum KubeconfigError {
     Value {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// Neither file nor pod.
@@ -57,7 +57,7 @@ pub struct Cluster {
     pub origin: Origin,
     /// Path in front of every request, without a trailing slash.
     pub base_path: String,
-    /// Who we are, when that is told by a token.
+    /// The token that says who we are, when there is one.
     pub token: Token,
     /// The namespace of the pod that this process runs in.
     pub namespace: Option<String>,

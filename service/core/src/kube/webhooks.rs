@@ -88,7 +88,7 @@ impl Webhook {
         self.client_config.service.as_ref().and_then(|service| service.path.as_deref()).unwrap_or("/")
     }
 
-    /// Whom the caller trusts; empty when nothing is written, an error when it cannot be read.
+    /// The authorities that the caller trusts; empty when nothing is written, an error when it cannot be read.
     pub fn bundle(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let Some(text) = self.client_config.ca_bundle.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(Vec::new());

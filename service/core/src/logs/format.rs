@@ -43,7 +43,7 @@ struct Line<'a> {
     context: Map<String, Value>,
 }
 
-/// What an event brings along.
+/// Message and fields of an event.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -51,7 +51,7 @@ struct Fields {
 }
 
 impl Syslog {
-    /// That of this process on this machine.
+    /// The format for this process on this machine.
     pub(super) fn of_this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host: String = host.trim().chars().filter(char::is_ascii_graphic).take(255).collect();

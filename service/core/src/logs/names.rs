@@ -38,17 +38,17 @@ events! {
     CONNECTION_ENDED = "edge.connection-ended" ["error"],
     /// A client proved who it is.
     TLS_ACCEPTED = "tls.accepted" ["listener", "address", "peer", "resumed", "left_out"],
-    /// A client did not.
+    /// A client was refused.
     TLS_REFUSED = "tls.refused" ["listener", "address", "peer", "reason", "error", "left_out"],
     /// A handshake failed for another reason.
     TLS_FAILED = "tls.failed" ["listener", "address", "error", "left_out"],
     /// Certificates, authorities or revocation lists were replaced.
     CERTIFICATES_REPLACED = "tls.replaced" ["file", "generation"],
-    /// They were not.
+    /// New certificates, authorities or revocation lists could not be used.
     CERTIFICATES_KEPT = "tls.not-replaced" ["error"],
     /// A step of the rotation of own certificates was done.
     OWN_STEP = "certificates.step" ["step"],
-    /// It could not be done, and is tried again.
+    /// Own certificates could not be kept; the next attempt follows.
     OWN_FAILED = "certificates.failed" ["error"],
     /// The certificate could not be read from its Secret, and is read again.
     OWN_NOT_READ = "certificates.not-read" ["error"],
@@ -66,7 +66,7 @@ events! {
     CONFIG_WAITS = "config.waits" ["sections"],
     /// The files of the connection to the API server have changed.
     API_REPLACED = "kube.replaced" [],
-    /// They could not be used.
+    /// The files of the connection could not be used.
     API_KEPT = "kube.not-replaced" ["error"],
     /// The token could not be read.
     TOKEN_KEPT = "kube.token-not-read" ["error", "path"],
@@ -82,17 +82,17 @@ events! {
     WATCH_CHANGED = "watch.changed" ["resource", "change", "object", "uid", "revision"],
     /// The witness does not take observations.
     WITNESS_AWAY = "witness.away" ["why"],
-    /// It did not take the last ones.
+    /// The witness did not take the last observations.
     WITNESS_LEFT = "witness.left-over" ["lines"],
     /// This replica leads.
     LEASE_TAKEN = "lease.taken" ["identity"],
-    /// It does not any more.
+    /// This replica does not lead any more.
     LEASE_LOST = "lease.lost" ["why"],
     /// Another one leads.
     LEASE_HELD = "lease.held" ["holder"],
     /// The lease was given back.
     LEASE_GIVEN_BACK = "lease.given-back" [],
-    /// It was not.
+    /// The lease could not be given back.
     LEASE_NOT_GIVEN_BACK = "lease.not-given-back" ["error"],
     /// The lease could not be asked for.
     LEASE_FAILED = "lease.failed" ["lease", "error"],
@@ -104,15 +104,15 @@ events! {
     RECONCILE_CUT = "reconcile.cut" [],
     /// An Event object could not be written.
     EVENT_LOST = "reconcile.event-lost" ["package", "error"],
-    /// What a package has left behind was removed.
+    /// A policy that a package left behind was removed.
     ORPHAN_REMOVED = "reconcile.orphan-removed" ["policy", "uid"],
-    /// It was not.
+    /// A policy that a package left behind could not be removed.
     ORPHANS_FAILED = "reconcile.orphans-failed" ["uid", "error"],
     /// A review was not simply allowed.
     REVIEW = "admission.review" ["uid", "operation", "kind", "namespace", "name", "cause"],
     /// The webhook is not called, or cannot be.
     UNCALLED = "admission.uncalled" ["why"],
-    /// It is called again, or can be.
+    /// The webhook is called again, or can be.
     CALLED = "admission.called" [],
     /// Whether it is called could not be looked at.
     CALLS_UNKNOWN = "admission.calls-unknown" ["error"],
@@ -120,21 +120,21 @@ events! {
     OWNER_NOT_READ = "admission.owner-not-read" ["path", "error"],
     /// Authorities of a registry were replaced.
     AUTHORITIES_REPLACED = "registry.authorities-replaced" ["file", "registry"],
-    /// They were not.
+    /// Authorities of a registry could not be replaced.
     AUTHORITIES_KEPT = "registry.authorities-kept" ["file", "registry", "what"],
     /// The docker configuration was replaced.
     DOCKER_REPLACED = "registry.docker-replaced" ["file"],
-    /// It was not.
+    /// The docker configuration could not be replaced.
     DOCKER_KEPT = "registry.docker-not-replaced" ["file", "what"],
     /// The digest lock was replaced.
     LOCK_REPLACED = "registry.lock-replaced" ["file"],
-    /// It was not.
+    /// The digest lock could not be replaced.
     LOCK_KEPT = "registry.lock-not-replaced" ["file", "what"],
     /// A password could not be read.
     PASSWORD_KEPT = "registry.password-not-read" ["file", "error"],
     /// An alert could not be sent.
     ALERT_FAILED = "alerts.failed" ["receiver", "error"],
-    /// Nor kept.
+    /// An alert that was not sent could not be kept either.
     LETTER_LOST = "alerts.letter-lost" ["receiver", "error"],
     /// A connection of ours ended with an error.
     WIRE_ENDED = "wire.ended" ["error"],

@@ -1,4 +1,4 @@
-//! What reviews hold: their bodies, and the images that are asked about for them.
+//! Memory of reviews: their bodies, and the images that are asked about for them.
 //!
 //! Memory for a body is reserved as bytes arrive, never as they are announced, and a body must keep moving. A review that holds little
 //! always finds some room: those that hold much share three quarters of it. One peer gets seven eighths in all: a peer is an API server, and
@@ -16,7 +16,7 @@ use crate::edge::{Meter, Peer};
 
 /// A review that holds more than this is a large one. Nearly all hold less: an object of 20 KiB with ten images.
 const SMALL_BYTES: usize = 256 << 10;
-/// What one image costs that a registry is asked about: its question, its connection and what that reads into (measured: see
+/// Cost of one image that a registry is asked about: its question, its connection and what that reads into (measured: see
 /// `docs/decisions/062`).
 const IMAGE_BYTES: usize = 16 << 10;
 /// Images of one review, and of one namespace, that are asked about at one time; the others wait for them. A quarter of what a registry
@@ -45,19 +45,19 @@ pub struct ReviewMemory {
 /// Why a body is not read to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It is larger than a body may be.
+    /// The body is larger than one may be.
     TooLarge,
     /// All reviews together hold as much as they may.
     Full,
-    /// Those of this peer do.
+    /// The reviews of this peer hold as much as they may.
     PeerFull,
-    /// It stands still, or nearly so.
+    /// The body comes no further, or hardly.
     Slow,
     /// The connection or its framing broke.
     Broken(String),
 }
 
-/// What the body of one review holds; given back when dropped.
+/// Memory of the body of one review; given back when dropped.
 #[derive(Debug)]
 pub struct Held<'a> {
     charge: Charge,
@@ -65,7 +65,7 @@ pub struct Held<'a> {
     body_max: usize,
 }
 
-/// What an image holds while it is asked about; given back when dropped.
+/// Memory of an image that is asked about; given back when dropped.
 #[derive(Debug)]
 pub struct Asked {
     _charge: Charge,
@@ -143,7 +143,7 @@ impl Drop for Charge {
     }
 }
 
-/// What of `bytes` counts as held by a large review: all or nothing.
+/// The part of `bytes` that counts as held by a large review: all or nothing.
 fn large(bytes: usize) -> usize {
     if bytes > SMALL_BYTES { bytes } else { 0 }
 }

@@ -62,7 +62,7 @@ pub(super) struct Http2 {
     driver: Driver,
 }
 
-/// What moves the bytes of a connection.
+/// The task that moves the bytes of a connection.
 struct Driver {
     /// Cancelled when the connection has ended.
     ended: CancellationToken,

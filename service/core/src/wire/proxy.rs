@@ -43,7 +43,7 @@ impl Proxies {
         Self(None)
     }
 
-    /// What the environment says.
+    /// The proxies of the environment.
     pub fn from_env() -> Result<Self, ProxyError> {
         for variable in VARIABLES {
             let value = std::env::var(variable).unwrap_or_default();

@@ -22,7 +22,7 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Whom a client trusts.
+/// The authorities that a client trusts.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
     /// The authorities of the machine; `SSL_CERT_FILE` names another bundle.

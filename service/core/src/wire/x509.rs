@@ -1,4 +1,4 @@
-//! What we read of a certificate besides its key: whose it is and until when.
+//! Facts of a certificate besides its key: its names and its end.
 //!
 //! Pure. Trust is decided elsewhere; nothing here verifies a signature.
 
@@ -28,7 +28,7 @@ pub enum Alternative {
     Uri(String),
 }
 
-/// What a certificate says about itself.
+/// Facts of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The common name, then DNS names, URIs and mail addresses, as written; at most 64.
@@ -60,7 +60,7 @@ impl Facts {
         now > self.not_after
     }
 
-    /// Who it is for logs and accounts: the first alternative name, without one `CN=` and the common name.
+    /// The name for logs and accounts: the first alternative name, without one `CN=` and the common name.
     pub fn identity(&self) -> String {
         match (self.names.get(self.common_names), self.names.first()) {
             (Some(name), _) => name.clone(),

@@ -1,4 +1,4 @@
-//! What belongs to an image and is found by its digest: signatures, attestations and bills of materials at tags that cosign makes of
+//! Companions of an image, found by its digest: signatures, attestations and bills of materials at tags that cosign makes of
 //! it, and lists of referrers at the tag that stands in for the referrers API.
 //!
 //! Pure. Layouts list these among their images: under the tag, as skopeo copies them, or with a kind, as `cosign save` does (2.5 and
@@ -12,9 +12,9 @@ use super::manifest::{Descriptor, REF_NAME};
 const ENDS: [&str; 3] = ["sig", "att", "sbom"];
 /// The annotation in which `cosign save` says what an entry is.
 const KIND: &str = "kind";
-/// What it says of an image, and of an index.
+/// Its values for an image and for an index.
 const KINDS_OF_IMAGES: [&str; 2] = ["dev.cosignproject.cosign/image", "dev.cosignproject.cosign/imageIndex"];
-/// What it says of the others, and the ends of their tags.
+/// Its values for the others, and the ends of their tags.
 const KINDS_BESIDE: [(&str, &str); 2] =
     [("dev.cosignproject.cosign/sigs", "sig"), ("dev.cosignproject.cosign/atts", "att")];
 

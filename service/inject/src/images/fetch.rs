@@ -30,7 +30,7 @@ pub struct Fetch {
     folder: PathBuf,
 }
 
-/// What was fetched.
+/// The fetched layout.
 pub struct Fetched {
     folder: PathBuf,
     listed: Vec<Descriptor>,
@@ -101,7 +101,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// What the registry says refers to an image, or a tag says where the registry does not know the question.
+    /// Referrers of an image as the registry names them, or a tag where the registry does not know the question.
     async fn referrers(&self, image: &Image, text: &str, digest: &Digest) -> Result<Vec<Descriptor>, ImagesError> {
         let (place, nobody) = ((image.host.as_str(), image.repository.as_str()), Keyring::default());
         let ask = async |wanted| {

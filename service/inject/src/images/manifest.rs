@@ -33,7 +33,7 @@ pub struct Descriptor {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What an image of an index is for.
+/// The platform of an image of an index.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Platform {
@@ -42,7 +42,7 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// What a manifest or an index names.
+/// The blobs that a manifest or an index names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Manifest {
@@ -87,7 +87,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What it is when it does not say so.
+    /// The media type that it has when it names none.
     pub fn implied_media_type(&self) -> &'static str {
         if self.manifests.is_empty() { IMAGE } else { INDEX }
     }

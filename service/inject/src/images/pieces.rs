@@ -13,7 +13,7 @@ use service_registry::verdicts::{Class, Failure};
 use service_registry::{Keyring, Piece, Wanted};
 use service_registry::{Pieces, Question};
 
-/// What one repository of the payload has.
+/// The manifests and blobs of one repository of the payload.
 pub struct InPayload {
     images: Arc<Images>,
     repository: String,

@@ -18,7 +18,7 @@ const CONTAINERD_NAME: &str = "io.containerd.image.name";
 pub struct Source {
     text: String,
     kind: Kind,
-    /// What the image is to be called.
+    /// The name that the image is to have.
     name: Option<Taken>,
 }
 
@@ -111,7 +111,7 @@ fn candidates<'n>(named: &'n [(Option<Taken>, &'n Descriptor)]) -> Vec<(&'n Opti
     if with.is_empty() { named.iter().map(|(name, one)| (name, *one)).collect() } else { with }
 }
 
-/// What a layout calls an image. A tag alone says nothing about the repository, so the folder's name stands in for it.
+/// The name of an image in a layout. A tag alone says nothing about the repository, so the folder's name stands in for it.
 fn name_of(descriptor: &Descriptor, path: &Path) -> Option<Taken> {
     let text = descriptor.annotations.get(CONTAINERD_NAME).or_else(|| descriptor.annotations.get(REF_NAME))?;
     let tag_alone = !text.contains(['/', ':']) && service_seed::catalog::is_tag(text);

@@ -38,11 +38,11 @@ struct Suspect {
     looks: u32,
 }
 
-/// What became of a suspect.
+/// The outcome for a suspect.
 enum Verdict {
-    /// It is none, or nothing is left of it.
+    /// The suspect is no orphan, or nothing is left of it.
     Settled,
-    /// It must be looked at again.
+    /// The suspect must be looked at again.
     Open,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Policy {
 /// The front of a SHA-256; sixteen bytes are enough to tell an edit.
 pub type Digested = [u8; 16];
 
-/// What is kept of a policy that exists.
+/// The kept part of a policy that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// Name of the package that owns it, when it has an owner reference of the right uid.
@@ -68,7 +68,7 @@ impl Kind for Applied {
     }
 }
 
-/// What to merge into `known` so that it is as `policy` wants it and keeps what is not ours.
+/// The keys to merge into `known` so that it is as `policy` wants it and keeps what is not ours.
 pub(super) fn correction(known: &Value, policy: &Policy) -> Value {
     let mut body = policy.body.clone();
     let meta = &mut body["metadata"];

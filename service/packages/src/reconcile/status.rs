@@ -1,4 +1,4 @@
-//! What a status write says: from the status that is known and a report to the keys to write, or to nothing.
+//! The content of a status write: from the status that is known and a report to the keys to write, or to nothing.
 //!
 //! Pure. The condition `Ready` is ours; conditions of other types belong to others and stay as they are. Our condition keeps
 //! its `lastTransitionTime` while its status stays, as Kubernetes' API conventions ask.
@@ -12,7 +12,7 @@ const READY: &str = "Ready";
 /// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// What a status says.
+/// The content of a status.
 #[derive(Debug, Default)]
 pub(super) struct Report<'a> {
     pub phase: &'static str,

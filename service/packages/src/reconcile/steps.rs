@@ -11,7 +11,7 @@ use super::status::Report;
 use super::{FINALIZER, Reconciler};
 use service_watch::{Key, Object};
 
-/// What a visit did.
+/// The outcome of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     /// The generation that was brought to an end.

@@ -21,7 +21,7 @@ use service_watch::Metrics;
 use service_watch::Store;
 use service_watch::Tenure;
 
-/// What every term needs.
+/// Everything that a term needs.
 pub struct Parts {
     /// Workers, attempts and order.
     pub settings: config::Reconcile,

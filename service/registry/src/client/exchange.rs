@@ -17,7 +17,7 @@ use service_core::wire;
 
 /// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
-/// What the answer of the referrers API is.
+/// Media type of the answer of the referrers API.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Blobs have any type.
 const ANYTHING: &str = "*/*";
@@ -96,7 +96,7 @@ pub(super) fn written(request: http::request::Builder, body: Bytes) -> Result<Re
     request.body(body).map_err(|_| Failure::new(Class::Misconfigured, "the request cannot be written as HTTP"))
 }
 
-/// What a request without an answer means.
+/// The failure of a request without an answer.
 pub(super) fn failure(upstream: &Upstream<'_>, error: &wire::Error) -> Failure {
     if error.is_certificate() {
         let key = upstream.key("caFile");

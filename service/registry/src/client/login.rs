@@ -110,7 +110,7 @@ impl Question<'_> {
         format!("{host}/{} {}", self.repository, of.unwrap_or_default())
     }
 
-    /// Who may be named to the registry, in this order; `None` is nobody.
+    /// The credentials that may be shown to the registry, in this order; `None` is nobody.
     fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
         if realm.is_some_and(|realm| !realm.target.trusted) {
             return Ok(vec![None]);
@@ -195,7 +195,7 @@ impl Realm {
         path + "scope=" + &encoded(&self.scope)
     }
 
-    /// What a token service gets for a refresh token (Docker token authentication: OAuth 2.0).
+    /// The form that a token service gets with a refresh token (Docker token authentication: OAuth 2.0).
     fn form(&self, token: &str) -> String {
         let service = encoded(self.service.as_deref().unwrap_or_default());
         let (scope, token) = (encoded(&self.scope), encoded(token));

@@ -11,7 +11,7 @@ use crate::keychain::Keyring;
 use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 
-/// What came of asking for a piece.
+/// The outcome of asking for a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Its bytes.

@@ -13,10 +13,10 @@ use crate::keychain::Keyring;
 use crate::lock::Lock;
 use service_core::wire::{self, Trust};
 
-/// What a look at a file found.
+/// The outcome of a look at a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// What was there before, good or bad.
+    /// The same content as before, good or bad.
     Same,
     /// New content, in use now.
     Replaced,

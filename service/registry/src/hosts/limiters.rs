@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 
 /// Registries that no entry names with a limiter at one time.
 const OTHERS_MAX: usize = 64;
-/// What they are called together.
+/// Their common name.
 const OTHER: &str = "other";
 
 pub(super) struct Limiters {

@@ -16,7 +16,7 @@ const CLIENTS_MAX: usize = 64;
 /// Requests in flight to one host, and idle connections kept: a burst of a hundred distinct images stays one round trip.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
 
-/// What tells two clients apart. Connections made with another reach or trust must not be shared.
+/// The key of a client. Connections made with another reach or trust must not be shared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub plain: bool,

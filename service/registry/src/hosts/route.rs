@@ -10,7 +10,7 @@ use service_core::authority::Authority;
 pub struct Stop {
     /// The registry there.
     pub host: Authority,
-    /// What the image's repository is called there.
+    /// The image's repository as it is called there.
     pub repository: String,
 }
 
@@ -32,7 +32,7 @@ pub fn route(host: &Authority, repository: &str, registry: Option<&config::Regis
     mirrors.chain([last]).collect()
 }
 
-/// What follows `path` in `repository`, when it stands at its front as whole parts.
+/// The rest of `repository` behind `path`, when that stands at its front as whole parts.
 fn rest<'r>(repository: &'r str, path: &str) -> Option<&'r str> {
     let rest = repository.strip_prefix(path)?;
     if path.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }

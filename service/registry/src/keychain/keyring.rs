@@ -34,18 +34,18 @@ const SECRET_BYTES_MAX: usize = 16 << 10;
 /// The user name that says in `docker login` that the password is an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// Who asks, how that is proved, and where both are from.
+/// A user, the proof, and where both are from.
 #[derive(PartialEq, Eq)]
 pub struct Credential {
     /// The user.
     pub user: String,
     /// Never shown.
     pub proof: Proof,
-    /// What a person calls it, such as `pull secret team/regcred`.
+    /// Its name for a person, such as `pull secret team/regcred`.
     pub source: Arc<str>,
 }
 
-/// What proves who asks.
+/// Proof of the user.
 #[derive(PartialEq, Eq)]
 pub enum Proof {
     /// For the registry or its token service.

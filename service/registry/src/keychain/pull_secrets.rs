@@ -34,7 +34,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(2);
 const READS_MAX: usize = 8;
 /// Largest object read: the largest docker configuration as base64, and metadata.
 const OBJECT_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
-/// What all known secrets together may hold: a thousand of 4 KiB.
+/// Bytes that all known secrets together may hold: a thousand of 4 KiB.
 const KNOWN_BYTES: usize = 4 << 20;
 /// Most pull secrets of one service account that are read.
 const SECRETS_MAX: usize = 16;
@@ -50,7 +50,7 @@ pub struct PullSecrets {
     metrics: Arc<Metrics>,
 }
 
-/// What a pod brings along to a registry.
+/// Credentials of a pod.
 #[derive(Debug, Default)]
 pub struct Brought {
     /// The credentials of its pull secrets.
@@ -124,7 +124,7 @@ impl PullSecrets {
         }
     }
 
-    /// What a pod in `namespace` brings along that names `secrets` and `accounts`: first the secrets that it names itself, then
+    /// The credentials of a pod in `namespace` that names `secrets` and `accounts`: first the secrets that it names itself, then
     /// those of its accounts. Never fails; what is missing by `deadline` is missing.
     pub async fn brought(
         &self,
@@ -252,7 +252,7 @@ impl Kind {
         format!("{what} {namespace}/{name}")
     }
 
-    /// What the object says, and how many bytes that is.
+    /// The content of the object, and how many bytes that is.
     fn read(self, object: &Bytes, source: &Arc<str>) -> Result<(Known, usize), Why> {
         match self {
             Self::Account => {

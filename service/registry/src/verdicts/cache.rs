@@ -11,7 +11,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 160;
 /// How long an entry lives whose time to live is beyond what a clock can say.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
 
-/// What is remembered for a key.
+/// The remembered value of a key.
 #[derive(Debug, Clone)]
 pub struct Entry<V> {
     /// The value.

@@ -42,10 +42,10 @@ impl Class {
         Self::Mismatch,
         Self::Denied,
     ];
-    /// Those of an image whose digest alone is asked for.
+    /// The classes of an image whose digest alone is asked for.
     pub const OF_DIGESTS: &[Self] =
         &[Self::NotFound, Self::Auth, Self::Unavailable, Self::Misconfigured, Self::Internal];
-    /// Those of an image whose signatures are verified.
+    /// The classes of an image whose signatures are verified.
     pub const OF_SIGNATURES: &[Self] = &[
         Self::Unsigned,
         Self::Invalid,
@@ -93,9 +93,9 @@ impl fmt::Display for Class {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {cause}")]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub class: Class,
-    /// What happened, for a person.
+    /// The reason, for a person.
     pub cause: String,
     /// Nobody was asked, because the registry's breaker is open.
     pub unasked: bool,

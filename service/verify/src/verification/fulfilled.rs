@@ -31,7 +31,7 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
     }
 }
 
-/// What is missing. Without a class nobody signed at all, and the rejected pieces decide what to call it.
+/// The missing part. Without a class nobody signed at all, and the rejected pieces decide what to call it.
 struct Missing {
     class: Option<Class>,
     cause: String,

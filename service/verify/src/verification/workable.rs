@@ -12,7 +12,7 @@ pub enum RequirementError {
     /// More signers than there are roots.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
     Threshold {
-        /// What is asked for.
+        /// The number that is asked for.
         threshold: usize,
         /// How many could count.
         roots: usize,

@@ -1,4 +1,4 @@
-//! Who may take a lease: pure, with time as an argument.
+//! The rules of taking a lease: pure, with time as an argument.
 //!
 //! What holds: another holder's lease is taken only after it has not changed, as seen by our own monotonic clock, for as long as it
 //! says it lasts. Times that are written in it are never read.
@@ -16,7 +16,7 @@ const DURATION_MAX: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// Who has it; nobody when absent or empty.
+    /// The holder; nobody when absent or empty.
     pub holder_identity: Option<String>,
     /// How long it lasts without being renewed.
     pub lease_duration_seconds: Option<i64>,
@@ -28,7 +28,7 @@ pub struct Record {
     pub lease_transitions: Option<i64>,
 }
 
-/// What one replica knows.
+/// The election as one replica knows it.
 #[derive(Debug)]
 pub struct Election {
     identity: String,
@@ -42,12 +42,12 @@ impl Election {
         Self { identity, duration, observed: None }
     }
 
-    /// Who we are.
+    /// Our identity.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Who has the lease as it was seen last; empty when nobody has.
+    /// The holder as it was seen last; empty when there is none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).unwrap_or_default()
     }
@@ -77,7 +77,7 @@ impl Election {
         now.saturating_duration_since(*since) >= lasts
     }
 
-    /// What to write to have it, or to keep it.
+    /// The lease to write to have it, or to keep it.
     pub fn claim(&self, now: &Value) -> Value {
         let known = self.observed.as_ref().map(|(record, _)| record);
         let kept = known.filter(|record| record.holder_identity.as_ref() == Some(&self.identity));
@@ -96,7 +96,7 @@ impl Election {
         })
     }
 
-    /// What to write to give it back: nobody's, and over in a second for those who look at its duration only.
+    /// The lease to write to give it back: nobody's, and over in a second for those who look at its duration only.
     pub fn release(&mut self, now: &Value) -> Value {
         self.observed = None;
         json!({"holderIdentity": null, "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now})

@@ -21,12 +21,12 @@ pub struct Listing<K = Package> {
     pub version: Box<str>,
 }
 
-/// What follows a page.
+/// The step after a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStep {
     /// Ask for the next page with this token.
     More(String),
-    /// That was the last one.
+    /// The page was the last one.
     Complete,
 }
 

@@ -36,7 +36,7 @@ struct Checked {
 }
 
 impl ClientCertificate {
-    /// That of a client who showed `chain` to `tls`; an error when it is not let in. `verified` is the generation whose verifier has
+    /// The certificate of a client who showed `chain` to `tls`; an error when it is not let in. `verified` is the generation whose verifier has
     /// just accepted it, if one has: nobody verifies a session that is resumed.
     pub(in crate::edge) fn new(
         tls: &Arc<ServerTls>,
@@ -54,12 +54,12 @@ impl ClientCertificate {
         Ok(client)
     }
 
-    /// Who it is: its first alternative name, and without one `CN=` and its common name.
+    /// The client's name: its first alternative name, and without one `CN=` and its common name.
     pub fn identity(&self) -> &Arc<str> {
         &self.identity
     }
 
-    /// What its certificate says.
+    /// Facts of the certificate.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }

@@ -9,7 +9,7 @@ use super::verifier::LongLived;
 /// Why a client is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It showed no certificate.
+    /// The client showed no certificate.
     NoCertificate,
     /// Its certificate is not valid any more.
     Expired,
@@ -21,15 +21,15 @@ pub enum Refusal {
     UnknownIssuer,
     /// A signature does not verify: of the certificate, or over the handshake.
     BadSignature,
-    /// It is no X.509 certificate, or one with parts that must be understood and are not.
+    /// The bytes are no X.509 certificate, or one with parts that must be understood and are not.
     BadEncoding,
-    /// It is not for clients (extended key usage).
+    /// The certificate is not for clients (extended key usage).
     Purpose,
     /// The list of revoked certificates is out of date.
     ListExpired,
     /// There is no list of revoked certificates, and one is required.
     NoList,
-    /// It is valid for longer than is allowed.
+    /// The certificate is valid for longer than is allowed.
     LongLived,
     /// None of its names is among those that may call.
     Name,
@@ -93,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// What an error of the library says about a client's certificate; nothing when it is about something else.
+    /// The refusal for an error of the library about a client's certificate; nothing when it is about something else.
     pub fn of(error: &rustls::Error) -> Option<Self> {
         match error {
             rustls::Error::NoCertificatesPresented => Some(Self::NoCertificate),

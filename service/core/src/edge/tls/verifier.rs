@@ -1,4 +1,4 @@
-//! Who is let in: the library's verifier of chain, validity, purpose and revocation, then the listener's own rules.
+//! Verification of clients: the library's verifier of chain, validity, purpose and revocation, then the listener's own rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
