@@ -79,7 +79,7 @@ struct Charge {
 }
 
 impl ReviewMemory {
-    /// ReviewMemory for `all_max` bytes.
+    /// Memory of `all_max` bytes.
     pub(super) fn new(all_max: usize) -> Arc<Self> {
         let (held, large) = (Meter::default(), Meter::default());
         Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })
