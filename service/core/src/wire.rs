@@ -361,7 +361,7 @@ impl Client {
         Ok((response, Link::One(connection)))
     }
 
-    /// A proxy is told the whole URL (RFC 9112, section 3.2.2).
+    /// A proxy is sent the whole URL (RFC 9112, section 3.2.2).
     fn absolute(&self, request: &mut Request<Full<Bytes>>, proxy: &Proxy) {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(http::uri::Scheme::HTTP);

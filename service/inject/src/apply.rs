@@ -224,7 +224,7 @@ async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(),
     // A kubelet that may ask five times in a second needs two requests for each chunk.
     let until =
         Instant::now() + wait + Duration::from_millis(500) * u32::try_from(index.chunks.len()).unwrap_or(u32::MAX);
-    let mut told = String::new();
+    let mut last = String::new();
     loop {
         let pod = cluster.read(&path).await?;
         if pod.as_ref().is_some_and(is_ready) {
@@ -242,9 +242,9 @@ async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(),
         if Instant::now() > until {
             return Err(Error::Refused(format!("the seed does not serve yet: {text}")));
         }
-        if text != told {
+        if text != last {
             eprintln!("{text}");
-            told = text;
+            last = text;
         }
         sleep(LOOK).await;
     }

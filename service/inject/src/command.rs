@@ -169,7 +169,7 @@ pub async fn run(command: Command, program: Program) -> Result<bool> {
         Command::Status(at) => {
             let cluster = at.cluster(program)?;
             let status = status::status(&cluster).await?;
-            print!("{}", told(&status, &at));
+            print!("{}", shown(&status, &at));
             Ok(status.is_ready())
         }
         Command::Clean(at) => {
@@ -357,8 +357,8 @@ fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     text
 }
 
-/// How it stands.
-fn told(status: &Status, at: &Where) -> String {
+/// The status as text.
+fn shown(status: &Status, at: &Where) -> String {
     let Some(index) = &status.index else {
         return format!("no injection `{}` in namespace {}\n", at.name, at.namespace);
     };

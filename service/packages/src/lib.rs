@@ -3,9 +3,9 @@
 //! Owns the reconciler, its queue, and which replica works. The view of what exists belongs to `service-watch`.
 
 pub mod config;
+mod controller;
 mod queue;
 mod reconcile;
 mod role;
-mod room;
 
 pub use role::Packages;

@@ -9,7 +9,7 @@ use service_watch::Metrics;
 use service_watch::config::Watch;
 
 use crate::config::Reconcile;
-use crate::room::Room;
+use crate::controller::Controller;
 
 const SECTIONS: &[Kind] = &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Reconcile>()];
 
@@ -41,22 +41,22 @@ impl Role for Packages {
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
         async move {
             let metrics = start.shared(Metrics::register);
-            let room = Room::start(start, &metrics).context("failed to start the watch")?;
-            let probes = room.probes().into();
-            Ok(Started { served: None, probes, reload: None, running: Box::new(Stage(Some(room))) })
+            let controller = Controller::start(start, &metrics).context("failed to start the watch")?;
+            let probes = controller.probes().into();
+            Ok(Started { served: None, probes, reload: None, running: Box::new(Stage(Some(controller))) })
         }
         .boxed()
     }
 }
 
-/// The room until it is left.
-struct Stage(Option<Room>);
+/// The controller until it is left.
+struct Stage(Option<Controller>);
 
 impl Running for Stage {
     fn broken(&mut self) -> BoxFuture<'_, String> {
         async move {
             match &mut self.0 {
-                Some(room) => format!("the watch broke: {}", room.broken().await),
+                Some(controller) => format!("the watch broke: {}", controller.broken().await),
                 None => std::future::pending().await,
             }
         }
@@ -66,8 +66,8 @@ impl Running for Stage {
     /// Writes under way end first; nobody waits for the watch.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
-            if let Some(room) = self.0.take() {
-                room.stop().await;
+            if let Some(controller) = self.0.take() {
+                controller.stop().await;
             }
         }
         .boxed()

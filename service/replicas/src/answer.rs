@@ -102,10 +102,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_told_in_whole_seconds_and_never_as_none() {
-        for (wait_ms, told) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2"), (60_000, "60")] {
+    fn a_wait_is_given_in_whole_seconds_and_never_as_none() {
+        for (wait_ms, header_s) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2"), (60_000, "60")] {
             let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "x").after(Duration::from_millis(wait_ms));
-            assert_eq!(refusal.answer().headers()[header::RETRY_AFTER], told, "{wait_ms}");
+            assert_eq!(refusal.answer().headers()[header::RETRY_AFTER], header_s, "{wait_ms}");
         }
     }
 }

@@ -170,7 +170,7 @@ impl Api {
         }
     }
 
-    /// How the watch stands; a refusal until it has listed.
+    /// The connection of the watch; a refusal until it has listed.
     fn listed(&self) -> Result<Link, Refusal> {
         let link = self.view.diagnostics().link();
         if link.listed {
@@ -460,12 +460,12 @@ fn too_many(text: &str) -> Refusal {
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
-/// The revision that the caller wants to change: `If-Match: "REVISION"`, as `Longhaul-Revision` told it.
+/// The revision that the caller wants to change: `If-Match: "REVISION"`, as `Longhaul-Revision` had it.
 fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().ok().map(|text| text.trim_matches('"'));
     let fits = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    text.filter(fits).map(Some).ok_or_else(|| Refusal::bad("If-Match: one revision, as Longhaul-Revision told it"))
+    text.filter(fits).map(Some).ok_or_else(|| Refusal::bad("If-Match: one revision, as Longhaul-Revision had it"))
 }
 
 /// The caller's own name for the call, where it is one, else a fresh one.

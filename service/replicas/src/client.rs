@@ -1,6 +1,6 @@
 //! A client of the API: `longhaul-service replicas get|set|list`.
 //!
-//! Owns requests and what is printed. Who calls is told by a certificate, as for every client.
+//! Owns requests and what is printed. The caller is known by a certificate, as every client is.
 
 use std::io::Write;
 use std::path::Path;

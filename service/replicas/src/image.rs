@@ -92,7 +92,7 @@ async fn admitted(
             "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
             "namespace": meta["namespace"], "name": meta["name"], "operation": "UPDATE",
             "object": object, "oldObject": known,
-            // The API server asks again when it is written: whoever is told of images is told then.
+            // The API server asks again when it is written: alerts about images are sent then.
             "dryRun": true,
         },
     });

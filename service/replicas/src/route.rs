@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn r17_another_method_is_told_those_that_there_are() {
+    fn r17_another_method_is_refused_with_those_that_there_are() {
         for (path, allow) in [
             ("/api/v1/namespaces/n/deployments/d/replicas", "GET, PUT"),
             ("/api/v1/namespaces/n/deployments/d/containers/c/image", "PUT"),

@@ -85,7 +85,7 @@ impl Context<'_> {
         let needs_stamp = self.requirement.timestamps == Timestamps::Required;
         let stamps = self.stamps(root, piece, needs_stamp)?;
         self.believed_then(logged, &stamps)?;
-        // One that nobody asks for is checked and not told: whoever passes the piece on could leave it out.
+        // One that nobody asks for is checked and not reported: whoever passes the piece on could leave it out.
         let stamped = stamps.first().copied().filter(|_| needs_stamp);
         let time = logged.and_then(|found| found.time).or(stamped);
         let identity = Identity::Key(key.fingerprint().hex());

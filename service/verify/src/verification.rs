@@ -19,7 +19,7 @@ pub use workable::RequirementError;
 
 /// Pieces of evidence that are looked at: with the most roots there may be, their signatures take less than half a second.
 pub const EVIDENCE_MAX: usize = 100;
-/// Causes of one piece that are told; the others say the same of other roots.
+/// Causes of one piece that are shown; the others say the same of other roots.
 const CAUSES_MAX: usize = 3;
 
 /// Judges `evidence` for `subject`. Never fails: what cannot be read or checked is a rejected piece of the verdict. What a log or
@@ -193,9 +193,9 @@ impl Trial<'_> {
             return Ok(accepted);
         }
         let furthest = failures.iter().map(|(step, ..)| *step).max().unwrap_or(Step::Signer);
-        let told = failures.iter().filter(|(step, ..)| *step == furthest).take(CAUSES_MAX);
-        let told: Vec<_> = told.map(|(_, root, cause)| format!("for `{}`: {cause}", root.name)).collect();
-        Err((Class::Invalid, told.join("; ")))
+        let shown = failures.iter().filter(|(step, ..)| *step == furthest).take(CAUSES_MAX);
+        let shown: Vec<_> = shown.map(|(_, root, cause)| format!("for `{}`: {cause}", root.name)).collect();
+        Err((Class::Invalid, shown.join("; ")))
     }
 }
 

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Wherever the bytes are cut, the lines are the same, and a torn tail is told.
+        /// Wherever the bytes are cut, the lines are the same, and a torn tail is noticed.
         #[test]
         fn cuts_do_not_matter(lines in prop::collection::vec("[a-zé]{0,12}", 0..20), tail in "[a-z]{0,5}", cuts in prop::collection::vec(1usize..9, 1..200)) {
             let mut text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

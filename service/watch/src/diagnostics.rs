@@ -97,7 +97,7 @@ impl Metrics {
         sub.register("lists", "Lists applied, by reason", metrics.relists.clone());
         sub.register("streams", "Watch requests, by how they ended", metrics.streams.clone());
         sub.register("lost_events", "Events that a list found and the watch had lost", metrics.lost.clone());
-        sub.register("repeated_events", "Events that told nothing new", metrics.repeats.clone());
+        sub.register("repeated_events", "Events that brought nothing new", metrics.repeats.clone());
         sub.register("objects", "Objects in the store", metrics.objects.clone());
         sub.register("reconciles", "Reconciliations, by result", metrics.reconciles.clone());
         sub.register("queued_keys", "Keys that wait for the reconciler", metrics.queued.clone());
@@ -115,7 +115,7 @@ pub struct Diagnostics<K = Package> {
     listed: watch::Sender<bool>,
 }
 
-/// How the watch stands with the API server.
+/// The connection of a watch to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Whether the first list is done.
@@ -197,7 +197,7 @@ impl<K: Kind> Diagnostics<K> {
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
     }
 
-    /// How it stands with the API server now.
+    /// The state of the connection to the API server.
     pub fn link(&self) -> Link {
         let listed = self.is_listed();
         let state = self.state.lock();

@@ -169,12 +169,12 @@ impl<K: Kind> Driver<K> {
             }
             Err(error) if error.status() == Some(http::StatusCode::GONE) => {
                 self.machine.expired();
-                self.astray("refused-410").await;
+                self.lost_position("refused-410").await;
             }
             Err(error) if error.is_ahead() => {
                 self.parts.diagnostics.failed(format!("watch from {from}: {error}"));
                 self.machine.ahead();
-                self.astray("refused-ahead").await;
+                self.lost_position("refused-ahead").await;
             }
             Err(error) => {
                 self.parts.diagnostics.stream_ended("refused");
@@ -287,8 +287,8 @@ impl<K: Kind> Driver<K> {
     async fn over(&mut self, over: Line, progress: &Progress) {
         match over {
             Line::Continue => {}
-            Line::Expired => self.astray("expired").await,
-            Line::Ahead => self.astray("ahead").await,
+            Line::Expired => self.lost_position("expired").await,
+            Line::Ahead => self.lost_position("ahead").await,
             Line::Failed { code, retry_after_s, message } => {
                 self.parts.diagnostics.stream_ended("error");
                 if !progress.lines {
@@ -308,7 +308,7 @@ impl<K: Kind> Driver<K> {
 
     /// The position is of no use to this server: out of history, or not reached. The first time is followed by a list at once,
     /// further ones without progress by a pause.
-    async fn astray(&mut self, how: &'static str) {
+    async fn lost_position(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
         let again = self.backoff.failures() > 0;

@@ -416,7 +416,7 @@ impl<K: Kind> Machine<K> {
     ///
     /// A known object that is newer than the snapshot stays. Any other one is as the list says, also where the list has an older
     /// version of it: then the server went back and has overtaken us since. In another history (`rewound`) an equal version means
-    /// nothing either, so there everything is told again.
+    /// nothing either, so there everything comes again.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

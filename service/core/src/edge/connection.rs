@@ -1,6 +1,6 @@
 //! One connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
 //!
-//! Owns what is spoken. A connection that is told to make room finishes the call under way and goes.
+//! Owns what is spoken. A connection that has to make room finishes the call under way and goes.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -279,7 +279,7 @@ impl AsyncRead for TlsStream {
                 ready!(self.poll_send(cx))?;
             }
             ready!(self.poll_receive(cx, out))?;
-            // Messages of TLS itself; when the kernel takes them later, the waker is told as well.
+            // Messages of TLS itself; when the kernel takes them later, the waker is called as well.
             if let Poll::Ready(Err(error)) = self.poll_send(cx) {
                 return Poll::Ready(Err(error));
             }

@@ -17,7 +17,7 @@ fn a_seed_that_serves() {
 
 /// Each of these was a report to a predecessor that showed nothing but a timeout.
 #[test]
-fn what_keeps_a_pod_from_serving_is_told_with_what_to_do() {
+fn what_keeps_a_pod_from_serving_is_said_with_its_remedy() {
     let pending = json!({"phase": "Pending"});
     let sync = says(
         &pending,
@@ -53,7 +53,7 @@ fn what_keeps_a_pod_from_serving_is_told_with_what_to_do() {
 }
 
 #[test]
-fn refusals_are_told_with_what_to_do() {
+fn refusals_are_said_with_their_remedies() {
     for (status, message, remedy) in [
         (403, "configmaps \"a\" is forbidden: exceeded quota: q, requested: count/configmaps=1", "ResourceQuota"),
         (

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_an_image_is_told_from_images() {
+    fn what_belongs_to_an_image_is_told_apart_from_images() {
         let image = Digest::of(b"image");
         let of = |name: &str| tag_of(&entry(b"x", &[(REF_NAME, name)]), &[]);
         for tag in tags(&image).chain([list_tag(&image)]) {

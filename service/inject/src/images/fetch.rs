@@ -217,7 +217,7 @@ impl Fetch {
 /// Why a manifest beside an image does not travel.
 fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     let parts = || manifest.config.iter().chain(&manifest.layers);
-    // A size that is not told is too large.
+    // A size that is not stated is too large.
     let bytes = parts().fold(0_u64, |sum, part| sum.saturating_add(part.size.unwrap_or(u64::MAX)));
     if !manifest.manifests.is_empty() {
         Some("an index signs nothing".to_owned())

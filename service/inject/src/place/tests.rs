@@ -40,7 +40,7 @@ fn a_running_image_on_a_node_that_fits() {
 }
 
 #[test]
-fn every_reason_against_a_node_is_told() {
+fn every_reason_against_a_node_is_given() {
     let pods = [pod("a", "busybox:1", |_| {})];
     let says = |node: Node, what: &str| {
         let reason = reason(node, &pods);

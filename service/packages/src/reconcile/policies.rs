@@ -1,7 +1,7 @@
 //! From `spec.network.allow` to `NetworkPolicy` objects, and what is kept of those that exist.
 //!
 //! Pure. A policy's name comes from its content, so that reordering or editing one entry leaves the others alone. Whether a
-//! policy is as it was applied is told by a digest of what we apply: the whole spec, our labels, our annotation, our owner
+//! policy is as it was applied is seen by a digest of what we apply: the whole spec, our labels, our annotation, our owner
 //! reference. What others add beside them is theirs.
 
 use std::collections::BTreeSet;

@@ -143,8 +143,8 @@ fn an_entry_of_any_kind_is_about_this_content_signature_and_key() {
             let at = forged.pointer_mut(place).unwrap();
             let (value, cause) = other(*change, at);
             *at = value;
-            let told = check(&body(&forged), None, logged).expect_err(place);
-            assert!(told.contains(cause), "{kind} {version} {place}: {told}");
+            let refused = check(&body(&forged), None, logged).expect_err(place);
+            assert!(refused.contains(cause), "{kind} {version} {place}: {refused}");
         }
     }
 }

@@ -16,15 +16,15 @@ fn tags_are_made_of_the_digest() {
 }
 
 #[test]
-fn an_enormous_layer_is_told_and_its_neighbour_is_fetched() {
+fn an_enormous_layer_is_reported_and_its_neighbour_is_fetched() {
     let good = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0}}"#);
     let big = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":99999999999}}"#);
     let found = signature_layers(&manifest(&format!("{good},{big}"))).unwrap();
     assert_eq!((found.layers.len(), found.unusable.len()), (1, 1));
     assert_eq!(found.layers[0].source, "signature 1 of 2");
-    let Evidence::Unusable(told) = &found.unusable[0] else { panic!("{found:?}") };
-    assert_eq!((told.source.as_str(), told.class), ("signature 2 of 2", Class::Invalid));
-    assert!(told.cause.contains("99999999999"), "{told:?}");
+    let Evidence::Unusable(refused) = &found.unusable[0] else { panic!("{found:?}") };
+    assert_eq!((refused.source.as_str(), refused.class), ("signature 2 of 2", Class::Invalid));
+    assert!(refused.cause.contains("99999999999"), "{refused:?}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn bytes_that_were_not_asked_for_are_evidence_of_nothing() {
     let one = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0}}"#);
     let layer = signature_layers(&manifest(&one)).unwrap().layers.remove(0);
     assert!(matches!(layer.clone().evidence(Vec::new()), Evidence::Signature(_)));
-    assert!(matches!(layer.evidence(b"x".to_vec()), Evidence::Unusable(told) if told.cause.contains("digest")));
+    assert!(matches!(layer.evidence(b"x".to_vec()), Evidence::Unusable(refused) if refused.cause.contains("digest")));
     let referrer = Referrer {
         descriptor: Descriptor { media_type: "m".to_owned(), digest: DIGEST.parse().unwrap(), size: 0 },
         predicate_type: None,

@@ -137,7 +137,7 @@ fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<L
             }
         }
     }
-    // Where nothing is left, nothing could be proved, and the cause is better told now.
+    // Where nothing is left, nothing could be proved, and the cause is better said now.
     match last {
         Some(error) if logs.is_empty() => Err(error),
         _ => Ok(logs),

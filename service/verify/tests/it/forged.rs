@@ -42,11 +42,11 @@ pub fn judged(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) -
 
 /// That `verdict` refuses with `class` because of `cause`.
 pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) {
-    let Outcome::Refused { class: found, cause: told } = &verdict.outcome else {
+    let Outcome::Refused { class: found, cause: found_cause } = &verdict.outcome else {
         panic!("{what}: accepted, {:?}", verdict.signers);
     };
-    assert_eq!(*found, class, "{what}: {told}");
-    assert!(told.contains(cause), "{what}: {told}");
+    assert_eq!(*found, class, "{what}: {found_cause}");
+    assert!(found_cause.contains(cause), "{what}: {found_cause}");
     assert!(verdict.signers.is_empty(), "{what}: {:?}", verdict.signers);
 }
 

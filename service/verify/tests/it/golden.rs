@@ -41,14 +41,14 @@ fn classes_follow_what_cosign_says() {
     let fixtures = Fixtures::read();
     for case in fixtures.cases.iter().filter(|case| case.exception.is_none()) {
         let Outcome::Refused { class, cause } = outcome(case, &fixtures, Form::TrustedRoot) else { continue };
-        let told = format!("{}: {cause}; cosign: {}", case.name, case.said);
+        let case_said = format!("{}: {cause}; cosign: {}", case.name, case.said);
         match class {
-            Class::Unsigned => assert!(case.exit == NO_SIGNATURES || case.said.contains("attestations"), "{told}"),
-            Class::Mismatch => assert!(case.said.contains("digest"), "{told}"),
-            Class::Invalid => assert_ne!(case.exit, NO_SIGNATURES, "{told}"),
-            Class::Misconfigured => panic!("{told}"),
+            Class::Unsigned => assert!(case.exit == NO_SIGNATURES || case.said.contains("attestations"), "{case_said}"),
+            Class::Mismatch => assert!(case.said.contains("digest"), "{case_said}"),
+            Class::Invalid => assert_ne!(case.exit, NO_SIGNATURES, "{case_said}"),
+            Class::Misconfigured => panic!("{case_said}"),
         }
-        assert_eq!(case.image.starts_with("swapped"), class == Class::Mismatch, "{told}");
+        assert_eq!(case.image.starts_with("swapped"), class == Class::Mismatch, "{case_said}");
     }
 }
 

@@ -37,7 +37,7 @@ fn listed(version: &str, items: &[(&str, &str, &str)]) -> Machine {
     machine
 }
 
-fn told(events: &[Event]) -> Vec<(Change, &str, &str)> {
+fn changes(events: &[Event]) -> Vec<(Change, &str, &str)> {
     events.iter().map(|event| (event.change, &*event.object.uid, &*event.object.version)).collect()
 }
 
@@ -63,7 +63,7 @@ fn both_forms_of_410_lead_to_a_list_and_the_difference_is_replayed() {
         (Change::Added, "u9", "15"),
         (Change::Added, "u4", "13"),
     ];
-    assert_eq!(told(&events), expected);
+    assert_eq!(changes(&events), expected);
     machine.expired();
     assert!(matches!(machine.next(), Next::List { reason: Reason::Expired, .. }), "the HTTP form counts as well");
 }
@@ -82,7 +82,7 @@ fn an_error_that_is_not_410_ends_the_stream_and_keeps_the_position() {
 fn a_new_uid_under_an_old_name_is_a_deletion_and_an_addition() {
     let mut machine = listed("10", &[("a", "u1", "3")]);
     let (_, events) = line(&mut machine, &object("MODIFIED", "a", "u2", "12"));
-    assert_eq!(told(&events), [(Change::Deleted, "u1", "3"), (Change::Added, "u2", "12")]);
+    assert_eq!(changes(&events), [(Change::Deleted, "u1", "3"), (Change::Added, "u2", "12")]);
     let (_, events) = line(&mut machine, &object("DELETED", "a", "u1", "11"));
     assert!(events.is_empty(), "the late deletion of the first must not take the second");
 }
@@ -94,7 +94,7 @@ fn replays_are_not_repeated_and_do_not_raise_the_dead() {
         assert!(line(&mut machine, &text).1.is_empty());
     }
     let (_, events) = line(&mut machine, &object("DELETED", "a", "u1", "14"));
-    assert_eq!(told(&events), [(Change::Deleted, "u1", "14")], "the deletion carries its own version");
+    assert_eq!(changes(&events), [(Change::Deleted, "u1", "14")], "the deletion carries its own version");
     assert!(line(&mut machine, &object("MODIFIED", "a", "u1", "13")).1.is_empty());
     assert!(line(&mut machine, &object("DELETED", "a", "u1", "14")).1.is_empty());
     assert_eq!(machine.repeats, 4);
@@ -137,7 +137,7 @@ fn a_list_beside_the_watch_finds_what_was_lost_and_spares_what_is_newer() {
     assert!(machine.caught_up(&side));
     let mut events = Vec::new();
     assert_eq!(machine.settle_side(side, now(), &mut events), Settled::Lost(2));
-    assert_eq!(told(&events), [(Change::Deleted, "u1", "3"), (Change::Added, "u4", "15")]);
+    assert_eq!(changes(&events), [(Change::Deleted, "u1", "3"), (Change::Added, "u4", "15")]);
     machine.begin_side();
     assert_eq!(
         machine.settle_side(listing("26", &[("young", "u3", "25"), ("unseen", "u4", "15")]), now(), &mut events),
@@ -150,7 +150,7 @@ fn a_list_never_deletes_what_is_newer_than_its_snapshot() {
     let mut machine = listed("30", &[("young", "u1", "25"), ("old", "u2", "5")]);
     let mut events = Vec::new();
     machine.diff(&listing("20", &[]), |_| true, false, &mut events);
-    assert_eq!(told(&events), [(Change::Deleted, "u2", "5")]);
+    assert_eq!(changes(&events), [(Change::Deleted, "u2", "5")]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
     let chain = pair.as_ref().map(|pair| pair.cert.clone()).unwrap_or_default();
     let identity: Arc<dyn ResolvesServerCert> = match pair {
         Some(pair) => Arc::new(SingleCertAndKey::from(pair)),
-        // Whoever calls is told by a failed handshake, and readiness keeps callers away.
+        // A caller learns it by a failed handshake, and readiness keeps callers away.
         None => Arc::new(Nothing),
     };
     let mut authorities = Vec::new();

@@ -163,9 +163,9 @@ fn a_signature_is_not_replayed_from_another_repository() {
     assert!(judged(&forge, &[forge.make(&recipe)], &requirement).is_verified());
 }
 
-/// Without a promise nothing but the proof says where an entry is; what a bundle states beside it is not told.
+/// Without a promise nothing but the proof says where an entry is; what a bundle states beside it is not reported.
 #[test]
-fn an_index_that_nobody_proves_is_not_told() {
+fn an_index_that_nobody_proves_is_not_reported() {
     let forge = Forge::new();
     let mut recipe = Recipe::new(Form::Bundle, false);
     recipe.log = recipe.log.map(|log| LogRecipe { promise: Promise::Missing, ..log });
@@ -411,7 +411,7 @@ fn one_signer_counts_once_and_who_is_required_must_be_there() {
 
 /// Rubbish around a good signature does not hide it, as long as there is not too much of it.
 #[test]
-fn bad_pieces_beside_a_good_one_are_told_and_do_no_harm() {
+fn bad_pieces_beside_a_good_one_are_reported_and_do_no_harm() {
     let forge = Forge::new();
     let good = forge.make(&Recipe::new(Form::Bundle, false));
     let mut recipe = Recipe::new(Form::Signature, false);

@@ -1,5 +1,5 @@
 //! Generated histories: a model of the server writes, the stream delivers, repeats, loses, breaks and expires, lists come
-//! early, late and stale. Whatever happens, the view ends equal to the server's and the events told are a true story.
+//! early, late and stale. Whatever happens, the view ends equal to the server's and the events are a true story.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,14 +105,14 @@ impl Server {
     }
 }
 
-/// The client, the place of its stream in the log, and a consumer that believes only what it is told.
+/// The client, the place of its stream in the log, and a consumer that believes only its events.
 struct World {
     server: Server,
     machine: Machine,
     store: Store,
     cursor: usize,
     side: Option<(u64, Option<Listing>)>,
-    told: BTreeMap<String, (String, u64)>,
+    seen: BTreeMap<String, (String, u64)>,
     buried: BTreeSet<String>,
 }
 
@@ -127,7 +127,7 @@ impl World {
             store,
             cursor: 0,
             side: None,
-            told: BTreeMap::new(),
+            seen: BTreeMap::new(),
             buried: BTreeSet::new(),
         }
     }
@@ -140,19 +140,19 @@ impl World {
             let (uid, version) = (event.object.uid.to_string(), event.object.version.parse().unwrap());
             match event.change {
                 Change::Added => {
-                    assert!(!self.buried.contains(&uid), "{uid} was told deleted and comes back");
-                    assert!(self.told.insert(name, (uid, version)).is_none(), "added over an existing one");
+                    assert!(!self.buried.contains(&uid), "{uid} was deleted and comes back");
+                    assert!(self.seen.insert(name, (uid, version)).is_none(), "added over an existing one");
                 }
                 Change::Modified => {
                     let (old_uid, old_version) =
-                        self.told.insert(name, (uid.clone(), version)).expect("modified, never added");
+                        self.seen.insert(name, (uid.clone(), version)).expect("modified, never added");
                     assert!(old_uid == uid && old_version < version, "{old_uid}@{old_version} became {uid}@{version}");
                 }
                 Change::Deleted => {
-                    let (old_uid, _) = self.told.remove(&name).expect("deleted, never added");
+                    let (old_uid, _) = self.seen.remove(&name).expect("deleted, never added");
                     assert_eq!(old_uid, uid);
                     let number: u64 = uid[1..].parse().unwrap();
-                    assert!(self.server.deleted.contains_key(&number), "{uid} was told deleted and lives");
+                    assert!(self.server.deleted.contains_key(&number), "{uid} was deleted and lives");
                     self.buried.insert(uid);
                 }
             }
@@ -249,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     /// After any history with faults, one safety list and the rest of the stream make the view equal to the server's, and
-    /// the events told add up to the same view.
+    /// the events add up to the same view.
     #[test]
     fn the_view_ends_true(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();
@@ -266,12 +266,12 @@ proptest! {
             .map(|object| (object.key.name.to_string(), (object.uid.to_string(), object.version.parse().unwrap())))
             .collect();
         prop_assert_eq!(&view, &server);
-        prop_assert_eq!(&world.told, &server);
+        prop_assert_eq!(&world.seen, &server);
     }
 
-    /// Without lost events every version is told exactly once, unless a list closed the gap it fell into.
+    /// Without lost events every version comes exactly once, unless a list closed the gap it fell into.
     #[test]
-    fn an_honest_stream_is_told_completely(steps in prop::collection::vec(step(), 0..60)) {
+    fn an_honest_stream_arrives_completely(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();
         let mut seen = Vec::new();
         for step in steps {

@@ -10,7 +10,7 @@ fn knows_the_lost_history() -> Machine {
     listed("100", &[("a", "u1", "90"), ("c", "u3", "95")])
 }
 
-/// What a client has to be told to come from the lost history to [`RESTORED`].
+/// The changes that a client needs to come from the lost history to [`RESTORED`].
 fn back() -> [(Change, &'static str, &'static str); 3] {
     [(Change::Deleted, "u3", "95"), (Change::Modified, "u1", "50"), (Change::Added, "u2", "51")]
 }
@@ -28,10 +28,10 @@ fn older_lists_are_refused_until_there_were_enough_of_them_for_long_enough() {
     }
     assert!(events.is_empty());
     assert_eq!(machine.list(listing("60", RESTORED), begin + PATIENCE, &mut events), Applied::Rewound);
-    assert_eq!(told(&events), back());
+    assert_eq!(changes(&events), back());
     assert_eq!(machine.next(), Next::Watch { from: "60".into() });
     let (_, events) = line(&mut machine, &object("MODIFIED", "a", "u1", "61"));
-    assert_eq!(told(&events), [(Change::Modified, "u1", "61")], "the new history goes on");
+    assert_eq!(changes(&events), [(Change::Modified, "u1", "61")], "the new history goes on");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_list_beside_a_silent_watch_proves_it_as_well() {
         let settled = machine.settle_side(side, begin + PATIENCE / (LISTS_MIN - 1) * list, &mut events);
         assert_eq!(settled, if list + 1 < LISTS_MIN { Settled::Older } else { Settled::Rewound(3) });
     }
-    assert_eq!(told(&events), back());
+    assert_eq!(changes(&events), back());
     assert_eq!(machine.next(), Next::Watch { from: "60".into() });
 }
 
@@ -102,7 +102,7 @@ fn a_new_history_that_has_overtaken_us_is_found_by_objects_that_went_back() {
     machine.begin_side();
     let mut events = Vec::new();
     assert_eq!(machine.settle_side(listing("120", RESTORED), now(), &mut events), Settled::Lost(3));
-    assert_eq!(told(&events), back());
+    assert_eq!(changes(&events), back());
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn an_event_from_the_past_asks_for_a_list() {
     assert!(!machine.take_doubt());
     let (answer, events) = line(&mut machine, &object("MODIFIED", "a", "u1", "61"));
     assert_eq!((answer, events), (Line::Continue, vec![]), "it may be a replay, so nothing is believed");
-    assert!(machine.take_doubt() && !machine.take_doubt(), "told once");
+    assert!(machine.take_doubt() && !machine.take_doubt(), "said once");
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn a_version_that_was_handed_out_twice_is_not_the_object_we_have() {
         machine.list(list(2), now() + Duration::from_mins(1) * attempt, &mut events);
     }
     assert_eq!(
-        told(&events),
+        changes(&events),
         [(Change::Deleted, "u2", "70"), (Change::Modified, "u1", "50")],
-        "everything is told again"
+        "everything comes again"
     );
     assert_eq!(store.snapshot()[0].body.generation, 2);
 }

@@ -1,6 +1,6 @@
-//! The watch room put together: client, drivers, witness, reconciler, and their end.
+//! The controller of Packages: client, watches, witness, reconciler, and their end.
 //!
-//! Owns the tasks of this room.
+//! Owns their tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use service_core::kube::{Client, Cluster, KubeconfigError};
 
 /// How long workers may finish what they hold at the end.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// Why the reconciler ends when it is told to.
+/// The reason when the reconciler is stopped.
 const STOPPED: &str = "the reconciler was stopped";
 
-/// Why the room does not start.
+/// Why the controller does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No way to the API server.
@@ -36,8 +36,8 @@ pub enum Error {
     Witness(#[from] TargetError),
 }
 
-/// The running watch.
-pub struct Room {
+/// The running controller.
+pub struct Controller {
     packages: Informer<Package>,
     policies: Informer<Applied>,
     reconciliation: JoinSet<String>,
@@ -54,7 +54,7 @@ struct Reconciliation {
     stop: CancellationToken,
 }
 
-impl Room {
+impl Controller {
     /// Starts to list and watch.
     pub fn start(start: &mut service_core::role::Start<'_>, metrics: &Metrics) -> Result<Self, Error> {
         let (settings, reconcile) = (start.config.of::<Watch>(), start.config.of::<Reconcile>());
@@ -137,10 +137,10 @@ impl Room {
 }
 
 impl Reconciliation {
-    /// Reconciles until it is told to stop; answers why it ended.
+    /// Reconciles until it is stopped; answers why it ended.
     async fn run(mut self) -> String {
         let stop = self.stop.clone();
-        // Before both lists are done, what is missing cannot be told from what was not listed yet.
+        // Before both lists are done, what is missing cannot be told apart from what was not listed yet.
         let listed = async {
             self.packages.first_list().await;
             self.policies.first_list().await;
