@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use service_admission::config::Config;
-use service_admission::door::{self, Decision};
+use service_admission::fuzz::{self as admission, Decision};
 use service_admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
 use service_core::authority::Authority;
 use service_registry::verdicts::{Class, Failure};
@@ -83,7 +83,7 @@ fn body(bytes: &[u8]) {
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime needs no files"),
         );
     }
-    let Ok((version, ask)) = door::parse(bytes) else { return };
+    let Ok((version, ask)) = admission::parse(bytes) else { return };
     let hook = if bytes.len().is_multiple_of(2) { Hook::Mutating } else { Hook::Validating };
     let decide = |(pipeline, runtime): &(Pipeline, tokio::runtime::Runtime)| {
         runtime.block_on(async {
@@ -98,12 +98,12 @@ fn body(bytes: &[u8]) {
         if let (true, Ok(mut object)) = (examined, serde_json::from_str::<Value>(object)) {
             apply(&mut object, patch.as_deref());
             let policy = Policy::new(&LOADED);
-            for (_, image) in door::images(&object.to_string()) {
+            for (_, image) in admission::images(&object.to_string()) {
                 assert_eq!(policy.treatment(&image), Treatment::LeaveAlone, "{image}");
             }
         }
     }
-    if let Ok(answer) = door::answer(&version, &ask.uid, decision) {
+    if let Ok(answer) = admission::answer(&version, &ask.uid, decision) {
         let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
         assert_eq!(answer["response"]["uid"], *ask.uid);
     }
@@ -124,13 +124,13 @@ fn apply(object: &mut Value, patch: Option<&str>) {
 /// The walk: every pointer leads to the text that it is said to, and an object that stays as it is has nothing new.
 pub fn walk(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let images = door::images(&text);
+    let images = admission::images(&text);
     if let Ok(object) = serde_json::from_str::<Value>(&text) {
         for (pointer, image) in &images {
             assert_eq!(object.pointer(pointer).and_then(Value::as_str), Some(image.as_str()), "{pointer}");
         }
     }
-    assert_eq!(door::changed(&text, &text), Vec::<String>::new());
+    assert_eq!(admission::changed(&text, &text), Vec::<String>::new());
 }
 
 /// References: what is taken is taken again by its full name; nothing but a digest or a rule leaves an image alone; the explanation

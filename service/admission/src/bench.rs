@@ -1,4 +1,4 @@
-//! What the benchmarks need of the inside. Not part of the API.
+//! The inside of the crate as benchmarks need it. Not part of the API.
 
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the file says of admission: the listener, the policy and its validators.
+//! The configuration of admission: the listener, the policy and its validators.
 //!
 //! Owns these keys, their defaults and their reasons. It opens no file but the policies that the file names; certificates and keys are
 //! read by whoever uses them.
@@ -41,16 +41,16 @@ pub struct Config {
     pub admission: Option<Admission>,
     /// How images are resolved.
     pub resolve: Resolve,
-    /// Who says whether an image may run.
+    /// The judges of images.
     pub validators: Vec<Validator>,
-    /// What is done with which image.
+    /// The treatment of images.
     pub policy: Policy,
     /// Path of a kubeconfig; when absent `$KUBECONFIG`, then the files of a pod.
     pub kubeconfig: Option<PathBuf>,
 }
 
 impl Config {
-    /// Those of `file`.
+    /// The sections of `file`.
     pub fn of(file: &File) -> Self {
         let Images { validators, policy, .. } = file.of::<Images>().clone();
         Self {
@@ -62,7 +62,7 @@ impl Config {
         }
     }
 
-    /// Those of `text`, which has no others, as if it had been read from `path`.
+    /// The sections of `text`, which has no others, as if it had been read from `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         File::parse(text, path, KINDS).map(|file| Self::of(&file))
     }
@@ -71,9 +71,9 @@ impl Config {
 /// The sections `validators` and `policy`: who is asked about which image, and what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
-    /// Who says whether an image may run.
+    /// The judges of images.
     pub validators: Vec<Validator>,
-    /// What is done with which image.
+    /// The treatment of images.
     pub policy: Policy,
     /// Files and folders that hold policies of their own, and the files of these folders.
     pub documents: Vec<PathBuf>,

@@ -18,7 +18,7 @@ use super::review;
 pub struct Current(RwLock<Arc<Pipeline>>);
 
 impl Current {
-    /// It is `pipeline`.
+    /// Starts with `pipeline`.
     pub fn new(pipeline: Pipeline) -> Arc<Self> {
         Arc::new(Self(RwLock::new(Arc::new(pipeline))))
     }
@@ -48,7 +48,7 @@ impl Current {
 /// A review that has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// It is none.
+    /// The body is no review.
     #[error("{0}")]
     Malformed(String),
     /// There is no memory for asking about its images; later there may be.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// What a webhook gets when its configuration says nothing (Kubernetes: `timeoutSeconds` defaults to 10).
+/// The time of a webhook whose configuration says nothing (Kubernetes: `timeoutSeconds` defaults to 10).
 const DEFAULT: Duration = Duration::from_secs(10);
 /// Kubernetes allows 1 s to 30 s; more is not believed.
 const MOST: Duration = Duration::from_secs(30);

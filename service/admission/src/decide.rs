@@ -23,7 +23,7 @@ const CAUSE_BYTES_MAX: usize = 600;
 const WARNING_CHARS_MAX: usize = 120;
 /// Most warnings of one answer: the API server passes on 4 KiB of them.
 const WARNINGS_MAX: usize = 16;
-/// What an entry of an annotation has beside its image: its form, a digest, a rule.
+/// Bytes of an entry of an annotation beside its image: its form, a digest, a rule.
 const ENTRY_BYTES: usize = 160;
 /// Bytes of a signer or a piece of evidence in annotations.
 const PROOF_BYTES_MAX: usize = 300;
@@ -33,20 +33,20 @@ const ANNOTATED_MAX: usize = 32;
 /// Which webhook is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// It may change the object.
+    /// The webhook that may change the object.
     Mutating,
-    /// It may only refuse: what the mutating one would have pinned must be pinned.
+    /// The webhook that may only refuse: what the mutating one would have pinned must be pinned.
     Validating,
 }
 
-/// What is known of an image that may run.
+/// The known facts of an image that may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Its digest.
     pub digest: Arc<str>,
     /// Whether it gets the digest.
     pub pin: bool,
-    /// Who signed it, when that was asked for.
+    /// Its signers, when they were asked for.
     pub approval: Option<Arc<Approval>>,
 }
 
@@ -57,29 +57,29 @@ impl Found {
     }
 }
 
-/// What became of an image.
+/// The outcome of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is known of it, or why it may not run.
+    /// The facts of the image, or why it may not run.
     pub result: Result<Found, Failure>,
     /// The rule it is under.
     pub rule: RuleName,
-    /// What is done with it.
+    /// The course that is taken with it.
     pub course: Course,
     /// Whether more is asked of it than to have a digest.
     pub signed: bool,
 }
 
-/// What is done with an image.
+/// Courses that can be taken with an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// It is pinned, or this is done when it has no digest.
+    /// The image is pinned, or this is done when it has no digest.
     Enforce(Action),
-    /// It is only reported.
+    /// The image is only reported.
     Detect,
 }
 
-/// What became of each distinct image.
+/// The outcome of each distinct image.
 pub type Outcomes<'s> = BTreeMap<&'s str, Outcome>;
 
 /// An image in an annotation of the audit log.
@@ -243,7 +243,7 @@ fn entry<'a>(image: &'a str, outcome: &'a Outcome, class: Option<Class>) -> Entr
     }
 }
 
-/// What is wrong with an image that failed.
+/// The clause that says what is wrong with an image.
 fn fails(outcome: &Outcome) -> &'static str {
     if outcome.signed { "may not run" } else { "has no digest" }
 }

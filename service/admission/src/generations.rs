@@ -28,20 +28,20 @@ use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validato
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// What validators have said; it outlives rules and keys, because what it knows is known for these alone.
+    /// Verdicts of validators; they outlive rules and keys, because what it knows is known for these alone.
     approvals: Arc<Approvals>,
     memory: Memory,
-    /// What everything from outside may hold.
+    /// The memory that everything from outside may hold.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// Who is asked about owners; made at first need.
+    /// The source of owners; made at first need.
     owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
     validation_metrics: Arc<ValidationMetrics>,
     registry_metrics: Arc<RegistryMetrics>,
 }
 
-/// What asks registries, and what it knows.
+/// The client of registries, and what it knows.
 struct Client {
     registry: Arc<Registry>,
     resolver: Arc<Resolver>,
@@ -81,7 +81,7 @@ impl Generations {
         })
     }
 
-    /// What answers reviews where no process listens: nobody reads its numbers.
+    /// A source of answers where no process listens: nobody reads its numbers.
     pub fn alone(config: &Config) -> anyhow::Result<Arc<Current>> {
         let mut registry = MetricsRegistry::default();
         let (metrics, asked) = (AdmissionMetrics::register(&mut registry), RegistryMetrics::register(&mut registry));
@@ -95,12 +95,12 @@ impl Generations {
         Ok(Current::new(pipeline(config, &parts, &metrics)?))
     }
 
-    /// What answers reviews.
+    /// The current pipeline.
     pub fn current(&self) -> &Arc<Current> {
         &self.current
     }
 
-    /// What everything from outside may hold.
+    /// The memory that everything from outside may hold.
     pub fn share(&self) -> &Arc<Share> {
         &self.share
     }
@@ -170,7 +170,7 @@ fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
     Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
 }
 
-/// What a pipeline is made of besides its policy.
+/// The parts of a pipeline besides its policy.
 struct Parts<'p> {
     client: &'p Client,
     approvals: &'p Arc<Approvals>,

@@ -18,7 +18,7 @@ pub fn needs_escape(text: &str) -> bool {
     bits::special(text.as_bytes()).is_some()
 }
 
-/// What is not JSON, and where.
+/// The text is not JSON at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {0}")]
 pub struct Error(pub usize);

@@ -1,7 +1,7 @@
 //! Admission: a review in, an answer out, with every tag pinned to its digest and every signature verified that the policy asks for.
 //!
 //! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening, TLS and shutdown belong to `edge`;
-//! this room does not know of `watch`.
+//! admission does not know of `watch`.
 
 #[doc(hidden)]
 pub mod bench;
@@ -9,11 +9,10 @@ pub mod config;
 mod current;
 mod deadline;
 mod decide;
-mod desk;
-#[cfg(feature = "fuzz")]
-pub mod door;
 mod endpoint;
 mod exempt;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod generations;
 mod json;
 mod load;
@@ -34,6 +33,7 @@ mod site;
 mod tenants;
 mod text;
 mod unchanged;
+mod upkeep;
 pub mod validator;
 mod walk;
 

@@ -1,4 +1,4 @@
-//! What the policy says about texts that were seen lately: the same images come again and again.
+//! Treatments of texts that were seen lately: the same images come again and again.
 //!
 //! Owns nothing but time: a policy says the same about the same text for as long as it lives, so what is remembered is never stale.
 //! Bounded in number and by what is worth remembering.
@@ -33,7 +33,7 @@ impl Memo {
         &self.policy
     }
 
-    /// What is done with `image`: [`Policy::treatment`].
+    /// The treatment of `image`: [`Policy::treatment`].
     pub fn treatment(&self, image: &str) -> Arc<Treatment> {
         if let Some(treatment) = self.said.lock().get(image) {
             return Arc::clone(treatment);

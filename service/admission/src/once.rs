@@ -22,16 +22,16 @@ use service_core::wire::Proxies;
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
 
-/// What is said about an image.
+/// The report about an image.
 #[derive(Debug)]
 pub struct Report {
     /// The image as it was asked about.
     pub image: String,
-    /// What decides, as messages call it.
+    /// The rule that decides, as messages call it.
     pub rule: String,
     /// Its digest, when one was found.
     pub digest: Option<Arc<str>>,
-    /// Who signed it, or why it is not verified.
+    /// Its signers, or why it is not verified.
     pub outcome: Result<Arc<Approval>, Failure>,
 }
 

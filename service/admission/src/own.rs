@@ -40,14 +40,14 @@ pub(crate) struct Place {
     namespace: String,
 }
 
-/// The running tasks.
-pub struct Room {
+/// The running rotation.
+pub struct Rotation {
     state: Arc<State>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
 
-impl Room {
+impl Rotation {
     /// Begins to read the certificate into `handed`, and to make it when the Lease is ours. `namespace` is that of Service, Secret and
     /// Lease.
     pub fn start(
@@ -67,7 +67,7 @@ impl Room {
         Self { state, tasks, stop }
     }
 
-    /// What the keeping of certificates says about itself.
+    /// The check of the keeping of certificates.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.state) as _
     }

@@ -1,4 +1,4 @@
-//! What the owner of an object has already: an image that a controller copies from there is not asked about again.
+//! Images that the owner of an object has already: one that a controller copies from there is not asked about again.
 //!
 //! Owns which owners count (controllers of Kubernetes' own, known by their uid), and what is known of them for a moment. An owner
 //! that cannot be read approves nothing: its child is looked at as everything else is.
@@ -26,7 +26,7 @@ use service_registry::verdicts::{Cache, Flights};
 const READ_TTL: Duration = Duration::from_secs(10);
 /// Longest time for reading owners: the larger part of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// What is known of owners: some thousand of them.
+/// Bytes of what is known of owners: some thousand of them.
 const KNOWN_BYTES: usize = 1 << 20;
 /// Owners of one object that are read; real objects have one.
 const OWNERS_MAX: usize = 2;

@@ -8,7 +8,7 @@ use super::site::Site;
 use super::text::quote;
 use super::walk::List;
 
-/// What an operation has beside its path and the image: its form, and a digest.
+/// Bytes of an operation beside its path and the image: its form, and a digest.
 const OPERATION_BYTES: usize = 120;
 
 /// The RFC 6902 document that pins `sites`, or `None` when nothing changes. `digest` knows the images to pin.

@@ -2,8 +2,8 @@
 //!
 //! Takes a parsed request and a deadline; knows nothing of HTTP.
 
+mod alerts;
 mod signed;
-mod told;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Pipeline {
         self
     }
 
-    /// What admission counts.
+    /// The counts of admission.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -106,7 +106,7 @@ impl Pipeline {
             Err(error) => {
                 let message =
                     format!("the object cannot be examined: {}", printable(&error.to_string(), LOGGED_BYTES_MAX));
-                return Ok(self.told(ask, Decision::Deny { message, notes: Notes::default() }));
+                return Ok(self.recorded(ask, Decision::Deny { message, notes: Notes::default() }));
             }
         };
         let inherited = self.inherited(ask, &sites, deadline).await;
@@ -125,7 +125,7 @@ impl Pipeline {
                 self.metrics.let_in(class);
             }
         }
-        Ok(self.told(ask, decision))
+        Ok(self.recorded(ask, decision))
     }
 
     /// The decision about a review of which a part panicked outside of its images.
@@ -133,7 +133,7 @@ impl Pipeline {
         self.metrics.panics.inc();
         self.metrics.failed(Class::Internal);
         let message = format!("{}: {DEFECT}", Class::Internal);
-        self.told(
+        self.recorded(
             ask,
             match self.policy().action_of_defect() {
                 Action::Deny => Decision::Deny { message, notes: Notes::default() },
@@ -179,7 +179,7 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
-    /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
+    /// The outcome of each distinct image that is not left alone; those that need a registry are asked about at the same time.
     async fn outcomes<'s>(
         &self,
         ask: &Ask<'_>,
@@ -244,7 +244,7 @@ impl Pipeline {
                     if self.tenants.is_asked(&asked) {
                         return Ok((image, self.answered(&treatment, brought, deadline).await));
                     }
-                    // Who waits longer is told so by whoever is asked then.
+                    // A longer wait ends with the answer of whoever is asked then.
                     let _place = timeout_at(deadline, queue.acquire()).await;
                     let _turn = self.tenants.turn(asked);
                     let _held = self.memory.image().ok_or(Full)?;
@@ -258,7 +258,7 @@ impl Pipeline {
         Ok(outcomes)
     }
 
-    /// What a registry says of an image, under which rule, and whether that is about signatures; nothing when nobody is asked.
+    /// The answer of a registry about an image, under which rule, and whether that is about signatures; nothing when nobody is asked.
     async fn answered(
         &self,
         treatment: &Treatment,
@@ -279,7 +279,7 @@ impl Pipeline {
     }
 
     /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.
-    fn told(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
+    fn recorded(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
         let (outcome, said) = match &decision {
             Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),
             Decision::Allow { patch: Some(_), notes } => ("patched", notes.warnings.first()),

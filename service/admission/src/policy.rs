@@ -19,14 +19,14 @@ const MATCHED_BYTES_MAX: usize = 520;
 /// How digests begin that a signature can be of.
 const BOUND_BY_SIGNATURES: &str = "sha256:";
 
-/// What the configuration says about images.
+/// The policy of the configuration about images.
 #[derive(Debug)]
 pub struct Policy {
     skip_prefixes: Vec<String>,
     settings: config::Policy,
-    /// What the static validator of a rule says, by rule; `None` where none is asked.
+    /// The answers of static validators, by rule; `None` where none is asked.
     approvals: Vec<Option<bool>>,
-    /// What the validator of a rule is called, by rule.
+    /// The names of validators, by rule.
     validators: Vec<Option<String>>,
     /// Whether any rule looks at images that nobody changed, so that the others need not be asked.
     rechecks: bool,
@@ -35,7 +35,7 @@ pub struct Policy {
 /// How [`RuleName::BuiltIn`] displays.
 pub const BUILT_IN: &str = "built-in";
 
-/// What decided about an image; displays as the path of a configuration key.
+/// The rule that decided about an image; displays as the path of a configuration key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleName {
     /// An entry of `resolve.skipPrefixes`.
@@ -50,12 +50,12 @@ pub enum RuleName {
     BuiltIn,
 }
 
-/// What signatures are looked for.
+/// The content whose signatures are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Those of what a registry has under a tag now.
+    /// The content that a registry has under a tag now.
     Tag(Reference),
-    /// Those of a digest.
+    /// The content of a digest.
     Digest {
         /// Host as configured.
         host: String,
@@ -66,14 +66,14 @@ pub enum Target {
     },
 }
 
-/// What is done with an image.
+/// The treatment of an image.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// Nothing: it has its digest, or the configuration says so.
     LeaveAlone,
-    /// It is resolved.
+    /// The image is resolved.
     Resolve {
-        /// What the registry is asked.
+        /// The question to the registry.
         reference: Reference,
         /// [`Reference::canonical`] of it.
         name: String,
@@ -91,7 +91,7 @@ pub enum Treatment {
         /// Whether it then gets the digest.
         pin: bool,
     },
-    /// It has failed already.
+    /// The image has failed already.
     Refuse {
         /// Why.
         failure: Failure,
@@ -118,7 +118,7 @@ impl Policy {
         }
     }
 
-    /// What is done with `image` as somebody wrote it.
+    /// The treatment of `image` as somebody wrote it.
     ///
     /// A text that is no reference cannot be left alone by a rule: whatever it means to the next program, it is not what the rule's
     /// author had in mind. A skip prefix is about written texts and is asked first.
@@ -217,17 +217,17 @@ impl Policy {
         }
     }
 
-    /// What messages call `rule`.
+    /// The name of `rule` in messages.
     pub fn name(&self, rule: RuleName) -> String {
         self.settings(rule).map_or_else(|| rule.to_string(), |settings| settings.name.clone())
     }
 
-    /// What a failure of `class` does to an image under `rule`.
+    /// The action on a failure of `class` for an image under `rule`.
     pub fn action(&self, rule: RuleName, class: Class) -> Action {
         self.action_and_origin(rule, class).0
     }
 
-    /// What `failure` does to an image under `rule`. Where signatures are wanted, a registry that is not asked lets nothing in, whatever is said of one
+    /// The action on `failure` for an image under `rule`. Where signatures are wanted, a registry that is not asked lets nothing in, whatever is said of one
     /// that does not answer: else whoever can make it fail chooses what runs.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.with(rule).is_some() {
@@ -236,7 +236,7 @@ impl Policy {
         self.action(rule, failure.class)
     }
 
-    /// What a defect does to a review that did not come as far as its images.
+    /// The action on a defect of a review that did not come as far as its images.
     pub fn action_of_defect(&self) -> Action {
         self.action(RuleName::BuiltIn, Class::Internal)
     }
@@ -293,7 +293,7 @@ impl Policy {
         *self.approvals.get(self.index(rule)?)?
     }
 
-    /// What is demanded of signatures under `rule`, when any are looked at.
+    /// The demands on signatures under `rule`, when any are looked at.
     fn with(&self, rule: RuleName) -> Option<&config::With> {
         self.settings(rule)?.with.as_ref()
     }
@@ -349,7 +349,7 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
     }
 }
 
-/// What cannot be told is refused as what is definite is, in new objects and for new images of old ones alike: what did not change is not asked about.
+/// An image about which nothing can be found out is refused as a definite failure is, in new objects and for new images of old ones alike: what did not change is not asked about.
 /// Whether a defect of ours may stop a change is for the webhook's `failurePolicy` to say.
 fn built_in(class: Class) -> Action {
     match class {

@@ -5,8 +5,8 @@
 
 mod calls;
 mod judge;
-mod room;
+mod monitor;
 mod state;
 
 pub use calls::Calls;
-pub use room::{Parts, Room};
+pub use monitor::{Monitor, Parts};

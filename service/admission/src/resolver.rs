@@ -17,7 +17,7 @@ use crate::config;
 use service_registry::verdicts::{Cache, Class, Failure, Flights};
 use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 
-/// What a review says when a part of it panicked; where and why is in the log, by the panic itself.
+/// The message of a review of which a part panicked; where and why is in the log, by the panic itself.
 pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
 /// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -92,14 +92,14 @@ impl Resolver {
         self.pull_secrets.is_some()
     }
 
-    /// What the pods of an object in `namespace` bring along, when that is looked at.
+    /// The credentials of the pods of an object in `namespace`, when those are looked at.
     pub async fn brought(&self, namespace: Option<&str>, pullers: &Pullers, deadline: Instant) -> Option<Brought> {
         let pull_secrets = self.pull_secrets.as_ref()?;
         let deadline = deadline.min(Instant::now() + self.timeout);
         Some(pull_secrets.brought(namespace?, &pullers.accounts, &pullers.secrets, deadline).await)
     }
 
-    /// What is known now about the reference called `name` without credentials of a pod's own.
+    /// The known answer about the reference called `name` without credentials of a pod's own.
     pub fn known(&self, name: &str, now: std::time::Instant) -> Option<Outcome> {
         let known = self.cache.lock().value(name, now)?;
         self.metrics.cache_hits.inc();

@@ -27,7 +27,7 @@ pub struct Review<'a> {
     /// `AdmissionReview`.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
-    /// What is asked.
+    /// The request.
     #[serde(borrow)]
     pub request: Option<Ask<'a>>,
 }
@@ -42,10 +42,10 @@ pub struct Ask<'a> {
     /// CREATE, UPDATE, DELETE or CONNECT.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
-    /// What `object` is.
+    /// The kind of `object`.
     #[serde(borrow, default)]
     pub kind: Option<Kind<'a>>,
-    /// Who asks.
+    /// The user who asks.
     #[serde(borrow, default)]
     pub user_info: Option<User<'a>>,
     /// Where it is; for the log.
@@ -57,7 +57,7 @@ pub struct Ask<'a> {
     /// `status`, `scale`, `ephemeralcontainers` …
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
-    /// Whether nothing comes of it: nobody is told.
+    /// Whether nothing comes of it: no alert is sent.
     #[serde(default, deserialize_with = "flag")]
     pub dry_run: bool,
     /// The object as it would be stored, raw.
@@ -69,12 +69,12 @@ pub struct Ask<'a> {
     /// Every image of a new object, when they were found while the review was read.
     #[serde(skip)]
     pub sites: Option<Vec<Site>>,
-    /// Whose credentials its images are pulled with, when `sites` is there.
+    /// The accounts and secrets that its images are pulled with, when `sites` is there.
     #[serde(skip)]
     pub pullers: Pullers,
 }
 
-/// What an object is; its version decides nothing.
+/// The kind of an object; its version decides nothing.
 #[derive(Deserialize)]
 pub struct Kind<'a> {
     /// The API group, empty for the core.
@@ -100,14 +100,14 @@ pub enum Decision {
     Allow {
         /// RFC 6902 document.
         patch: Option<String>,
-        /// What else is said.
+        /// Notes beside the decision.
         notes: Notes,
     },
     /// Refused with 403 and this message.
     Deny {
         /// For the person who wrote the object.
         message: String,
-        /// What else is said.
+        /// Notes beside the decision.
         notes: Notes,
     },
     /// Not decided: HTTP 500, so that the webhook's `failurePolicy` decides.
@@ -117,7 +117,7 @@ pub enum Decision {
     },
 }
 
-/// What an answer says beside its decision.
+/// Notes of an answer beside its decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Lines for the user.
@@ -144,9 +144,9 @@ pub enum Error {
         "the body is {kind} in {api_version}; this webhook answers AdmissionReview in admission.k8s.io/v1 and v1beta1"
     )]
     Kind {
-        /// What was sent.
+        /// The value that was sent.
         kind: String,
-        /// What was sent.
+        /// The value that was sent.
         api_version: String,
     },
     /// A review that asks nothing.

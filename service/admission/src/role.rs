@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use crate::config::{self, Admission, Config};
 use crate::current::Current;
 use crate::decide::Hook;
-use crate::desk::Desk;
 use crate::endpoint::Endpoint;
 use crate::generations::Generations;
+use crate::upkeep::Upkeep;
 use crate::validator;
 
 /// The webhook is served.
@@ -56,7 +56,7 @@ impl Role for Manager {
         let config = Config::of(start.config);
         let generations = Generations::new(&config, start)?;
         let part = Arc::new(Part { current: Arc::clone(generations.current()), generations: Mutex::new(generations) });
-        let review = Arc::new(Here(Arc::clone(&part.current)));
+        let review = Arc::new(CurrentReview(Arc::clone(&part.current)));
         Ok(Some(Lent { reload: reload(config, Arc::clone(&part)), part, review }))
     }
 
@@ -65,21 +65,21 @@ impl Role for Manager {
     }
 }
 
-/// What reviews need with and without a listener.
+/// The part of the role that works with and without a listener.
 struct Part {
     current: Arc<Current>,
     generations: Mutex<Generations>,
 }
 
 /// Admission of this process.
-struct Here(Arc<Current>);
+struct CurrentReview(Arc<Current>);
 
-/// What reviews by whatever is current.
+/// A review by whatever is current.
 pub fn reviewer(current: Arc<Current>) -> Arc<dyn Review> {
-    Arc::new(Here(current))
+    Arc::new(CurrentReview(current))
 }
 
-impl Review for Here {
+impl Review for CurrentReview {
     fn review(&self, review: Bytes, deadline: Instant) -> BoxFuture<'static, Result<Bytes, String>> {
         let current = Arc::clone(&self.0);
         async move {
@@ -96,16 +96,16 @@ fn reload(mut running: Config, part: Arc<Part>) -> Reload {
     Box::new(move |fresh| {
         let fresh = Config::of(fresh);
         let now = validator::trust(&fresh.validators);
-        let told = trust != now;
+        let new_trust = trust != now;
         let same = |one: &Config, two: &Config| {
             (&one.policy, &one.resolve, &one.validators) == (&two.policy, &two.resolve, &two.validators)
         };
-        if told || !same(&running, &fresh) {
+        if new_trust || !same(&running, &fresh) {
             part.generations.lock().change(&running, &fresh)?;
             running = Config { admission: running.admission.take(), kubeconfig: running.kubeconfig.take(), ..fresh };
             trust = now;
         }
-        Ok(if told { vec!["validators"] } else { Vec::new() })
+        Ok(if new_trust { vec!["validators"] } else { Vec::new() })
     })
 }
 
@@ -115,11 +115,11 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let part = part.context("nothing was lent")?;
     let config = Config::of(start.config);
     let settings = config.admission.as_ref().context("the section `admission` is missing")?;
-    let desk = Desk::open(&config, settings)?;
+    let upkeep = Upkeep::open(&config, settings)?;
     let files = Files {
         certificate: settings.certificate.clone(),
         key: settings.key.clone(),
-        handed: desk.as_ref().and_then(Desk::handed),
+        handed: upkeep.as_ref().and_then(Upkeep::handed),
         client_cas: settings.client_ca.iter().cloned().collect(),
         client_names: settings.client_names.clone(),
         ..Files::default()
@@ -144,32 +144,32 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         Arc::clone(listener.heartbeat()) as _,
         Arc::clone(endpoint.load()) as Arc<dyn Probe>,
     ];
-    let calls = desk.as_ref().map(Desk::calls);
+    let calls = upkeep.as_ref().map(Upkeep::calls);
     let handler: Handler = Arc::new(move |request, peer| {
         if let Some(calls) = &calls {
             calls.note();
         }
         serve(Arc::clone(&endpoint), request, peer).boxed()
     });
-    let desk = desk.map(|mut desk| {
-        desk.start(settings, &tls, start.metrics);
-        probes.extend(desk.probes());
-        desk
+    let upkeep = upkeep.map(|mut upkeep| {
+        upkeep.start(settings, &tls, start.metrics);
+        probes.extend(upkeep.probes());
+        upkeep
     });
     start.background.spawn(tls.follow_files(start.look.subscribe()));
     tracing::info!(name: service_core::logs::names::SERVED, listener = "admission", %address, "the webhook is served");
-    Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Stage(desk)) })
+    Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Tasks(upkeep)) })
 }
 
-/// What the webhook asks the API server about itself.
-struct Stage(Option<Desk>);
+/// The tasks of the role while it serves.
+struct Tasks(Option<Upkeep>);
 
-impl Running for Stage {
+impl Running for Tasks {
     fn broken(&mut self) -> BoxFuture<'_, String> {
         async move {
             match &mut self.0 {
-                Some(desk) => {
-                    format!("what the webhook asks the API server about itself broke: {}", desk.broken().await)
+                Some(upkeep) => {
+                    format!("what the webhook asks the API server about itself broke: {}", upkeep.broken().await)
                 }
                 None => std::future::pending().await,
             }
@@ -179,16 +179,16 @@ impl Running for Stage {
 
     /// Another replica makes certificates from now on; this one still reads them, while it answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
-        if let Some(desk) = &self.0 {
-            desk.resign();
+        if let Some(upkeep) = &self.0 {
+            upkeep.resign();
         }
         std::future::ready(()).boxed()
     }
 
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
         async move {
-            if let Some(desk) = self.0 {
-                desk.stop().await;
+            if let Some(upkeep) = self.0 {
+                upkeep.stop().await;
             }
         }
         .boxed()

@@ -70,7 +70,7 @@ impl Escaped {
         out.push('"');
     }
 
-    /// What it means.
+    /// The text that it means.
     #[cfg(test)]
     pub fn text(&self) -> String {
         serde_json::from_str(&format!("\"{}\"", self.0)).expect("it is escaped")

@@ -1,4 +1,4 @@
-//! What a stored object has already: images that an update does not touch are left alone.
+//! Images that a stored object has already: those that an update does not touch are left alone.
 //!
 //! Pure. A place is a container or volume by its name in one pod spec; the three lists of containers share their names. Only
 //! fingerprints are kept, so that an object with thousands of containers costs little.

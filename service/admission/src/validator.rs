@@ -1,4 +1,4 @@
-//! The seam to those who say whether an image may run, and what they have said.
+//! The seam to validators, which say whether an image may run, and what they have said.
 //!
 //! Owns the question and its answer, the cache of verdicts, and which rule asks whom. What a static validator says needs no question:
 //! the policy knows it. Signatures are looked for and judged in `cosign`, which exists with the feature `verify` only.
@@ -25,7 +25,7 @@ pub const SIGNERS_MAX: usize = 8;
 /// Why an image may run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Approval {
-    /// Who signed it, at most [`SIGNERS_MAX`].
+    /// Its signers, at most [`SIGNERS_MAX`].
     pub signers: Vec<Signer>,
 }
 
@@ -38,12 +38,12 @@ pub struct Signer {
     pub evidence: String,
 }
 
-/// What a validator says.
+/// The answer of a validator.
 pub type Answer = Result<Arc<Approval>, Failure>;
 
 /// Somebody who says whether images may run, under one rule.
 pub trait Validator: Send + Sync + 'static {
-    /// What it says of an image. It may ask a registry, at the latest until the deadline of the question.
+    /// The answer about an image. It may ask a registry, at the latest until the deadline of the question.
     fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer>;
 
     /// A text that is another one as soon as rule or trust are: an answer is only good for the same text.
@@ -53,7 +53,7 @@ pub trait Validator: Send + Sync + 'static {
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 
-/// Who is asked, by rule of the policy.
+/// Validators by rule of the policy.
 #[derive(Default)]
 pub struct Validators {
     of_rules: Vec<Option<Arc<dyn Validator>>>,
@@ -65,11 +65,11 @@ pub struct Validators {
 pub struct ValidatorError {
     /// The key of the configuration.
     pub key: String,
-    /// What is wrong with it.
+    /// The reason.
     pub what: String,
 }
 
-/// What outlives a configuration: how registries were found to be, and the memory that evidence may hold.
+/// Knowledge that outlives a configuration: how registries were found to be, and the memory that evidence may hold.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     #[cfg(feature = "verify")]
@@ -110,7 +110,7 @@ impl Validators {
         }
     }
 
-    /// Those of a script, by rule.
+    /// The validators of a script, by rule.
     pub fn scripted(of_rules: Vec<Option<Arc<dyn Validator>>>) -> Self {
         Self { of_rules }
     }

@@ -42,12 +42,12 @@ pub struct Seen<'a> {
 /// Takes what the walk sees; an error ends the walk.
 pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), TooMany> + 'v;
 
-/// What the walk says about the object as a whole.
+/// The outline of the object as a whole.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outline {
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// Whose credentials its pods are pulled with.
+    /// The accounts and secrets that its images are pulled with.
     pub pullers: Pullers,
 }
 
@@ -165,7 +165,7 @@ pub enum Error {
     /// The object is not JSON.
     #[error(transparent)]
     Json(#[from] json::Error),
-    /// It says the same thing twice.
+    /// The object says the same thing twice.
     #[error("the key `{key}` is there twice at `{at}/`: write it once")]
     Twice {
         /// The key.

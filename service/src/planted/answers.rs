@@ -113,12 +113,12 @@ fn found(why: &str) -> Option<&str> {
     Some(found).filter(|found| !found.starts_with("looked at "))
 }
 
-/// Remembers an image of whose signatures something could not be told.
+/// Remembers an image whose signatures could not be verified.
 fn doubt(body: &[u8], doubted: &Mutex<BTreeSet<String>>) {
     let text = String::from_utf8_lossy(body);
     let Some((image, _, why)) = denial(&text) else { return };
     let mut doubted = doubted.lock();
-    if why.starts_with("its signatures cannot be told") && doubted.len() < DOUBTED_MAX {
+    if why.starts_with("its signatures cannot be verified") && doubted.len() < DOUBTED_MAX {
         doubted.insert(image.to_owned());
     }
 }

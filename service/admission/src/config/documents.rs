@@ -56,7 +56,7 @@ struct RawSpec {
     on_failure: OnFailure,
     /// A validator of the configuration; excludes authorities.
     validator: Option<String>,
-    /// Whose signatures count; the same keys as a trust root.
+    /// The roots whose signatures count; the same keys as a trust root.
     #[serde(default)]
     authorities: Vec<RawTrustRoot>,
     trusted_root_file: Option<PathBuf>,

@@ -31,30 +31,30 @@ const VERIFIED_TTL: Duration = Duration::from_hours(1);
 /// About 8,000 verdicts at some 500 bytes each.
 const VERDICTS_BYTES: u64 = 4 << 20;
 
-/// What is done with which image.
+/// The treatment of images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// What a failure does when the image's rule does not say.
+    /// The actions on failures where the image's rule does not say.
     pub on_failure: OnFailure,
     /// The rules in the order of the file, then those of documents.
     pub rules: Vec<Rule>,
     /// How many of the rules are the file's own.
     pub own_rules: usize,
-    /// What becomes of an image that no rule matches.
+    /// The treatment of an image that no rule matches.
     pub no_match: NoMatch,
     /// Whether nothing is refused and nothing changed, whatever the rules say.
     pub detection: bool,
-    /// Whose images are judged.
+    /// The objects whose images are judged.
     pub resources: Resources,
     /// Whether what an owner has already is let in with its child.
     pub child_approval: bool,
     /// Namespaces in which nothing is looked at.
     pub namespaces: Namespaces,
-    /// What is remembered of verdicts.
+    /// The memory of verdicts.
     pub verdicts: Verdicts,
 }
 
-/// What is remembered of verdicts.
+/// The memory of verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdicts {
     /// How long an image stays verified.
@@ -69,37 +69,37 @@ impl Default for Verdicts {
     }
 }
 
-/// What becomes of an image that no rule matches.
+/// The treatment of an image that no rule matches.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoMatch {
-    /// It gets its digest.
+    /// The image gets its digest.
     #[default]
     Resolve,
-    /// It is left alone.
+    /// The image is left alone.
     Allow,
-    /// It is left alone, with a warning.
+    /// The image is left alone, with a warning.
     Warn,
-    /// It is refused.
+    /// The image is refused.
     Deny,
 }
 
-/// Whose images are judged.
+/// The objects whose images are judged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Resources {
-    /// Those of every object.
+    /// Images of every object.
     #[default]
     All,
-    /// Those of Pods: of other objects they are reported.
+    /// Images of Pods: those of other objects are reported.
     PodsOnly,
 }
 
-/// What is done with an image.
+/// The treatment of an image.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// It gets its digest.
+    /// The image gets its digest.
     #[default]
     Resolve,
     /// Nothing.
@@ -108,7 +108,7 @@ pub enum Mode {
     Verify,
     /// Its signatures are verified, and it gets the digest that they are of.
     VerifyAndPin,
-    /// It is looked at and nothing is changed or refused: what would have been done becomes a warning.
+    /// The image is looked at and nothing is changed or refused: what would have been done becomes a warning.
     Detect,
 }
 
@@ -136,7 +136,7 @@ pub enum Recheck {
     Always,
 }
 
-/// What a failure does.
+/// The action on a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -186,7 +186,7 @@ pub(super) struct RawPolicy {
     pub documents: Vec<PathBuf>,
 }
 
-/// What rules do not say themselves.
+/// Values of rules that do not say them themselves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub recheck: Recheck,
@@ -201,7 +201,7 @@ pub(super) struct RawCache {
 }
 
 impl RawPolicy {
-    /// What its rules and documents do not say themselves.
+    /// Values of its rules and documents that do not say them themselves.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults { recheck: self.recheck, matcher: self.matcher }
     }

@@ -25,7 +25,7 @@ pub struct Registration {
     pub namespace: Option<String>,
     /// The Lease in which replicas tell each other that they were called.
     pub lease: String,
-    /// So old is a Pod that nobody asked about when that is told.
+    /// Age of a Pod that nobody asked about when that is reported.
     pub quiet: Duration,
     /// How often it is looked at.
     pub interval: Duration,

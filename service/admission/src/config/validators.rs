@@ -1,4 +1,4 @@
-//! The section `validators`: who says whether an image may run, and what they trust.
+//! The section `validators`: judges of images, and what they trust.
 //!
 //! Owns the spelling of validators and of their trust roots, which is Connaisseur's. Keys and certificates are texts here:
 //! whether they are any is for whoever uses them, and so are the files that they are in.
@@ -26,26 +26,26 @@ const ROOTS_MAX: usize = 64;
 pub struct Validator {
     /// Its name in rules.
     pub name: String,
-    /// What it does.
+    /// The kind of validator.
     pub kind: Kind,
 }
 
-/// What a validator does.
+/// Kinds of validators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// It says the same of every image.
+    /// Says the same of every image.
     Static {
         /// Whether images may run.
         approve: bool,
     },
-    /// It verifies signatures as cosign makes them.
+    /// Verifies signatures as cosign makes them.
     Cosign(Cosign),
 }
 
-/// What a cosign validator trusts.
+/// The trust of a cosign validator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cosign {
-    /// Whose signatures count; never empty, names are unique.
+    /// The roots whose signatures count; never empty, names are unique.
     pub roots: Vec<TrustRoot>,
     /// A sigstore `trusted_root.json`: authorities, logs and timestamp authorities.
     pub trusted_root: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Whom the webhook configurations trust: read, and written by server-side apply.
+//! The bundles of the webhook configurations: read, and written by server-side apply.
 //!
 //! Owns the field `caBundle` of the entries that call our Service, under a field manager of its own, and no other field: whoever
 //! applies the configurations leaves it out and never takes it away. It makes no configuration.
@@ -17,7 +17,7 @@ use super::held::pem;
 use super::step::Trusted;
 use service_core::kube::{self, Client, Webhooks};
 
-/// Who writes, to the API server; it is the owner of the field.
+/// The name of the writer for the API server; it is the owner of the field.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 /// A request that takes longer is asked again.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub enum Error {
     Request {
         /// The configuration.
         name: String,
-        /// What went wrong.
+        /// The reason.
         source: kube::Error,
     },
     /// An answer that is no configuration.
@@ -38,19 +38,19 @@ pub enum Error {
     Answer {
         /// The configuration.
         name: String,
-        /// What is wrong.
+        /// The reason.
         source: serde_json::Error,
     },
 }
 
-/// What is there.
+/// The outcome of a look at the configurations.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// What is trusted.
+    /// The trusted authorities.
     pub trusted: Trusted,
     /// The configurations with the names of their entries that are ours.
     entries: Vec<(String, Vec<String>)>,
-    /// What a person should know: configurations that are missing, or call somebody else.
+    /// Notes for a person: configurations that are missing, or call somebody else.
     pub notes: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client
     Ok(())
 }
 
-/// What is applied: of each entry its name, which is the key of the list, and the one field.
+/// The applied object: of each entry its name, which is the key of the list, and the one field.
 fn object(name: &str, entries: &[String], bundle: &[CertificateDer<'_>]) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(pem(bundle));
     let entry = |entry: &String| json!({"name": entry, "clientConfig": {"caBundle": bundle}});

@@ -1,4 +1,4 @@
-//! What the Secret holds: its keys, read and written.
+//! Content of the Secret: its keys, read and written.
 //!
 //! Pure. What cannot be used reads as absent: a new one is made in its place. Private keys are wiped when they are dropped.
 
@@ -37,7 +37,7 @@ pub struct Pair {
     pub key: Zeroizing<String>,
     /// The chain.
     pub chain: Vec<CertificateDer<'static>>,
-    /// What the first of it says.
+    /// Facts of the first certificate.
     pub facts: Facts,
 }
 
@@ -46,13 +46,13 @@ pub struct Pair {
 pub struct Held {
     /// `metadata.resourceVersion` of the Secret that this was read from.
     pub version: Option<String>,
-    /// What signs.
+    /// The authority that signs.
     pub authority: Option<Pair>,
-    /// What is going to sign.
+    /// The authority that is going to sign.
     pub next: Option<Pair>,
-    /// What has signed, and is still trusted; the newest last.
+    /// Authorities that have signed and are still trusted; the newest last.
     pub previous: Vec<Previous>,
-    /// What is shown to callers.
+    /// The certificate that is shown to callers.
     pub leaf: Option<Pair>,
     /// Since when every webhook configuration trusts `next`, seconds since 1970.
     pub confirmed: Option<u64>,
@@ -176,7 +176,7 @@ impl Held {
         data
     }
 
-    /// Whom the webhook configurations have to trust.
+    /// The authorities that the webhook configurations have to trust.
     pub fn bundle(&self) -> Vec<CertificateDer<'static>> {
         let ours = [&self.authority, &self.next].into_iter().flatten().filter_map(|pair| pair.chain.first());
         let mut bundle: Vec<CertificateDer<'static>> = Vec::new();

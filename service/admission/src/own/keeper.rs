@@ -75,7 +75,7 @@ impl Keeper {
         Self { place, client, state, metrics, elector }
     }
 
-    /// Keeps the certificates whenever the Lease is ours, until told to stop; then gives it back, and waits for its end.
+    /// Keeps the certificates whenever the Lease is ours, until it is stopped; then gives it back, and waits for its end.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -173,7 +173,7 @@ impl Work<'_> {
         Err(Error::Circle)
     }
 
-    /// What nobody else has to know of before is done also when the configurations cannot be read.
+    /// A step of which nobody else has to know before is done also when the configurations cannot be read.
     async fn renew_all_the_same(&self, held: &Held) -> Result<(), Error> {
         let (now, nobody) = (SystemTime::now(), Trusted::default());
         if next(self.place, held, &nobody, now) == Step::Renew {

@@ -26,7 +26,7 @@ pub enum Error {
     /// The authority has no name that a certificate could refer to.
     #[error("the authority in the Secret has no common name")]
     Nameless,
-    /// What was made cannot be read.
+    /// The certificate that was made cannot be read.
     #[error("a certificate that was made cannot be used")]
     Unusable,
 }

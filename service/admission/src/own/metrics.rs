@@ -1,4 +1,4 @@
-//! What the keeping of certificates counts. The label is of a closed list.
+//! The counts of the keeping of certificates. The label is of a closed list.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

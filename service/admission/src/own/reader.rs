@@ -25,7 +25,7 @@ const EAGER: Duration = Duration::from_millis(500);
 /// The longest wait after failures in a row: shorter than any certificate that is worth keeping lasts.
 const BACKOFF_MAX: Duration = Duration::from_secs(15);
 
-/// What follows the Secret.
+/// The reader that follows the Secret.
 pub struct Reader {
     place: Place,
     client: Arc<Client>,

@@ -1,4 +1,4 @@
-//! What the holder of the certificates says about itself on the health page.
+//! The state of the certificates' holder, for the health page.
 //!
 //! Never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and `certificate` says when.
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::held::{Held, seconds};
 use service_core::edge::Probe;
 
-/// What is known.
+/// The known state.
 #[derive(Debug, Default)]
 pub struct State(Mutex<Known>);
 
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// What stands in the way. Answers whether that is new.
+    /// Notes what stands in the way. Answers whether that is new.
     pub fn trouble(&self, trouble: Option<String>) -> bool {
         let mut known = self.0.lock();
         let new = trouble.is_some() && known.trouble != trouble;
@@ -37,7 +37,7 @@ impl State {
         new
     }
 
-    /// What the Secret holds.
+    /// Notes what the Secret holds.
     pub fn show(&self, held: &Held) {
         let ends = |pair: &Option<super::held::Pair>| pair.as_ref().map(|pair| seconds(pair.ends()));
         let page = json!({

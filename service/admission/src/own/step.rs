@@ -1,4 +1,4 @@
-//! What is next: from what the Secret holds, what the webhook configurations trust, and the time. Pure.
+//! The next step: from what the Secret holds, what the webhook configurations trust, and the time. Pure.
 //!
 //! What holds: a certificate is shown only when its authority has been trusted everywhere for `settle` (or when nobody was called
 //! before), and an authority is trusted until everything that it signed has ended. One step at a time; the next one is decided from
@@ -13,14 +13,14 @@ use super::held::{Held, Pair, Previous, moment, seconds};
 use super::make;
 use service_core::wire::{facts, verifies};
 
-/// What the webhook configurations trust, all of them together.
+/// The authorities that the webhook configurations trust, all of them together.
 #[derive(Debug, Clone, Default)]
 pub struct Trusted {
     /// Of each entry that calls us, its bundle.
     pub entries: Vec<Vec<CertificateDer<'static>>>,
 }
 
-/// What is to be done.
+/// Steps of the rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Nothing, for so long.
@@ -35,7 +35,7 @@ pub enum Step {
     Switch,
     /// A new certificate of the authority that signs.
     Renew,
-    /// What an authority before had signed has ended: it is not trusted any more.
+    /// Everything that an authority before had signed has ended: it is not trusted any more.
     Retire,
     /// The configurations trust something else than they should.
     Publish,
@@ -78,7 +78,7 @@ impl Trusted {
     }
 }
 
-/// What is next.
+/// The next step.
 pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> Step {
     let settings = &place.settings;
     let authority = usable(held.authority.as_ref(), now);
@@ -121,7 +121,7 @@ pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> S
     Step::Wait(until.duration_since(now).unwrap_or_default())
 }
 
-/// What the Secret is to hold after `step`.
+/// The content of the Secret after `step`.
 pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> Result<Held, make::Error> {
     let settings = &place.settings;
     let mut fresh = held.clone();

@@ -19,13 +19,13 @@ const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can ver
 /// Why an image was not asked about.
 const CHILD: &str = "child";
 
-/// What verifies signatures.
+/// The parts that verify signatures.
 pub struct Validation {
-    /// Who is asked, by rule.
+    /// Validators by rule.
     pub validators: Validators,
-    /// What they have said.
+    /// Their verdicts.
     pub approvals: Arc<Approvals>,
-    /// Who made an object, when that is looked at.
+    /// The owners of objects, when those are looked at.
     pub owners: Option<Arc<Owners>>,
 }
 
@@ -46,12 +46,12 @@ impl Pipeline {
         let known = owners.images(ask, deadline).await;
         images.retain(|image| known.iter().any(|of_owner| of_owner.iter().any(|other| other == image)));
         for _ in &images {
-            self.told_of(|validation| validation.approvals.metrics().skip(CHILD));
+            self.count(|validation| validation.approvals.metrics().skip(CHILD));
         }
         images
     }
 
-    /// What is known of the signatures of an image without asking anybody.
+    /// The known answer about the signatures of an image, without asking anybody.
     pub(super) fn verdict(
         &self,
         target: &Target,
@@ -70,11 +70,11 @@ impl Pipeline {
         let result = match digest {
             Ok(digest) => {
                 let answer = validation.approvals.known(&**validator, host, repository, &digest)?;
-                validation.approvals.metrics().told(&answer);
+                validation.approvals.metrics().answered(&answer);
                 answer.map(|approval| Found { digest, pin, approval: Some(approval) })
             }
             Err(failure) => {
-                self.told_failure(&failure);
+                self.count_failure(&failure);
                 Err(failure)
             }
         };
@@ -98,7 +98,7 @@ impl Pipeline {
             Target::Digest { host, repository, digest } => (host, repository, Arc::clone(digest)),
             Target::Tag(reference) => {
                 let digest = self.resolver.resolve(reference, name, brought, deadline).await;
-                let digest = digest.inspect_err(|failure| self.told_failure(failure))?;
+                let digest = digest.inspect_err(|failure| self.count_failure(failure))?;
                 (&reference.host, &reference.repository, digest)
             }
         };
@@ -111,7 +111,7 @@ impl Pipeline {
             deadline,
         };
         let answer = validation.approvals.ask(validator, question).await;
-        validation.approvals.metrics().told(&answer);
+        validation.approvals.metrics().answered(&answer);
         match (answer, brought) {
             (Ok(approval), _) => Ok(Found { digest, pin, approval: Some(approval) }),
             (Err(failure), Some(brought)) => Err(brought.explain(failure, &keyring)),
@@ -124,13 +124,13 @@ impl Pipeline {
         Some((validation, validation.validators.of_rule(self.policy().index(rule)?)?))
     }
 
-    fn told_of(&self, tell: impl FnOnce(&Validation)) {
+    fn count(&self, count: impl FnOnce(&Validation)) {
         if let Some(validation) = &self.validation {
-            tell(validation);
+            count(validation);
         }
     }
 
-    fn told_failure(&self, failure: &Failure) {
-        self.told_of(|validation| validation.approvals.metrics().told(&Err(failure.clone())));
+    fn count_failure(&self, failure: &Failure) {
+        self.count(|validation| validation.approvals.metrics().answered(&Err(failure.clone())));
     }
 }

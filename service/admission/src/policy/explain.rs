@@ -13,16 +13,16 @@ use service_registry::{Image, ReferenceError};
 /// Bytes of the image that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
-/// What would be done with one image, and why. Displays as a few lines of text.
+/// The treatment of one image, and why. Displays as a few lines of text.
 #[derive(Debug)]
 pub struct Explanation {
     /// The image as it was asked about.
     pub written: String,
     /// Its parts, or why it is no reference.
     pub image: Result<Image, ReferenceError>,
-    /// What the patterns were matched against.
+    /// The name that the patterns were matched against.
     pub full_name: String,
-    /// What decides.
+    /// The rule that decides.
     pub rule: String,
     decides: RuleName,
     approval: Option<bool>,
@@ -35,22 +35,22 @@ pub struct Explanation {
     pub others: Vec<(String, String)>,
     /// The key that says that nothing in the namespace is looked at.
     pub exempt: Option<&'static str>,
-    /// Who is asked, and what is demanded, in words; empty when nobody is.
+    /// The validator and the demands, in words; empty when none is asked.
     pub validator: String,
-    /// What is done with such images.
+    /// The treatment of such images.
     pub mode: Mode,
     /// When they are looked at.
     pub recheck: Recheck,
-    /// What a failure does, by class; empty where nothing can fail.
+    /// The actions on failures, by class; empty where nothing can fail.
     pub on_failure: Vec<OnClass>,
 }
 
-/// What a failure of one class does.
+/// The action on failures of one class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OnClass {
     /// The class.
     pub class: Class,
-    /// What it does.
+    /// The action.
     pub action: Action,
     /// The configuration key that says so, or `built in`.
     pub origin: String,
@@ -117,7 +117,7 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
     }
 }
 
-/// Whom a rule asks, and what it demands.
+/// The validator and the demands of a rule.
 fn validator(policy: &Policy, rule: RuleName) -> String {
     let name = policy.validator(rule);
     let Some(with) = policy.with(rule) else {

@@ -1,4 +1,4 @@
-//! What is wrong with a registration, and which Pods prove that nobody asked. Pure.
+//! Judgement of a registration: what is wrong with it, and which Pods prove that nobody asked. Pure.
 
 use std::time::SystemTime;
 
@@ -86,7 +86,7 @@ pub fn registered(
 }
 
 /// The first of `page` that was created after `after_s` and until `until_s`, both seconds since 1970: after the last call and some time,
-/// so that a call that another replica has not told of yet accuses nobody.
+/// so that a call that another replica has not noted yet accuses nobody.
 pub fn unasked(page: &Page, after_s: u64, until_s: u64) -> Option<Unasked> {
     page.items.iter().find_map(|item| {
         let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();
@@ -137,7 +137,7 @@ mod tests {
         let begun = 1_767_225_600;
         let found = unasked(&page, begun + 1, begun + 3600).unwrap();
         assert_eq!((&*found.pod, found.created_s), ("n/new", begun + 3600));
-        assert_eq!(unasked(&page, begun + 1, begun + 3599), None, "too young: its review may not have been told of");
+        assert_eq!(unasked(&page, begun + 1, begun + 3599), None, "too young: its review may not have been noted");
         assert_eq!(unasked(&Page::default(), 0, u64::MAX), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of the registration: the line of the health page, the metric, and one line in the log for each change.
+//! The known state of the registration: the line of the health page, the metric, and one line in the log for each change.
 
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 use super::calls::now_s;
 use service_core::edge::Probe;
 
-/// What is known.
+/// The known state.
 #[derive(Debug, Default)]
 pub struct State {
     known: Mutex<Known>,
@@ -18,7 +18,7 @@ pub struct State {
 struct Known {
     /// Why it is not called, and since when.
     why: Option<(String, u64)>,
-    /// What a person should know besides.
+    /// A note for a person besides.
     note: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl State {
         state
     }
 
-    /// What a look came to: why nobody calls and since when, or that all is well. A reason that stays keeps its beginning.
+    /// The outcome of a look: why nobody calls and since when, or that all is well. A reason that stays keeps its beginning.
     pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
         let mut known = self.known.lock();
         known.note = note;
@@ -60,7 +60,7 @@ impl State {
         self.uncalled_s.set(i64::try_from(lasts).unwrap_or(i64::MAX));
     }
 
-    /// It could not be looked at: what was known stays.
+    /// The look failed: what was known stays.
     pub fn unknown(&self, error: &str) {
         let note = Some(format!("it could not be looked at: {error}"));
         let mut known = self.known.lock();

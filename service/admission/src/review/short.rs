@@ -167,7 +167,7 @@ mod tests {
     /// What is read of a review.
     type Read = (String, String, Option<Vec<Site>>, [Option<String>; 6], Pullers);
 
-    fn told(ask: &Ask<'_>) -> Read {
+    fn read_of(ask: &Ask<'_>) -> Read {
         let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
         let kind = ask.kind.as_ref().map(|kind| format!("{}/{}", kind.group, kind.kind));
         let kind = kind.map(|kind| {
@@ -194,12 +194,12 @@ mod tests {
             }
             ask.sites = Some(sites);
         }
-        Some(told(&ask))
+        Some(read_of(&ask))
     }
 
     fn short(body: &[u8]) -> Option<Read> {
         let review = super::read(std::str::from_utf8(body).ok()?).ok()?;
-        Some(told(&review.request?))
+        Some(read_of(&review.request?))
     }
 
     #[test]

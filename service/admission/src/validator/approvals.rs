@@ -1,8 +1,8 @@
-//! What validators have said, asked for as seldom as possible.
+//! Answers of validators, asked for as seldom as possible.
 //!
 //! Owns the cache of verdicts, its lifetimes and the single flight. A verdict is known by the image's name and digest, the rule with
 //! its trust, and the credentials that showed it; so a moved tag, another rule or another key can never meet an old verdict. What
-//! could not be told is never remembered. No lock is held while a validator is asked.
+//! could not be found out is never remembered. No lock is held while a validator is asked.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use service_registry::verdicts::{Cache, Class, Failure, Flights};
 const LONGEST: Duration = Duration::from_secs(30);
 /// Seconds that looking for signatures and judging them takes: from a registry beside us to one that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// What a panic of a validator is called.
+/// The message of a validator's panic.
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
 
 /// The one label of the verdict counter: `verified` or a class.
@@ -41,7 +41,7 @@ pub struct ReasonLabel {
     reason: &'static str,
 }
 
-/// What validations count.
+/// The counts of validations.
 pub struct Metrics {
     /// Verdicts that reviews got, remembered ones included.
     pub verdicts: Family<ResultLabel, Counter>,
@@ -77,7 +77,7 @@ impl Metrics {
     }
 
     /// Counts a verdict that a review got.
-    pub fn told(&self, answer: &Answer) {
+    pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();
     }
@@ -109,12 +109,12 @@ impl Approvals {
         }
     }
 
-    /// What is counted.
+    /// The counts.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// What is known now, for whoever brings no credentials of its own.
+    /// The known answer, for whoever brings no credentials of its own.
     pub fn known(&self, validator: &dyn Validator, host: &str, repository: &str, digest: &str) -> Option<Answer> {
         self.remembered(&key(validator, host, repository, digest, None))
     }
@@ -125,7 +125,7 @@ impl Approvals {
         Some(known)
     }
 
-    /// What `validator` says of the image, before the deadline of the question.
+    /// The answer of `validator` about the image, before the deadline of the question.
     pub async fn ask(&self, validator: &Arc<dyn Validator>, question: Question) -> Answer {
         let fingerprint = question.keyring.fingerprint();
         let Question { host, repository, digest, deadline, .. } = &question;

@@ -28,7 +28,7 @@ use service_registry::{Image, Keyring};
 /// Bytes of a generation's hash that are kept: nobody finds two of them that are equal.
 const GENERATION_BYTES: usize = 16;
 
-/// What is demanded of images under one rule, and who can show it.
+/// The engine of one rule: its demands and trust.
 struct Engine {
     trust: Arc<Trust>,
     requirement: Requirement,
@@ -49,7 +49,7 @@ fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorErr
     Ok(compiled)
 }
 
-/// What a rule demands of signatures and whom it trusts, when it looks at any.
+/// The demands and the trust of a rule, when it looks at any.
 fn demand(
     rule: &Rule,
     compiled: &BTreeMap<usize, Arc<Trust>>,

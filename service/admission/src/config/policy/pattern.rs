@@ -47,10 +47,10 @@ const OFFICIAL: &str = "library/";
 /// Why a text is no pattern, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is empty.
+    /// The pattern is empty.
     #[error("is empty: write `*` for every image")]
     Empty,
-    /// It is too long.
+    /// The pattern is too long.
     #[error("is longer than {PATTERN_BYTES_MAX} bytes, which no image is")]
     TooLong,
     /// A character that no image has.

@@ -7,22 +7,22 @@ use super::super::{Checker, Error};
 use super::with::{Flow, RawWith, With};
 use super::{Defaults, Mode, OnFailure, Pattern, Recheck};
 
-/// What is done with images that match a pattern.
+/// The treatment of images that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// What messages call it: the path of its key, or its document.
+    /// Its name in messages: the path of its key, or its document.
     pub name: String,
     /// Which images.
     pub pattern: Pattern,
-    /// What is done with them.
+    /// The treatment.
     pub mode: Mode,
     /// When they are looked at.
     pub recheck: Recheck,
-    /// What a failure does.
+    /// The actions on failures.
     pub on_failure: OnFailure,
-    /// Who is asked about them: an index into the validators.
+    /// The validator that is asked: an index into the validators.
     pub validator: Option<usize>,
-    /// What is demanded of their signatures, when a validator of signatures is asked.
+    /// The demands on their signatures, when a validator of signatures is asked.
     pub with: Option<With>,
 }
 

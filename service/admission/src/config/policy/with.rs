@@ -1,4 +1,4 @@
-//! What a rule demands of signatures: Connaisseur's `with`, and what it has not.
+//! Demands of a rule on signatures: Connaisseur's `with`, and what it has not.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ const DEFAULT_ROOT: &str = "default";
 /// Most annotations, attestations and fields of one rule.
 const DEMANDS_MAX: usize = 32;
 
-/// What is demanded of an image's signatures.
+/// Demands on an image's signatures.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct With {
-    /// Whose signatures count.
+    /// The roots whose signatures count.
     pub roots: Roots,
     /// How many distinct signers there must be; at least 1, at most the number of roots.
     pub threshold: usize,
@@ -40,16 +40,16 @@ pub struct With {
     pub same_repository: bool,
 }
 
-/// Whose signatures count.
+/// The roots whose signatures count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
-    /// Those of every root of the validator.
+    /// Every root of the validator.
     All,
-    /// Those of these.
+    /// The roots of these names.
     Named(Vec<String>),
 }
 
-/// What is demanded of an attestation.
+/// Demands on an attestation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attestation {
     /// Its predicate type.

@@ -13,30 +13,30 @@ const EXPRESSION_BYTES_MAX: usize = 2048;
 const REMOTE_KEYS: [&str; 8] =
     ["awskms://", "gcpkms://", "azurekms://", "hashivault://", "k8s://", "pkcs11:", "gitlab://", "github://"];
 
-/// Whose signatures count.
+/// A root whose signatures count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRoot {
     /// Its name in rules and messages.
     pub name: String,
-    /// What it is.
+    /// The key or identity.
     pub root: Root,
 }
 
-/// What a trust root is.
+/// Kinds of trust roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     /// A public key.
     Key(Text),
     /// Whoever an issuer of identities knows by this name.
     Keyless {
-        /// Who vouched, such as `https://token.actions.githubusercontent.com`.
+        /// The issuer of the identity, such as `https://token.actions.githubusercontent.com`.
         issuer: Constraint,
         /// For whom: an e-mail address or a URI.
         subject: Constraint,
     },
 }
 
-/// What a text must be.
+/// A demand on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constraint {
     /// This text.

@@ -1,4 +1,4 @@
-//! What was learned of registries: whether they know the referrers API, and in which form signatures lie there.
+//! Knowledge about registries: whether they know the referrers API, and in which form signatures lie there.
 //!
 //! It saves requests and decides nothing: whatever is known, every form is looked for before an image counts as unsigned.
 
@@ -23,16 +23,16 @@ pub enum Form {
     Bundles,
 }
 
-/// What is known of a host.
+/// The known facts of a host.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     /// Since when it has no referrers API, as far as is known.
     without_api: Option<Instant>,
-    /// What was found there last.
+    /// The form that was found there last.
     pub last: Form,
 }
 
-/// What is known of all hosts.
+/// The known facts of all hosts.
 #[derive(Debug, Default)]
 pub struct Knowledge(Mutex<BTreeMap<String, Known>>);
 
@@ -44,7 +44,7 @@ impl Known {
 }
 
 impl Knowledge {
-    /// What is known of `host`.
+    /// The known facts of `host`.
     pub fn of(&self, host: &str) -> Known {
         self.0.lock().get(host).copied().unwrap_or_default()
     }

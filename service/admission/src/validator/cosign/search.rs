@@ -26,7 +26,7 @@ const BATCH: usize = 4;
 /// Most pieces fetched for one image. More than any honest image has; whoever hides a signature behind more denies it.
 const PIECES_MAX: usize = 40;
 
-/// What every image may keep of a manifest: some keyless signatures.
+/// Bytes that every image may keep of a manifest: some keyless signatures.
 const KEPT_FREE_BYTES: usize = 16 << 10;
 /// Why a layer that is named is no evidence.
 const ABSENT: &str = "the registry has no such blob";
@@ -47,7 +47,7 @@ pub(super) struct Search<'s> {
 /// Where signatures may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// What the registry says refers to the image.
+    /// The referrers that the registry names.
     Referrers,
     /// The same at a tag, where a registry does not know such questions.
     Fallback,
@@ -59,7 +59,7 @@ enum Place {
 
 /// Why a piece is no evidence.
 enum Missed {
-    /// It is not what it must be.
+    /// The piece is not what it must be.
     Broken(String),
     /// Nobody could read it.
     Unread(String, Failure),
@@ -71,7 +71,7 @@ struct Fetched {
     _memory: Reserved,
 }
 
-/// What came of a place.
+/// The outcome of a place.
 enum Found {
     /// Something that can be judged, or nothing.
     Judge,
@@ -218,7 +218,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// What the bundle that a referrer is says; nothing when it is none.
+    /// The judgement of the bundle that a referrer is; nothing when it is none.
     async fn bundle(&self, referrer: &Referrer) -> Vec<Result<Judged, Missed>> {
         match self.bundle_at(referrer).await {
             Ok(judged) => judged.map(Ok).into_iter().collect(),
@@ -270,7 +270,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// What layers with the same payload say.
+    /// The judgements of layers with the same payload.
     async fn layer(&self, group: Vec<Layer>) -> Vec<Result<Judged, Missed>> {
         let Some(any) = group.iter().find(|layer| layer.data.is_some()).or(group.first()) else { return Vec::new() };
         let fetched = match self.blob(any).await {
@@ -367,7 +367,7 @@ impl<'s> Search<'s> {
     }
 }
 
-/// What is too large for the memory here is a matter of the configuration; what others held it for, of the moment.
+/// Evidence that is too large for the memory here is a matter of the configuration; what others held it for, of the moment.
 fn no_memory(error: NoMemory) -> Failure {
     let class = match error {
         NoMemory::TooLarge { .. } => Class::Misconfigured,

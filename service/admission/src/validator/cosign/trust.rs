@@ -20,7 +20,7 @@ const TRUSTED_ROOT: &str = "trustedRootFile";
 /// The authority made of what is listed under `host`.
 const HOST: &str = "host";
 
-/// What `validators[index]`, called `name`, trusts.
+/// The trust of `validators[index]`, called `name`.
 pub fn compile(name: &str, index: usize, cosign: &Cosign) -> Result<Trust, ValidatorError> {
     let key = |part: &str| format!("validators[{index}] (`{name}`).{part}");
     let text = |part: &str, text: &Text| match text {
@@ -67,7 +67,7 @@ pub fn compile(name: &str, index: usize, cosign: &Cosign) -> Result<Trust, Valid
     Ok(trust)
 }
 
-/// What the rule called `name` demands.
+/// The demands of the rule called `name`.
 pub fn requirement(name: &str, with: &config::With) -> Result<Requirement, ValidatorError> {
     let mut attestations = Vec::with_capacity(with.attestations.len());
     for (index, attestation) in with.attestations.iter().enumerate() {

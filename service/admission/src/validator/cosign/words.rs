@@ -1,4 +1,4 @@
-//! What is said about an image's signatures: to the person whose object was refused, and in the audit log.
+//! Messages about an image's signatures: to the person whose object was refused, and in the audit log.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ const CAUSE_CHARS_MAX: usize = 160;
 pub(super) struct Searched {
     /// Where was looked, and what was there.
     pub looked: Vec<String>,
-    /// What could not be read as what it must be.
+    /// Pieces that could not be read as what they must be.
     pub broken: Vec<String>,
-    /// What nobody could tell.
+    /// The first failure that left a doubt.
     pub doubt: Option<Failure>,
 }
 
-/// Who signed.
+/// The approval of a verdict that is good.
 pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     let signer = |proof: &Proof| {
         let mut evidence = format!("{} {}", proof.kind.name(), proof.source);
@@ -45,7 +45,7 @@ pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     Arc::new(Approval { signers })
 }
 
-/// Whose signatures would count.
+/// The roots whose signatures would count.
 fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     let names: Vec<String> = match &requirement.roots {
         Roots::Named(names) => names.clone(),
@@ -64,7 +64,7 @@ pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Se
     let Searched { looked, broken, doubt } = searched;
     let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };
     if let Some(doubt) = doubt {
-        let said = format!("its signatures cannot be told: {}; looked at {looked}", doubt.cause);
+        let said = format!("its signatures cannot be verified: {}; looked at {looked}", doubt.cause);
         return doubt.in_words(said);
     }
     let Outcome::Refused { class, cause } = &verdict.outcome else {

@@ -44,11 +44,11 @@ enum Error {
     Answer { what: String, source: serde_json::Error },
 }
 
-/// What the room needs.
+/// Everything that the monitor needs.
 pub struct Parts<'a> {
     /// The section.
     pub settings: &'a config::Registration,
-    /// Where the Lease is; without it replicas cannot tell each other, and only the registration itself is looked at.
+    /// Where the Lease is; without it replicas cannot share their calls, and only the registration itself is looked at.
     pub namespace: Option<String>,
     /// The API server.
     pub client: Arc<Client>,
@@ -58,8 +58,8 @@ pub struct Parts<'a> {
     pub calls: Arc<Calls>,
 }
 
-/// The running look.
-pub struct Room {
+/// The running monitor.
+pub struct Monitor {
     state: Arc<State>,
     tasks: JoinSet<()>,
 }
@@ -71,8 +71,8 @@ struct Look {
     tls: Arc<ServerTls>,
     calls: Arc<Calls>,
     state: Arc<State>,
-    /// The last call that the others were told of.
-    told_s: u64,
+    /// The last call that is noted in the Lease.
+    noted_s: u64,
     /// The first namespace of the next look.
     begin_at: usize,
     /// A Pod that nobody asked about stays a proof until somebody asks, gone or not.
@@ -93,7 +93,7 @@ struct Spec {
     renew_time: Option<String>,
 }
 
-impl Room {
+impl Monitor {
     /// Begins to look.
     pub fn start(parts: Parts<'_>, registry: &mut Registry) -> Self {
         let state = Arc::new(State::register(registry));
@@ -102,7 +102,7 @@ impl Room {
             namespace: parts.namespace,
             client: parts.client,
             tls: parts.tls,
-            told_s: 0,
+            noted_s: 0,
             calls: parts.calls,
             state: Arc::clone(&state),
             begin_at: 0,
@@ -114,7 +114,7 @@ impl Room {
         Self { state, tasks }
     }
 
-    /// What is known.
+    /// The check of health.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.state) as _
     }
@@ -135,23 +135,23 @@ impl Look {
             for turn in 0..TURNS {
                 // First of all: what has just been applied is not complete yet, and certificates are not made.
                 sleep(pause).await;
-                // What the others are to know is told soon, and not for every review.
-                let told = self.tell().await;
+                // The others learn it soon, and not of every review.
+                let noted = self.note_call().await;
                 // That something is mended is seen sooner than that it breaks.
                 let is_due = turn == 0 || self.wrong_since_s.is_some() || self.proof.is_some();
                 let looked = if is_due { self.look().await } else { Ok(()) };
-                if let Err(error) = told.and(looked) {
+                if let Err(error) = noted.and(looked) {
                     self.state.unknown(&error.to_string());
                 }
             }
         }
     }
 
-    /// Tells the other replicas that this one was called.
-    async fn tell(&mut self) -> Result<(), Error> {
+    /// Notes in the Lease that this replica was called, for the others.
+    async fn note_call(&mut self) -> Result<(), Error> {
         let (Some(path), last_s) = (self.lease_path(), self.calls.last_s()) else { return Ok(()) };
-        // Never the same again: another one may have told of a later call meanwhile.
-        if last_s < self.told_s.saturating_add(self.settings.interval.as_secs().max(1)) {
+        // Never the same again: another one may have noted a later call meanwhile.
+        if last_s < self.noted_s.saturating_add(self.settings.interval.as_secs().max(1)) {
             return Ok(());
         }
         let time = Timestamp::from_second(i64::try_from(last_s).unwrap_or(i64::MAX)).unwrap_or_default();
@@ -159,7 +159,7 @@ impl Look {
         let body = json!({"spec": {"renewTime": format!("{time:.6}")}});
         let written = self.client.write_before(Write::Merge, &path, &body, Instant::now() + TIMEOUT).await;
         written.map_err(self.failed("leases"))?;
-        self.told_s = last_s;
+        self.noted_s = last_s;
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl Look {
             note = self.find_proof(selector, last_s, now).await?;
         }
         let old = self.proof.as_ref().filter(|proof| now >= proof.created_s.saturating_add(quiet_s));
-        // The text names the Pod, not how long ago it was: what stays is told once.
+        // The text names the Pod, not how long ago it was: what stays is said once.
         let why = old.map(|proof| (said(proof, last_s), proof.created_s));
         self.state.judge(why, note);
         Ok(())
@@ -204,7 +204,7 @@ impl Look {
         if namespaces.is_empty() {
             return Ok(Some(format!("no namespace is selected by {selector}: no review is sent")));
         }
-        // Twice the time in which other replicas tell of a call.
+        // Twice the time in which other replicas note a call.
         let grace_s = self.settings.interval.as_secs().max(1) * 2;
         let begin = self.begin_at % namespaces.len();
         let turn = namespaces.iter().cycle().skip(begin).take(NAMESPACES_A_LOOK.min(namespaces.len()));

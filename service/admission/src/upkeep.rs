@@ -1,4 +1,4 @@
-//! What the webhook asks the API server about itself: its certificates, and how it is registered.
+//! Upkeep of the webhook at the API server: its certificates, and the look at its registration.
 //!
 //! Owns these tasks and their one client. Absent in a process that asks for neither.
 
@@ -16,18 +16,18 @@ use service_core::edge::{Handed, Probe, ServerTls};
 use service_core::kube::{Client, Cluster};
 
 /// The tasks.
-pub(super) struct Desk {
+pub(super) struct Upkeep {
     client: Arc<Client>,
     namespace: Option<String>,
     handed: Option<Arc<Handed>>,
     #[cfg(feature = "own-certificates")]
-    certificates: Option<own::Room>,
-    registration: Option<registration::Room>,
+    certificates: Option<own::Rotation>,
+    registration: Option<registration::Monitor>,
     calls: Arc<Calls>,
     tasks: JoinSet<()>,
 }
 
-impl Desk {
+impl Upkeep {
     /// Finds the API server, when it is needed; starts nothing.
     pub(super) fn open(config: &Config, settings: &config::Admission) -> anyhow::Result<Option<Self>> {
         let own = settings.own.as_ref();
@@ -84,20 +84,20 @@ impl Desk {
                 tls: Arc::clone(tls),
                 calls: self.calls(),
             };
-            self.registration = Some(registration::Room::start(parts, metrics));
+            self.registration = Some(registration::Monitor::start(parts, metrics));
         }
         #[cfg(feature = "own-certificates")]
         if let (Some(own), Some(handed), Some(namespace)) = (&settings.own, &self.handed, &self.namespace) {
-            let room = own::Room::start(own, namespace.clone(), &self.client, handed, metrics);
-            self.certificates = Some(room);
+            let rotation = own::Rotation::start(own, namespace.clone(), &self.client, handed, metrics);
+            self.certificates = Some(rotation);
         }
     }
 
     pub(super) fn probes(&self) -> Vec<Arc<dyn Probe>> {
         let mut probes: Vec<Arc<dyn Probe>> = Vec::new();
-        probes.extend(self.registration.as_ref().map(registration::Room::probe));
+        probes.extend(self.registration.as_ref().map(registration::Monitor::probe));
         #[cfg(feature = "own-certificates")]
-        probes.extend(self.certificates.as_ref().map(own::Room::probe));
+        probes.extend(self.certificates.as_ref().map(own::Rotation::probe));
         probes
     }
 
@@ -106,7 +106,7 @@ impl Desk {
         #[cfg(feature = "own-certificates")]
         let certificates = async {
             match &mut self.certificates {
-                Some(room) => room.broken().await,
+                Some(running) => running.broken().await,
                 None => std::future::pending().await,
             }
         };
@@ -114,7 +114,7 @@ impl Desk {
         let certificates = std::future::pending::<String>();
         let registration = async {
             match &mut self.registration {
-                Some(room) => room.broken().await,
+                Some(running) => running.broken().await,
                 None => std::future::pending().await,
             }
         };
@@ -132,16 +132,16 @@ impl Desk {
     )]
     pub(super) fn resign(&self) {
         #[cfg(feature = "own-certificates")]
-        if let Some(room) = &self.certificates {
-            room.resign();
+        if let Some(running) = &self.certificates {
+            running.resign();
         }
     }
 
     /// Ends everything.
     pub(super) async fn stop(mut self) {
         #[cfg(feature = "own-certificates")]
-        if let Some(room) = self.certificates.take() {
-            room.stop().await;
+        if let Some(running) = self.certificates.take() {
+            running.stop().await;
         }
         self.tasks.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! Who is told of a decision: not of a dry run, not of what was not examined, and of what is let in once, by the webhook that may change it.
+//! Alerts of decisions: none of a dry run, none of what was not examined, and one of what is let in, by the webhook that may change it.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ const NAME_BYTES_MAX: usize = 256;
 const IMAGE_BYTES_MAX: usize = 512;
 
 impl Pipeline {
-    /// Tells of every decision whoever is to be told.
+    /// Sends an alert of every decision to `alerts`.
     #[must_use]
     pub fn telling(mut self, alerts: Option<Arc<dyn AlertSink>>) -> Self {
         self.alerts = alerts;
         self
     }
 
-    /// The decision, when everybody without whom nothing is decided was told; else a denial that says so.
+    /// The decision, when every receiver without which nothing is decided has the alert; else a denial that says so.
     pub async fn alerted(&self, hook: Hook, ask: &Ask<'_>, decision: Decision, deadline: Instant) -> Decision {
         let Some(alerts) = &self.alerts else { return decision };
         let Some(alert) = alert(hook, ask, &decision) else { return decision };
         match (alerts.tell(alert, deadline).await, decision) {
             (Err(why), Decision::Allow { .. }) => {
-                self.told(ask, Decision::Deny { message: why, notes: Notes::default() })
+                self.recorded(ask, Decision::Deny { message: why, notes: Notes::default() })
             }
             // What is refused either way is refused for its first reason.
             (_, decision) => decision,
@@ -40,7 +40,7 @@ impl Pipeline {
     }
 }
 
-/// What is told of a decision.
+/// The alert of a decision; none when nobody is to know.
 fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     let (admitted, message) = match decision {
         Decision::Allow { notes, .. } if notes.annotations.contains_key("exempt") => return None,

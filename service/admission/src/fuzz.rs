@@ -1,4 +1,4 @@
-//! What the fuzz targets see of this room.
+//! The part of admission that the fuzz targets call.
 //!
 //! Owns no logic: it turns the room's own functions into such as take and give text.
 
