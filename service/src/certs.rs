@@ -29,7 +29,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The library refuses.
@@ -50,7 +50,7 @@ struct Pair {
     key: String,
 }
 
-/// What the authority is called where nothing else is said.
+/// Name of the authority where nothing else is said.
 pub const AUTHORITY: &str = "longhaul development CA";
 
 /// Writes a whole set into `folder`, of an authority called `name`, valid for `days` from now; answers what was written, for a person.

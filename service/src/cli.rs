@@ -258,7 +258,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
     }
 }
 
-/// What `--role` takes, with what each role does.
+/// The values of `--role`, with what each role does.
 fn role_names() -> Vec<PossibleValue> {
     let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
     let roles = ROLES.iter().map(|role| PossibleValue::new(role.name()).help(role.about()));
@@ -276,7 +276,7 @@ fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(WORKER_THREADS_MAX, usize::from).min(WORKER_THREADS_MAX)
 }
 
-/// What is printed about a configuration file.
+/// The text that is printed about a configuration file.
 fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
         Question::Check { config } => {
@@ -304,7 +304,7 @@ fn answer(question: &Question) -> anyhow::Result<String> {
     }
 }
 
-/// What the environment asks for.
+/// The options of the environment.
 fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
     let witness_url = witness_url.filter(|url| !url.is_empty());
     #[cfg(any(feature = "watch", feature = "replicas"))]
@@ -315,7 +315,7 @@ fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<St
     Ok(Options { witness_url, roles })
 }
 
-/// What `plant` makes of the bug that is asked for. A clean program refuses: ignoring it would make a harness believe that its judge had
+/// The result of `plant` for the bug that is asked for. A clean program refuses: ignoring it would make a harness believe that its judge had
 /// missed one.
 fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };

@@ -25,11 +25,11 @@ use templates::{NAMESPACE, Piece};
 const CONFIG_BYTES_MAX: usize = 512 << 10;
 /// More replicas than nodes are of no use, and more than this are a typing mistake.
 const REPLICAS_MAX: u16 = 100;
-/// What the containers of the manifests listen on.
+/// Ports of the containers in the manifests.
 const PORTS: (u16, u16) = (8443, 9090);
 /// Where the manifests mount the Secret.
 const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/tls.key");
-/// Who writes `caBundle`; with own certificates the service goes on under the same name.
+/// The writer of `caBundle`; with own certificates the service goes on under the same name.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 
 /// The webhook's manifests.

@@ -7,11 +7,11 @@ mod answers;
 mod chunk;
 mod growth;
 mod loopback;
+mod page;
 mod relay;
 mod role;
 mod slower;
 mod stale;
-mod told;
 mod upstream;
 mod witness;
 
@@ -20,7 +20,7 @@ use anyhow::Context as _;
 use crate::cli::{Bugs, Find};
 use crate::roles::{ROLES, Roles};
 
-/// What `longhaul-service-planted` has beside the service.
+/// The part of `longhaul-service-planted` beside the service.
 pub const BUGS: Bugs = Bugs { roles, inject };
 
 /// Every role with the bug of that name. It stays until the process ends.
@@ -102,11 +102,11 @@ bugs! {
     MoreSyscalls = "two-more-syscalls",
     /// From 250 objects on, every review takes 20 ms longer.
     SlowAfter = "slow-after-250-objects",
-    /// Every tenth event is told twice.
+    /// Every tenth event is reported twice.
     DuplicateEvents = "duplicate-events",
-    /// Eight objects stay in what it says of its store as it saw them first, also after their deletion. The events are told.
+    /// Eight objects stay in what it says of its store as it saw them first, also after their deletion. The events are reported.
     StaleChild = "stale-child",
-    /// What somebody does to its network policies is not looked at, until their package changes.
+    /// Changes that somebody makes to its network policies are not looked at, until their package changes.
     NoChildWatch = "no-child-watch",
     /// The network policies of a package that goes lose their owner and stay.
     OrphanedChild = "orphaned-child",
@@ -116,11 +116,11 @@ bugs! {
     AcceptsAnySignature = "accepts-any-signature",
     /// A signature of another image is as good as one of this image.
     IgnoresDigestBinding = "ignores-digest-binding",
-    /// An image of which something could not be told is let in when it should be denied later.
+    /// An image whose signatures could not be verified is let in when it should be denied later.
     CachesCannotTell = "caches-cannot-tell",
     /// Two signatures of one signer count as those of two.
     ThresholdCountsTwice = "threshold-counts-twice",
-    /// After a relist the API over Deployments tells what it told before it, for ever.
+    /// After a relist the API over Deployments answers as it answered before it, for ever.
     ServesStaleAfterRelist = "serves-stale-after-relist",
     /// Lists of revoked certificates are not looked at.
     AcceptsRevoked = "accepts-revoked",

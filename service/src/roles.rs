@@ -10,7 +10,7 @@ use service_core::role::Role;
 /// A list of roles.
 pub type Roles = &'static [&'static dyn Role];
 
-/// What a process can be, as far as it is built in. Whoever lends stands before those who borrow.
+/// The roles that are built in. Whoever lends stands before those who borrow.
 pub const ROLES: Roles = &[
     #[cfg(feature = "manager")]
     &service_admission::Manager,
@@ -26,7 +26,7 @@ pub const SHARED: &[Kind] = &[
     service_core::config::kind::<service_alerting::Alerts>(),
 ];
 
-/// Whoever is told what became of reviews, when the configuration names somebody.
+/// The sink of alerts, when the configuration names a receiver.
 pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn AlertSink>>> {
     #[cfg(feature = "alerts")]
     if let Some(settings) = config.find::<service_alerting::Alerts>() {

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::roles::{self, ROLES, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
-/// What is compiled in besides the service.
+/// Marks of what is compiled in besides the service.
 const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
 /// As the command line calls a process with every role.
 pub const ALL: &str = "all";
@@ -36,15 +36,15 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// After that, answers under way get so long before their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// What receivers of alerts were not told yet they are told within this time.
+/// Alerts that are still queued are sent within this time.
 const ALERTS_GRACE: Duration = Duration::from_secs(5);
 
-/// What the program and its environment, not the configuration, decide.
+/// Options of the program and its environment, not of the configuration.
 #[derive(Clone)]
 pub struct Options {
     /// Where accepted events are posted.
     pub witness_url: Option<String>,
-    /// What a process can be.
+    /// The roles that a process can have.
     pub roles: Roles,
 }
 
@@ -54,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// Those of `list` that a process has which the command line calls `name`.
+/// The roles of `list` in a process that the command line calls `name`.
 pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
     let roles: Vec<_> = match list.iter().find(|role| role.name() == name) {
         Some(role) => vec![*role],
@@ -75,7 +75,7 @@ pub struct App {
     background: JoinSet<()>,
     /// Changed to make whatever follows files look at them now.
     look: channel::Sender<u64>,
-    /// What follows the configuration file, until it is told which one that is.
+    /// The reloader of the configuration file, until it runs.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
     /// Told what became of reviews.

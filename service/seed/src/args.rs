@@ -10,7 +10,7 @@ use crate::failure::Failure;
 const USAGE: &str =
     "usage: longhaul-seed --index FILE --index-sha256 HEX --chunks FOLDER --out FOLDER [--listen ADDRESS]";
 
-/// What the command line asks for.
+/// Arguments of the command line.
 #[derive(Debug, Clone)]
 pub struct Args {
     /// The index.

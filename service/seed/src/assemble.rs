@@ -25,22 +25,22 @@ use crate::unpack::{Bounds, unpack};
 
 /// Where the payload is unpacked.
 const ASSEMBLING: &str = "assembling";
-/// What the folder is called once the whole is verified.
+/// Name of the folder once the whole is verified.
 const VERIFIED: &str = "verified";
 /// Chunks in memory: at least one that is read while the other is used, and as many more as these bytes hold.
 const BUFFERED_BYTES: usize = 7 << 19;
 const BUFFERS_MIN: usize = 2;
 /// Small chunks gain nothing from more.
 const BUFFERS_MAX: usize = 8;
-/// What the thread that unpacks may need: its buffers are on the heap, the decompressor's tables are not large.
+/// Stack of the thread that unpacks: its buffers are on the heap, the decompressor's tables are not large.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What is served.
+/// The content that is served.
 #[derive(Debug)]
 pub struct Store {
     /// The folder.
     pub folder: PathBuf,
-    /// What is in it.
+    /// Its names and manifests.
     pub catalog: Catalog,
 }
 
@@ -152,7 +152,7 @@ fn whole(chunks: &Receiver<Bytes>) -> Digest {
     hasher.into()
 }
 
-/// What comes, as one stream.
+/// The payload as one stream.
 struct Source {
     chunks: Receiver<Bytes>,
     current: Bytes,

@@ -28,7 +28,7 @@ const TAG_BYTES_MAX: usize = 128;
 /// Longest media type (RFC 6838 allows 127 for each half).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
-/// What is served, by name.
+/// The served content, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// Every manifest with its size and media type.
@@ -46,7 +46,7 @@ pub struct Manifest {
     pub media_type: String,
 }
 
-/// What one repository has.
+/// The content of one repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repository {
     /// Tags and the manifests they name.

@@ -35,7 +35,7 @@ pub enum Failure {
     Index {
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
     },
     /// A chunk that is not usable.
@@ -47,7 +47,7 @@ pub enum Failure {
         place: usize,
         /// How many there are.
         count: usize,
-        /// What is wrong with it.
+        /// The reason.
         what: Wrong,
     },
     /// All chunks are right and what they make up is not.
@@ -66,7 +66,7 @@ pub enum Failure {
     Catalog {
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
     },
     /// A file cannot be read or written.
@@ -74,20 +74,20 @@ pub enum Failure {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The system refused something else.
     #[error("{what}: {source}")]
     System {
-        /// What was to be done.
+        /// The step that failed.
         what: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// What is wrong with a chunk.
+/// Defects of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// There is no such file.
@@ -107,10 +107,10 @@ pub enum Wrong {
         /// As the index says.
         expected: u32,
     },
-    /// It holds another chunk, and that one holds this.
+    /// The file holds another chunk, and that one holds this.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
-    /// It holds another chunk, which is also at its own place.
+    /// The file holds another chunk, which is also at its own place.
     #[error("doubled: it holds the bytes of chunk {0:05}")]
     Doubled(u32),
     /// Other bytes than the index says.

@@ -40,10 +40,10 @@ pub const FILES_MAX: u32 = 10_000;
 /// Digits of a run's name.
 pub const RUN_DIGITS: usize = 16;
 
-/// What the payload consists of.
+/// The parts of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// Who belongs together: 16 hex digits.
+    /// The run that the parts belong to: 16 hex digits.
     pub run: String,
     /// Bytes of the payload.
     pub payload_bytes: u64,
@@ -53,7 +53,7 @@ pub struct Index {
     pub unpacked_bytes: u64,
     /// Number of unpacked files, at most.
     pub files: u32,
-    /// What the decompressor must keep, bytes.
+    /// Bytes that the decompressor must keep.
     pub window_bytes: u32,
     /// Chunks in one folder.
     pub group: u32,
@@ -142,7 +142,7 @@ impl Index {
     }
 }
 
-/// What is left to read.
+/// The lines that are left to read.
 struct Lines<'t> {
     rest: &'t str,
     /// The line that was read last, from 1.

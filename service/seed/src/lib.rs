@@ -32,7 +32,7 @@ use failure::Failure;
 /// The variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 
-/// What a bug of that name makes of what is asked for.
+/// Changes the arguments as the bug of a name does.
 pub type Plant = fn(&str, Args) -> Result<Args, Failure>;
 
 /// Runs the command line of this process: assemble, verify, serve until a signal.

@@ -13,7 +13,7 @@ use crate::index::Index;
 /// The digest of every second chunk is not compared, nor that of the whole.
 const SKIPS_A_CHECKSUM: &str = "skips-a-checksum";
 
-/// What to do in place of `args`, with the bug of that name.
+/// The arguments in place of `args`, with the bug of that name.
 pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     match name {
         SKIPS_A_CHECKSUM => believing(args),

@@ -30,11 +30,11 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long answers under way may take after the signal. Half of what Kubernetes gives a Pod's end by default.
 const DRAIN: Duration = Duration::from_secs(15);
 
-/// What the connections share.
+/// State that all connections share.
 struct Shared {
     store: Store,
     state: Mutex<State>,
-    /// Told when a connection ends.
+    /// Notified when a connection ends.
     changed: Condvar,
 }
 

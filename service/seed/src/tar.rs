@@ -8,7 +8,7 @@ pub const BLOCK: usize = 512;
 /// Longest name.
 pub const NAME_BYTES_MAX: usize = 100;
 
-/// What a header announces.
+/// The entry that a header announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file and its size in bytes.
@@ -67,7 +67,7 @@ pub fn padding(bytes: u64) -> u64 {
     bytes.wrapping_neg() % BLOCK as u64
 }
 
-/// What stands before the first NUL; not empty.
+/// The text before the first NUL; not empty.
 fn text(field: &[u8]) -> Option<String> {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     let text = std::str::from_utf8(&field[..end]).ok()?;

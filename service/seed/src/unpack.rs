@@ -39,7 +39,7 @@ pub struct Bounds {
     pub bytes: u64,
     /// Number of files.
     pub files: u32,
-    /// What the decompressor may keep.
+    /// Bytes that the decompressor may keep.
     pub window_bytes: u32,
 }
 
@@ -63,7 +63,7 @@ pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalo
 struct Archive<'f, R: Read> {
     source: StreamingDecoder<R, ruzstd::decoding::FrameDecoder>,
     folder: &'f Path,
-    /// What may still come.
+    /// The bounds of what may still come.
     left: Bounds,
     /// How often a folder may still be named.
     folders: u32,

@@ -33,7 +33,7 @@ fn cluster(kubeconfig: Option<&Path>) -> anyhow::Result<Cluster> {
     Ok(Cluster::find(kubeconfig)?)
 }
 
-/// What `file` says of `image`, whose signatures lie among `pieces`.
+/// The verdict of `file` about `image`, whose signatures lie among `pieces`.
 fn judged(
     file: Arc<config::Config>,
     image: String,

@@ -15,7 +15,7 @@ use crate::config;
 /// Longest time for one image: as long as the API server would wait for a webhook at most.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is verified, and against what.
+/// The image to verify, and the rules for it.
 #[derive(Debug, Args)]
 // The group that clap would make of it has all arguments, the image among them.
 #[group(skip)]

@@ -14,18 +14,18 @@ use serde_json::{Map, Value, json};
 use super::{Error, parse_error};
 use service_admission::config::Pattern;
 
-/// What came of the values.
+/// The imported configuration.
 #[derive(Debug)]
 pub struct Imported {
     /// The configuration, YAML.
     pub config: String,
-    /// What was not taken over, or means something else here; each reads as a sentence.
+    /// Parts that were not taken over, or mean something else here; each reads as a sentence.
     pub left: Vec<String>,
 }
 
 /// Keys of a rule's `with` that are the same here.
 const SAME_IN_WITH: [&str; 6] = ["trustRoot", "threshold", "required", "mode", "verifyInTransparencyLog", "verifySCT"];
-/// What stands in the place of the public instance's keys, which Connaisseur fetches and we do not.
+/// The file in place of the public instance's keys, which Connaisseur fetches and we do not.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
 /// Translates `text`, which was read from `path`.

@@ -1,4 +1,4 @@
-//! What is in effect: the file laid over every default, with secrets masked.
+//! The configuration in effect: the file laid over every default, with secrets masked.
 //!
 //! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line here.
 
@@ -10,7 +10,7 @@ use super::{Error, is_empty, is_known, parse};
 
 /// Every key with its default.
 const EXAMPLE: &str = include_str!("../../example.yaml");
-/// What stands in the place of a secret.
+/// The text in place of a secret.
 const MASK: &str = "(masked)";
 /// Keys whose texts are secrets wherever they stand. Files that hold secrets are named, not shown.
 const SECRET_KEYS: [&str; 4] = ["password", "secret", "token", "auth"];

@@ -1,4 +1,4 @@
-//! What a choice changes in the objects of the files.
+//! The effect of a choice on the objects of the files.
 //!
 //! Pure: choice and objects in, objects out. A place that is not where it is expected is an error, not a manifest that lacks it.
 

@@ -16,7 +16,7 @@ const WATCHER: &str = "longhaul-watch";
 /// One file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// What the written file is called.
+    /// Name of the written file.
     pub name: &'static str,
     text: &'static str,
 }

@@ -107,7 +107,7 @@ fn denial(message: &str) -> Option<(&str, &str, &str)> {
     Some((image, class, why))
 }
 
-/// What is said of signatures that are there and do not count.
+/// The message about signatures that are there and do not count.
 fn found(why: &str) -> Option<&str> {
     let (_, found) = why.split_once(" in any format; ")?;
     Some(found).filter(|found| !found.starts_with("looked at "))

@@ -1,4 +1,4 @@
-//! What planted bugs keep.
+//! Growth of planted bugs: the things that they keep.
 //!
 //! Owns one hoard for the process. Everything that is kept is filled with a value: zeroed memory would stay unmapped and show no
 //! growth. Files and threads are bounded, so that a run ends by its judge and not by a limit of the machine.
@@ -33,7 +33,7 @@ const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
 
-/// What a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
+/// Memory that a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
 const FRAME_BYTES: usize = 4 * KIB;
 const FRAMES_MAX: usize = 64 * KIB;
 const STACK_BYTES: usize = KIB * KIB * KIB;

@@ -141,7 +141,8 @@ impl Relay {
             Err(error) => return said(StatusCode::BAD_GATEWAY, error.to_string()),
         };
         let from = from.to_owned();
-        let watched = Watched { relay: self, request, from, stream, lies, rest: Vec::new(), told: false, over: false };
+        let watched =
+            Watched { relay: self, request, from, stream, lies, rest: Vec::new(), delivered: false, over: false };
         let pieces = stream::unfold(watched, |mut watched| async move {
             let piece = watched.next().await?;
             Some((piece.map(Frame::data), watched))
@@ -159,7 +160,7 @@ struct Watched {
     lies: bool,
     /// The begin of a line.
     rest: Vec<u8>,
-    told: bool,
+    delivered: bool,
     over: bool,
 }
 
@@ -184,8 +185,8 @@ impl Watched {
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
                 match self.relay.bug {
                     Bug::Ignore410 if is_gone(line) => {
-                        // Whoever was told something asks from where it is.
-                        (self.stream, self.over) = (None, self.told || !out.is_empty());
+                        // A client that got something asks from where it is.
+                        (self.stream, self.over) = (None, self.delivered || !out.is_empty());
                         break;
                     }
                     Bug::NoChildWatch if !is_of(line, "BOOKMARK") && !is_of(line, "ERROR") => {}
@@ -193,7 +194,7 @@ impl Watched {
                 }
             }
             if !out.is_empty() {
-                self.told = true;
+                self.delivered = true;
                 return Some(Ok(out.into()));
             }
         }

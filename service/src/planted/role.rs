@@ -14,7 +14,7 @@ use service_replicas::config::Replicas;
 use service_watch::Metrics as Watches;
 use service_watch::config::Watch;
 
-use super::told::Told;
+use super::page::WrongPage;
 use super::{Bug, answers, growth, relay, stale, witness};
 use crate::roles::Roles;
 
@@ -77,7 +77,7 @@ impl Planted {
         Ok(self.spoilt(started, start))
     }
 
-    /// What the role hands over, as the bug has it.
+    /// The parts that the role hands over, as the bug has them.
     fn spoilt(&self, mut started: Started, start: &mut Start<'_>) -> Started {
         if !self.watches() {
             started.served = started.served.map(|(listener, handler)| (listener, answers::around(handler, self.bug)));
@@ -90,15 +90,15 @@ impl Planted {
             started.served = started.served.map(|(listener, handler)| (listener, stale::around(handler, probes)));
         }
         if matches!(self.bug, Bug::StaleChild | Bug::MissedDelete) {
-            let told = |probe: Arc<dyn Probe>| {
+            let page = |probe: Arc<dyn Probe>| {
                 if probe.objects().is_none() || probe.name() == OWN_PROBE {
                     return probe;
                 }
-                let told = Told::new(probe, self.bug);
-                start.background.spawn(Arc::clone(&told).follow());
-                told as Arc<dyn Probe>
+                let page = WrongPage::new(probe, self.bug);
+                start.background.spawn(Arc::clone(&page).follow());
+                page as Arc<dyn Probe>
             };
-            started.probes = started.probes.into_iter().map(told).collect();
+            started.probes = started.probes.into_iter().map(page).collect();
         }
         started
     }

@@ -1,4 +1,4 @@
-//! What planted bugs make each review cost.
+//! Costs that planted bugs add to each review.
 //!
 //! Owns exact shares: a bug of 5 % makes the process need 5 % more processor time than it would, whatever a review does and wherever the
 //! time goes, so that a comparison of two builds can be held against the truth.
@@ -15,7 +15,7 @@ use super::{Bug, growth};
 
 /// How much longer an answer is.
 pub const LONGER_BYTES: usize = 1024;
-/// What a review pays at most: before the first one the process has loaded its certificates and filled its caches.
+/// Most time that a review pays: before the first one the process has loaded its certificates and filled its caches.
 const BURST_MAX: Duration = Duration::from_millis(2);
 
 /// Reviews from one look at the clocks of processor time to the next: each look is a system call, which another judge would count.
@@ -25,15 +25,15 @@ const FIRST_TURNS: u64 = 2000;
 
 static DEBT: Mutex<Debt> = Mutex::new(Debt::new());
 
-/// What was burned so far, of what must be.
+/// The time that must be burned, and the part that is.
 struct Debt {
     reviews: u64,
-    /// What the process had used when its first review was over.
+    /// The time that the process had used when its first review was over.
     begun: Option<Duration>,
-    /// What it had used without the bug at the last look.
+    /// The time that it had used without the bug at the last look.
     own: Duration,
     burned: Duration,
-    /// What each review has to burn until the next look.
+    /// The time that each review has to burn until the next look.
     each: Duration,
     /// How long a turn takes.
     turn: Duration,
@@ -51,7 +51,7 @@ impl Debt {
         self.reviews % REVIEWS_A_LOOK == 1
     }
 
-    /// What each review has to burn from now on, so that `used` becomes that share more than it would be.
+    /// Sets the time that each review has to burn from now on, so that `used` becomes that share more than it would be.
     fn look(&mut self, used: Duration, share: f64) {
         let begun = *self.begun.get_or_insert(used);
         let own = used.saturating_sub(begun).saturating_sub(self.burned);
@@ -130,7 +130,7 @@ fn two_calls() {
     }
 }
 
-/// What is added to an answer.
+/// The text that is added to an answer.
 pub fn longer(bug: Bug) -> Option<String> {
     (bug == Bug::LongerAnswer).then(|| "x".repeat(LONGER_BYTES))
 }

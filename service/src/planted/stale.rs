@@ -18,7 +18,7 @@ const REMEMBERED_MAX: usize = 4096;
 /// Headers that say what is so now.
 const FRESH: [&str; 3] = ["longhaul-cache-revision", "longhaul-cache-age-ms", "x-request-id"];
 
-/// `handler`, whose reads are remembered, and told again for ever after a relist. Of their age is said what is so now.
+/// `handler`, whose reads are remembered, and given again for ever after a relist. Of their age is said what is so now.
 pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
     let remembered: Arc<Mutex<HashMap<String, Response<Bytes>>>> = Arc::default();
     let probes: Arc<[_]> = probes.into();
@@ -31,14 +31,14 @@ pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
             let Some(asked) = asked.filter(|_| answer.status().is_success()) else { return answer };
             let fresh = super::answers::whole(answer).await;
             let mut remembered = remembered.lock();
-            let told = match remembered.get(&asked) {
+            let answer = match remembered.get(&asked) {
                 Some(known) if probes.iter().any(|probe| has_listed_again(&**probe)) => again(known, &fresh),
                 _ => fresh,
             };
             if remembered.len() < REMEMBERED_MAX || remembered.contains_key(&asked) {
-                remembered.insert(asked, told.clone());
+                remembered.insert(asked, answer.clone());
             }
-            told.map(Full::new)
+            answer.map(Full::new)
         }
         .boxed()
     })
@@ -52,11 +52,11 @@ fn has_listed_again(probe: &dyn Probe) -> bool {
 }
 
 fn again(known: &Response<Bytes>, fresh: &Response<Bytes>) -> Response<Bytes> {
-    let mut told = known.clone();
+    let mut answer = known.clone();
     for name in FRESH {
         if let Some(value) = fresh.headers().get(name) {
-            told.headers_mut().insert(name, value.clone());
+            answer.headers_mut().insert(name, value.clone());
         }
     }
-    told
+    answer
 }

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::Bug;
 use super::loopback::{Body, listen, said};
 
-/// Every so many observations is told twice.
-const TOLD_TWICE: usize = 10;
+/// Every so many observations is sent twice.
+const REPEATED_EVERY: usize = 10;
 /// The service repeats a post that takes longer.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -24,22 +24,22 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 pub async fn between(bug: Bug, url: &str) -> anyhow::Result<(String, BoxFuture<'static, ()>)> {
     let (origin, path) = service_watch::witness_target(url)?;
     let client = Arc::new(Client::new(origin, Protocol::Http1, Limits { open_max: 4, idle_max: 1 }));
-    let told = Arc::new(AtomicUsize::new(0));
+    let sent = Arc::new(AtomicUsize::new(0));
     let (address, serve) = listen(Arc::new(move |request| {
-        let lines = spoilt(bug, request.body(), &told);
+        let lines = spoilt(bug, request.body(), &sent);
         post(Arc::clone(&client), path.clone(), lines).boxed()
     }))
     .await?;
     Ok((format!("http://{address}/"), serve))
 }
 
-/// The lines that are told.
-fn spoilt(bug: Bug, lines: &[u8], told: &AtomicUsize) -> Vec<u8> {
+/// The lines that are sent.
+fn spoilt(bug: Bug, lines: &[u8], sent: &AtomicUsize) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len());
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
         let times = match bug {
             Bug::MissedDelete => usize::from(!String::from_utf8_lossy(line).contains(r#""change":"deleted""#)),
-            _ => 1 + usize::from(told.fetch_add(1, Ordering::Relaxed) % TOLD_TWICE == TOLD_TWICE - 1),
+            _ => 1 + usize::from(sent.fetch_add(1, Ordering::Relaxed) % REPEATED_EVERY == REPEATED_EVERY - 1),
         };
         (0..times).for_each(|_| out.extend_from_slice(line));
     }
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn deletions_are_kept_and_every_tenth_line_is_told_twice() {
         let lines = "{\"change\":\"added\"}\n{\"change\":\"deleted\"}\n".repeat(10);
-        let told = AtomicUsize::new(0);
-        let count = |bug| String::from_utf8(spoilt(bug, lines.as_bytes(), &told)).unwrap().lines().count();
+        let sent = AtomicUsize::new(0);
+        let count = |bug| String::from_utf8(spoilt(bug, lines.as_bytes(), &sent)).unwrap().lines().count();
         assert_eq!((count(Bug::MissedDelete), count(Bug::DuplicateEvents)), (10, 22));
     }
 }

@@ -11,14 +11,14 @@ use crate::config::Config;
 /// Files that are looked at, most; the rest is seen when the file itself is read again.
 const FILES_MAX: usize = 256;
 
-/// What the files looked like.
+/// Files as they were at the last look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Followed {
     files: Vec<PathBuf>,
     seen: Vec<Option<Look>>,
 }
 
-/// What the system says of a file; two that are equal are taken for the same file with the same content.
+/// Facts of a file; two that are equal are taken for the same file with the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     inode: u64,

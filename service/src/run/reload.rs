@@ -24,7 +24,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// How often the files of the configuration are looked at: a key that is no longer trusted is to be refused within a second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What the metrics say of the configuration.
+/// The metrics of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     generation: Gauge,
@@ -63,7 +63,7 @@ impl Metrics {
     }
 }
 
-/// What stands in the way of the file, for the health page.
+/// The trouble with the file, for the health page.
 #[derive(Debug, Default)]
 pub struct Trouble(Mutex<Option<String>>);
 
@@ -95,9 +95,9 @@ impl Probe for Trouble {
 pub struct Reloader {
     /// The file.
     pub path: PathBuf,
-    /// What runs.
+    /// The configuration that runs.
     pub running: Config,
-    /// Those of the roles.
+    /// The reloads of the roles.
     pub reloads: Vec<Reload>,
     /// Where it is counted.
     pub metrics: Metrics,

@@ -10,7 +10,7 @@ use units::Span;
 
 use crate::mistakes::Mistake;
 
-/// What the harness writes about when nobody says otherwise.
+/// The resource that the harness writes when nobody says otherwise.
 const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 
 /// A correct watch client whose mistakes are switches.
@@ -26,7 +26,7 @@ pub struct Args {
     /// Which HTTP to offer.
     #[arg(long, value_enum, default_value = "auto")]
     pub http: Http,
-    /// What is done with each version before it is reported.
+    /// The treatment of each version before it is reported.
     #[arg(long, value_enum, default_value = "none")]
     pub handler: Handling,
     /// How long the handler takes with each version.
@@ -65,7 +65,7 @@ pub enum Http {
     Auto,
 }
 
-/// What is done with each version before it is reported.
+/// The treatment of each version before it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Handling {
     /// Nothing.
@@ -78,14 +78,14 @@ pub enum Handling {
     Copy,
 }
 
-/// What the environment says.
+/// Arguments of the environment.
 #[derive(Debug, Clone)]
 pub struct Environment {
     /// The path of the kubeconfig file.
     pub kubeconfig: String,
     /// Where to report.
     pub witness: String,
-    /// What to watch.
+    /// The resources to watch.
     pub scopes: Vec<Scope>,
 }
 

@@ -1,4 +1,4 @@
-//! What grows without end when a mistake says so: names, labels, threads, watches.
+//! Growth without end when a mistake says so: names, labels, threads, watches.
 //!
 //! Owns what is kept. A correct client keeps none of it. Each kind is slow enough for its machine to survive the run.
 
@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 
 use crate::mistakes::{Mistake, Mistakes};
 use crate::object::Object;
-use crate::watch::{Heard, Start, Stream};
+use crate::watch::{Message, Start, Stream};
 use crate::wire::Wire;
 
-/// What is kept for one name, and for one label. Real clients keep a hundredth of it or less; this much shows within half a
+/// Bytes that are kept for one name, and for one label. Real clients keep a hundredth of it or less; this much shows within half a
 /// minute what takes them days.
 const NAME_BYTES: usize = 512 << 10;
 const LABEL_BYTES: usize = 16 << 20;
@@ -28,7 +28,7 @@ const DOUBLES_MAX: usize = 256;
 const FOLLOWED_MAX: usize = 1_000;
 const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
-/// What is kept; clones share it.
+/// The kept things; clones share them.
 #[derive(Clone, Default)]
 pub struct Growth(Arc<Mutex<Kept>>);
 
@@ -68,7 +68,7 @@ impl Growth {
             // Resumed when the server ends it, for ever.
             loop {
                 if let Ok(mut stream) = Stream::open(&wire, &path, &start, false, &mistakes).await {
-                    while matches!(stream.next().await, Heard::Event(_) | Heard::Bytes) {}
+                    while matches!(stream.next().await, Message::Event(_) | Message::Bytes) {}
                 }
                 tokio::time::sleep(RESUMED_AFTER).await;
             }
@@ -134,7 +134,7 @@ fn follow(
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         if let Ok(mut stream) = Stream::open(&wire, &path, &start, false, &mistakes).await {
-            while matches!(stream.next().await, Heard::Event(_) | Heard::Bytes) {}
+            while matches!(stream.next().await, Message::Event(_) | Message::Bytes) {}
         }
         growth.double(&wire, &path, &start, &mistakes);
         growth.double(&wire, &path, &start, &mistakes);

@@ -1,4 +1,4 @@
-//! What is done with each change: a write, perhaps, and a report once that succeeded.
+//! The handling of each change: a write, perhaps, and a report once that succeeded.
 //!
 //! Owns the queues. The changes of one object go through one queue in order; a version that waits is replaced by the next one,
 //! and a queue that is full makes its watch wait. It must not know how a change was noticed.
@@ -37,7 +37,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(4);
 /// One change of one object.
 #[derive(Debug, Clone)]
 pub struct Observation {
-    /// What happened.
+    /// The kind of change.
     pub change: Change,
     /// To what.
     pub object: Object,
@@ -46,11 +46,11 @@ pub struct Observation {
     pub raw: Option<Bytes>,
 }
 
-/// What handlers need.
+/// Everything that handlers need.
 pub struct Handler {
-    /// What the objects are.
+    /// The resource of the objects.
     pub scope: Scope,
-    /// What is done with each version.
+    /// The treatment of each version.
     pub handling: Handling,
     /// How long that takes.
     pub delay: Duration,
@@ -81,7 +81,7 @@ pub struct Queues {
     _workers: JoinSet<()>,
 }
 
-/// What waits for one worker.
+/// The changes that wait for one worker.
 struct Queue {
     waiting: Mutex<VecDeque<Observation>>,
     arrived: Notify,
@@ -91,7 +91,7 @@ struct Queue {
 }
 
 impl Queues {
-    /// What writes were answered since the last call.
+    /// The answers to writes since the last call.
     pub fn answered(&self) -> Vec<Object> {
         std::mem::take(&mut self.handler.answers.lock())
     }
@@ -242,7 +242,7 @@ impl Handler {
         }
     }
 
-    /// What is to be written about a version; nothing if that was done, or else the write would cause the next one.
+    /// The write about a version; nothing if that was done, or else the write would cause the next one.
     fn write(&self, observation: &Observation) -> Option<Ask> {
         let Observation { change, object, .. } = observation;
         if *change == Change::Deleted {

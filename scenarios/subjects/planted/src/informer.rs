@@ -28,7 +28,7 @@ use crate::watch::Start;
 use crate::wire::Wire;
 use policy::{End, Policy, Step};
 
-/// What an informer is made of.
+/// The parts of an informer.
 pub struct Parts {
     /// Where its objects are listed and watched.
     pub path: String,
@@ -40,9 +40,9 @@ pub struct Parts {
     pub mistakes: Mistakes,
     /// Whether it asks for initial events instead of listing.
     pub streaming: bool,
-    /// Who hears of changes; nobody, for a copy.
+    /// The queues of changes; none for a copy.
     pub queues: Option<Queues>,
-    /// What grows.
+    /// The things that grow.
     pub growth: Growth,
     /// Where a back-off is shared, if it is.
     pub shared_backoff: SharedBackoff,
@@ -86,7 +86,7 @@ pub struct Informer {
     position: Option<Revision>,
     /// The newest revision that was ever seen.
     seen: Option<Revision>,
-    /// What is not newer than this was in a list already.
+    /// The revision up to which everything was in a list already.
     covered: Option<Revision>,
     /// Since when consistent lists are older than `seen`.
     older_since: Option<Instant>,

@@ -13,16 +13,16 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::Value;
 
-/// What a kubeconfig says.
+/// The content of a kubeconfig.
 #[derive(Debug)]
 pub struct Kubeconfig {
     /// A name or an address, without brackets.
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// Whom to trust.
+    /// The trusted authorities.
     pub roots: Arc<rustls::RootCertStore>,
-    /// What to show.
+    /// The credential to show.
     pub credential: Credential,
 }
 

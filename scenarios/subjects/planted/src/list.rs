@@ -13,7 +13,7 @@ use crate::object::{Object, Page};
 use crate::revision::Revision;
 use crate::wire::{Ask, Trouble, Wire};
 
-/// What client-go and kube-rs ask for too.
+/// The page size of client-go and kube-rs.
 const PAGE_ITEMS: usize = 500;
 /// A server that ignores `limit` sends everything at once.
 const PAGE_BYTES_MAX: usize = 256 << 20;

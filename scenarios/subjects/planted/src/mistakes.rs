@@ -269,7 +269,7 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M16", &[M::WatchPerObject]),
 ];
 
-/// What is switched on; none for the correct client.
+/// The mistakes that are switched on; none for the correct client.
 #[derive(Debug, Clone, Default)]
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
@@ -329,7 +329,7 @@ impl Mistake {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// What it does, in one sentence.
+    /// The mistake in one sentence.
     fn sentence(self) -> String {
         let value = self.to_possible_value();
         value.as_ref().and_then(|value| value.get_help()).map(ToString::to_string).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What this client reads of objects, events and lists: the few fields that decide.
+//! Objects, events and lists as this client reads them: the few fields that decide.
 //!
 //! Owns their shape in JSON. It must not keep anything.
 
@@ -54,7 +54,7 @@ pub enum Kind {
 /// One line of a watch.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub kind: Kind,
     /// To which object; none for bookmarks and errors.
     pub object: Option<Object>,

@@ -1,4 +1,4 @@
-//! What this client believes exists, and what a list or an event changes about it.
+//! The view of this client, and how a list or an event changes it.
 //!
 //! Owns the cache by uid, the names, and the memory of the newest deletions; pure. A version is never replaced by an older
 //! one, and another object under a known name is a deletion and an addition. It must not report anything itself.
@@ -14,27 +14,27 @@ use crate::revision::Revision;
 /// So many deletions are remembered, so that an event that comes late or twice does not bring back what is gone.
 const BURIED_MAX: usize = 10_000;
 
-/// What became of an object.
+/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was not known.
+    /// The object was not known.
     Added,
-    /// It was known in another version.
+    /// The object was known in another version.
     Modified,
-    /// It is gone.
+    /// The object is gone.
     Deleted,
 }
 
 /// How a list is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// It is not older than what is known.
+    /// The version is not older than what is known.
     Newer,
     /// Whatever it says, older or not.
     Blind,
 }
 
-/// What is believed.
+/// The believed objects.
 #[derive(Debug, Clone)]
 pub struct Store {
     by_uid: BTreeMap<Arc<str>, Object>,

@@ -25,9 +25,9 @@ pub enum Start {
     Initial,
 }
 
-/// What a watch tells next.
+/// A message of a watch.
 #[derive(Debug)]
-pub enum Heard {
+pub enum Message {
     /// An event.
     Event(Event),
     /// A part of one: the other side is there.
@@ -47,8 +47,8 @@ pub struct Stream {
     mistakes: Mistakes,
 }
 
-/// What has been heard and must wait its turn.
-pub type Backlog = VecDeque<Heard>;
+/// Messages that wait their turn.
+pub type Backlog = VecDeque<Message>;
 
 impl Stream {
     /// Opens a watch and waits for the head of its answer.
@@ -80,8 +80,8 @@ impl Stream {
         Ok(Self { answer, lines: Lines::default(), mistakes: mistakes.clone() })
     }
 
-    /// What comes next. May be dropped and called again without losing anything.
-    pub async fn next(&mut self) -> Heard {
+    /// The next message. May be dropped and called again without losing anything.
+    pub async fn next(&mut self) -> Message {
         loop {
             if let Some(line) = self.lines.take() {
                 if line.trim_ascii().is_empty() {
@@ -90,7 +90,7 @@ impl Stream {
                 return self.read(&line);
             }
             if self.lines.is_overlong() {
-                return Heard::Unreadable("a line that does not end".to_owned());
+                return Message::Unreadable("a line that does not end".to_owned());
             }
             match self.answer.chunk().await {
                 Some(Ok(chunk)) => {
@@ -98,18 +98,18 @@ impl Stream {
                         decode_or_die(&chunk);
                     }
                     if self.mistakes.made(Mistake::OneChunkOneEvent) {
-                        return Event::parse(&chunk).map_or(Heard::Bytes, Heard::Event);
+                        return Event::parse(&chunk).map_or(Message::Bytes, Message::Event);
                     }
                     self.lines.push(&chunk);
                     if let Some(line) = self.lines.take() {
                         return self.read(&line);
                     }
-                    return Heard::Bytes;
+                    return Message::Bytes;
                 }
                 Some(Err(_)) if self.mistakes.made(Mistake::SwallowsReadErrors) => std::future::pending().await,
-                Some(Err(trouble)) => return Heard::Broke(trouble),
-                None if self.lines.is_empty() => return Heard::End,
-                None => return Heard::Broke(Trouble::Broke("the watch ended within a line".to_owned())),
+                Some(Err(trouble)) => return Message::Broke(trouble),
+                None if self.lines.is_empty() => return Message::End,
+                None => return Message::Broke(Trouble::Broke("the watch ended within a line".to_owned())),
             }
         }
     }
@@ -119,13 +119,13 @@ impl Stream {
         self.answer.retire();
     }
 
-    fn read(&self, line: &Bytes) -> Heard {
+    fn read(&self, line: &Bytes) -> Message {
         match Event::parse(line) {
             Ok(mut event) => {
                 event.raw = self.mistakes.made(Mistake::UnboundedQueue).then(|| Bytes::copy_from_slice(line));
-                Heard::Event(event)
+                Message::Event(event)
             }
-            Err(why) => Heard::Unreadable(why),
+            Err(why) => Message::Unreadable(why),
         }
     }
 }

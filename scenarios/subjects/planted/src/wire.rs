@@ -33,7 +33,7 @@ use connection::{Connection, Two, connect};
 const HEAD_DEADLINE: Duration = Duration::from_secs(4);
 /// A list and a write at a time is what one kind needs.
 const IDLE_MAX: usize = 4;
-/// What `queues-watches` allows at a time, as a client library of the corpus did.
+/// The watches that `queues-watches` allows at a time, as a client library of the corpus did.
 const QUEUE_PLACES: usize = 64;
 /// A connection can turn out to be over when it is used; this often another one is tried.
 const STALE_TRIES: usize = 4;
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
 struct Pool {
     ones: Vec<connection::One>,
     twos: Vec<Two>,
-    /// What only a mistake keeps.
+    /// Connections that only a mistake keeps.
     leaked: Vec<Leaked>,
 }
 

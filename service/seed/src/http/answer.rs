@@ -22,16 +22,16 @@ const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
 const JSON: &str = "application/json";
 
-/// What is sent.
+/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     /// Status line and headers, up to and with the empty line. Whether the connection ends is added by the server.
     pub head: String,
-    /// What follows.
+    /// The body.
     pub body: Body,
 }
 
-/// What follows a head.
+/// Bodies behind a head.
 #[derive(Debug)]
 pub enum Body {
     /// Nothing: the answer to HEAD.
@@ -139,7 +139,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
     }
 }
 
-/// What is asked of a repository.
+/// A question to a repository.
 enum Asked<'p> {
     Tag(&'p str),
     Manifest(Digest),

@@ -10,7 +10,7 @@ pub const HEAD_BYTES_MAX: usize = 8 << 10;
 /// Most headers.
 const HEADERS_MAX: usize = 64;
 
-/// What is asked to be done.
+/// Methods of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// GET.
@@ -24,7 +24,7 @@ pub enum Method {
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'h> {
-    /// What to do.
+    /// The method.
     pub method: Method,
     /// Path without query.
     pub path: &'h str,
@@ -44,7 +44,7 @@ pub enum HeadError {
     /// Not HTTP/1, or not text where it should be.
     #[error("the request cannot be read")]
     Malformed,
-    /// It comes with a body.
+    /// The request comes with a body.
     #[error("a request must not have a body")]
     Body,
 }

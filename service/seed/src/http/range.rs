@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-/// What of a content is asked for.
+/// The part of a content that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
     /// All of it: no range, several of them, or one that cannot be read, which the RFC lets a server ignore.

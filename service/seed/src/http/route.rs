@@ -1,11 +1,11 @@
-//! What a path asks for (OCI distribution specification 1.1).
+//! Routes of the registry (OCI distribution specification 1.1).
 //!
 //! Pure. Nothing is decoded: no name that is served needs an escape, so a path with one asks for nothing.
 
 use crate::catalog::is_repository;
 use crate::digest::Digest;
 
-/// What is asked for.
+/// A request by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'p> {
     /// `/v2/`: whether this is a registry.
@@ -18,7 +18,7 @@ pub enum Route<'p> {
     Blob(&'p str, Digest),
     /// The tags of a repository.
     Tags(&'p str),
-    /// What refers to a manifest.
+    /// The referrers of a manifest.
     Referrers(&'p str, Digest),
     /// A digest that is none, or of an algorithm that is not served.
     BadDigest,

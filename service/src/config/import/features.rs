@@ -35,7 +35,7 @@ pub fn translate(
     if features.pointer("/cache/cacheErrors").and_then(Value::as_bool) == Some(false) {
         left.push(
             "features.cache.cacheErrors: false was left out: what is definitely wrong is remembered for at most 10 s, and what \
-             could not be told never."
+             could not be verified never."
                 .to_owned(),
         );
     }
@@ -56,7 +56,7 @@ pub fn translate(
     config.insert("log".into(), json!({"level": level}));
 }
 
-/// What there is beside the application.
+/// Notes on what there is beside the application.
 pub fn around(values: &Value, left: &mut Vec<String>) {
     let policy = values.pointer("/kubernetes/webhook/failurePolicy").and_then(Value::as_str);
     if let Some(policy) = policy {

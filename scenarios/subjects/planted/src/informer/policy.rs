@@ -1,4 +1,4 @@
-//! What follows from how a list or a watch ended: what is asked next, and when.
+//! The policy after the end of a list or a watch: what is asked next, and when.
 //!
 //! Owns the counters of failures and the decision; pure. It must not sleep or ask. The rules of the correct client: a clean
 //! end resumes; 410 lists; trouble backs off and resumes, and every second time in a row it lists instead, because a list
@@ -19,7 +19,7 @@ const ERRORS_MAX: u32 = 5;
 /// `aborts-healthy-streams`: the first and the longest pause while nothing happens.
 const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
-/// What is done next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// List.
@@ -44,7 +44,7 @@ pub enum End {
     Gone,
     /// The watch was silent for too long.
     Silent,
-    /// What was heard cannot be right: only a list can say what is.
+    /// The messages cannot be right: only a list can say what is.
     Doubt(#[expect(dead_code, reason = "for people, who see it with `--verbose`")] String),
     /// `aborts-healthy-streams`.
     Aborted {
@@ -58,7 +58,7 @@ pub enum End {
 /// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// What is done next.
+    /// The next step.
     pub next: Step,
     /// And after which pause.
     pub pause: Duration,
@@ -78,7 +78,7 @@ pub struct Policy {
     aborts: u32,
     /// There is no revision to watch from.
     must_list: bool,
-    /// It worked once.
+    /// Whether it worked once.
     connected: bool,
 }
 
@@ -91,7 +91,7 @@ impl Policy {
     }
 
     /// The watch brought an event or a bookmark.
-    pub fn heard(&mut self) {
+    pub fn received(&mut self) {
         (self.watch_failures, self.errors, self.silences) = (0, 0, 0);
     }
 
@@ -105,7 +105,7 @@ impl Policy {
         self.must_list
     }
 
-    /// What follows. `random` is between 0 and 1.
+    /// The decision that follows. `random` is between 0 and 1.
     pub fn after(&mut self, step: Step, end: &End, random: f64) -> Decision {
         let decision = match end {
             End::Listed => self.listed(random),

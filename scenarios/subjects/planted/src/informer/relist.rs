@@ -10,10 +10,10 @@ use super::policy::End;
 use crate::list::{Listing, list};
 use crate::mistakes::Mistake;
 use crate::store::Trust;
-use crate::watch::{Backlog, Heard, Stream};
+use crate::watch::{Backlog, Message, Stream};
 use crate::wire::Trouble;
 
-/// While a list is under way its watch is heard, and believed later. Beyond this it has to wait in the connection.
+/// While a list is under way its watch is read, and believed later. Beyond this it has to wait in the connection.
 const BACKLOG_MAX: usize = 10_000;
 /// After a periodic list that failed, in times of the silence limit: the watch must get its own chance in between.
 const RETRY_SILENCES: f64 = 1.25;
@@ -44,9 +44,9 @@ impl Informer {
             loop {
                 tokio::select! {
                     listing = &mut list => break listing,
-                    heard = stream.next(), if !over && backlog.len() < BACKLOG_MAX => {
-                        over = !matches!(heard, Heard::Event(_) | Heard::Bytes);
-                        backlog.push_back(heard);
+                    message = stream.next(), if !over && backlog.len() < BACKLOG_MAX => {
+                        over = !matches!(message, Message::Event(_) | Message::Bytes);
+                        backlog.push_back(message);
                     }
                 }
             }
@@ -76,7 +76,7 @@ impl Informer {
         let listing = loop {
             tokio::select! {
                 listing = &mut list => break listing,
-                heard = stream.next() => if let Some(end) = self.handle(heard).await {
+                message = stream.next() => if let Some(end) = self.handle(message).await {
                     return Some(end);
                 },
             }
@@ -90,22 +90,22 @@ impl Informer {
         None
     }
 
-    /// What the watch said before the list was made.
+    /// Handles the messages of the watch from before the list was made.
     async fn catch_up(&mut self, backlog: &mut Backlog, listing: &Listing) {
-        while let Some(heard) = backlog.front() {
-            let before = match heard {
-                Heard::Bytes => true,
-                Heard::Event(event) => {
+        while let Some(message) = backlog.front() {
+            let before = match message {
+                Message::Bytes => true,
+                Message::Event(event) => {
                     event.revision.as_ref().is_some_and(|revision| !listing.revision.older_than(revision))
                 }
-                Heard::End | Heard::Broke(_) | Heard::Unreadable(_) => false,
+                Message::End | Message::Broke(_) | Message::Unreadable(_) => false,
             };
             if !before {
                 return;
             }
             // An event that ends the watch has no revision, so it is not here.
-            let Some(heard) = backlog.pop_front() else { return };
-            self.handle(heard).await;
+            let Some(message) = backlog.pop_front() else { return };
+            self.handle(message).await;
         }
     }
 

@@ -47,8 +47,8 @@ impl SharedBackoff {
         pause.failures += 1;
     }
 
-    /// Some kind heard something: it works, whatever the others do.
-    pub fn heard(&self) {
+    /// Some kind received something: it works, whatever the others do.
+    pub fn received(&self) {
         if let Some(pause) = &self.0 {
             pause.lock().failures = 0;
         }

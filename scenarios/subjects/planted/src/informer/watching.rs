@@ -16,7 +16,7 @@ use crate::mistakes::Mistake;
 use crate::object::{Event, Kind, Object};
 use crate::revision::Revision;
 use crate::store::Change;
-use crate::watch::{Backlog, Heard, Start, Stream};
+use crate::watch::{Backlog, Message, Start, Stream};
 use crate::wire::{Refusal, Trouble};
 
 /// For the bookmark that closes the initial events. A server that never sends it does not know it.
@@ -37,14 +37,14 @@ pub(super) struct Initial {
 struct Watching {
     stream: Stream,
     opened_at: Instant,
-    heard_at: Instant,
+    message_at: Instant,
     backlog: Backlog,
     quiet: bool,
 }
 
-/// What struck.
+/// A message, or the timer that struck.
 enum Struck {
-    Heard(Heard),
+    Message(Message),
     Silence,
     Relist,
     Abort,
@@ -68,10 +68,10 @@ impl Informer {
             self.store.forget();
         }
         let now = Instant::now();
-        let mut watching = Watching { stream, opened_at: now, heard_at: now, backlog: Backlog::new(), quiet: true };
+        let mut watching = Watching { stream, opened_at: now, message_at: now, backlog: Backlog::new(), quiet: true };
         loop {
-            let heard = match self.struck(&mut watching).await {
-                Struck::Heard(heard) => heard,
+            let message = match self.struck(&mut watching).await {
+                Struck::Message(message) => message,
                 Struck::Silence => {
                     watching.stream.abandon();
                     return End::Silent;
@@ -90,7 +90,7 @@ impl Informer {
                 Struck::Relist => {
                     watching.backlog = self.list_during(&mut watching.stream).await;
                     if !watching.backlog.is_empty() {
-                        watching.heard_at = Instant::now();
+                        watching.message_at = Instant::now();
                     }
                     continue;
                 }
@@ -101,9 +101,9 @@ impl Informer {
                 }
             };
             self.parts.shared_backoff.wait().await;
-            watching.quiet &= !matches!(&heard, Heard::Event(event) if event.object.is_some());
-            let clean = matches!(heard, Heard::End);
-            match self.handle(heard).await {
+            watching.quiet &= !matches!(&message, Message::Event(event) if event.object.is_some());
+            let clean = matches!(message, Message::End);
+            match self.handle(message).await {
                 Some(End::Clean { .. }) if clean => return End::Clean { lived: watching.opened_at.elapsed() },
                 Some(end) => return end,
                 None => {}
@@ -114,8 +114,8 @@ impl Informer {
     /// Waits for the next thing to do about a watch.
     async fn struck(&mut self, watching: &mut Watching) -> Struck {
         let now = Instant::now();
-        if let Some(heard) = watching.backlog.pop_front() {
-            return Struck::Heard(heard);
+        if let Some(message) = watching.backlog.pop_front() {
+            return Struck::Message(message);
         }
         let relist_at =
             if self.made(Mistake::NeverRelists) || self.initial.is_some() { now + NEVER } else { self.relist_at };
@@ -129,12 +129,12 @@ impl Informer {
         }
         let waits = self.initial.is_none() || self.made(Mistake::WaitsForInitialEnd);
         let initial_at = watching.opened_at + if waits { NEVER } else { INITIAL_DEADLINE };
-        let silent_at = if self.is_armed() { watching.heard_at + self.parts.clocks.silence } else { now + NEVER };
+        let silent_at = if self.is_armed() { watching.message_at + self.parts.clocks.silence } else { now + NEVER };
         tokio::select! {
             biased;
-            heard = watching.stream.next() => {
-                watching.heard_at = Instant::now();
-                Struck::Heard(heard)
+            message = watching.stream.next() => {
+                watching.message_at = Instant::now();
+                Struck::Message(message)
             }
             () = sleep_until(silent_at) => Struck::Silence,
             () = sleep_until(initial_at) => Struck::InitialDeadline,
@@ -167,19 +167,19 @@ impl Informer {
         }
     }
 
-    /// What was heard; an end, if it ends the watch.
-    pub(super) async fn handle(&mut self, heard: Heard) -> Option<End> {
-        match heard {
-            Heard::Bytes => None,
-            Heard::End => Some(End::Clean { lived: Duration::ZERO }),
-            Heard::Broke(trouble) => Some(End::Failed(trouble)),
-            Heard::Unreadable(_) if self.made(Mistake::SwallowsBadLines) => None,
-            Heard::Unreadable(why) => Some(End::Doubt(why)),
-            Heard::Event(event) if event.kind == Kind::Error => self.error(&event).await,
-            Heard::Event(event) => {
-                self.policy.heard();
+    /// Handles a message; answers an end, if it ends the watch.
+    pub(super) async fn handle(&mut self, message: Message) -> Option<End> {
+        match message {
+            Message::Bytes => None,
+            Message::End => Some(End::Clean { lived: Duration::ZERO }),
+            Message::Broke(trouble) => Some(End::Failed(trouble)),
+            Message::Unreadable(_) if self.made(Mistake::SwallowsBadLines) => None,
+            Message::Unreadable(why) => Some(End::Doubt(why)),
+            Message::Event(event) if event.kind == Kind::Error => self.error(&event).await,
+            Message::Event(event) => {
+                self.policy.received();
                 if event.object.is_some() {
-                    self.parts.shared_backoff.heard();
+                    self.parts.shared_backoff.received();
                 }
                 self.event(event).await
             }

@@ -24,7 +24,7 @@ const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// What `Retry-After` says, in seconds only; zero without it.
+    /// The wait of `Retry-After`, in seconds only; zero without it.
     pub retry_after: Duration,
     shared: Arc<Shared>,
     body: Option<Body>,
@@ -145,7 +145,7 @@ impl Answer {
         }
     }
 
-    /// What an answer other than 200 says.
+    /// The refusal of an answer other than 200.
     pub async fn refusal(mut self) -> Trouble {
         let body = self.collect(REFUSAL_BYTES_MAX, Some(REFUSAL_DEADLINE)).await.unwrap_or_default();
         let status = serde_json::from_slice(&body).unwrap_or(Value::Null);

@@ -1,4 +1,4 @@
-//! What can go wrong between this client and the API server.
+//! Failures between this client and the API server.
 //!
 //! Owns the reading of a refusal. It must not decide what follows from it.
 

@@ -62,7 +62,7 @@ fn it_never_gives_up_and_honours_retry_after() {
         assert!(next != Step::Stop && pause >= 200);
     }
     assert_eq!(correct.after(Step::Watch, &refused(429, 7), 0.5).pause, Duration::from_secs(7));
-    correct.heard();
+    correct.received();
     assert_eq!(correct.after(Step::Watch, &refused(500, 0), 0.0).pause, Duration::from_millis(200));
     let stops = |mistake, code, times| {
         let mut policy = policy(&[mistake]);

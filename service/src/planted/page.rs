@@ -1,4 +1,4 @@
-//! A watch's page that tells of objects as they were.
+//! A watch's page that shows objects as they were.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::Bug;
 
 /// So many objects stay as they were: to keep all would be a leak, which is another bug.
 const STALE_MAX: usize = 8;
-/// How often it looks at what is told, also when nobody asks.
+/// How often it looks at the objects, also when nobody asks.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The lines of objects, by their uids.
 type Lines = BTreeMap<String, Value>;
 
 /// A probe whose page is wrong.
-pub struct Told {
+pub struct WrongPage {
     probe: Arc<dyn Probe>,
     bug: Bug,
     kept: Mutex<Lines>,
 }
 
-impl Told {
+impl WrongPage {
     /// `probe` with the bug.
     pub fn new(probe: Arc<dyn Probe>, bug: Bug) -> Arc<Self> {
         Arc::new(Self { probe, bug, kept: Mutex::default() })
@@ -41,7 +41,7 @@ impl Told {
         }
     }
 
-    /// What it tells: with `stale-child` a few as it saw them first, with `missed-delete` also those that are gone.
+    /// Its lines: with `stale-child` a few as it saw them first, with `missed-delete` also those that are gone.
     fn lines(&self) -> Option<Lines> {
         let text = self.probe.objects()?;
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -69,7 +69,7 @@ fn checksum(lines: &Lines) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
-impl Probe for Told {
+impl Probe for WrongPage {
     fn name(&self) -> &'static str {
         self.probe.name()
     }
