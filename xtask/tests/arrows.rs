@@ -45,7 +45,7 @@ const CRATES: &[Crate] = &[
     one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     one("service", "the system under test: a program with a list of roles", &[
         "service-admission", "service-alerting", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
-    ], &["service-seed", "service-verify"]),
+    ], &[]),
     one("service-admission", "role manager: reviews, policy, validators", &[
         "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
