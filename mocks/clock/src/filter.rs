@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen as Size, SeccompCmpOp as Is, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 use crate::calls::{self, Call, FUTEX_OPERATION, FUTEX_WAITS, Kind, Meaning, SOCKET_OPTIONS, Timer};
@@ -14,16 +14,38 @@ use crate::clock::Clock;
 
 /// The argument in which the page says that a call is its own: no call that reads a clock has so many.
 pub const NONCE_ARGUMENT: u8 = 5;
+/// Where in `struct seccomp_data` the instruction is, whose lower half comes first.
+const INSTRUCTION_OFFSET: u32 = 8;
+/// Bytes of a system call on the only processor that has such an instruction.
+const CALL_BYTES: u64 = 2;
 
-/// The filter; calls with `nonce` in their sixth argument are the page's own.
-pub fn filter(clock: &Clock, nonce: u64) -> Result<BpfProgram, Error> {
+/// The filter; calls with `nonce` in their sixth argument are the page's own, and the one that is made at `passes` has its limit already.
+pub fn filter(clock: &Clock, nonce: u64, passes: Option<u64>) -> Result<BpfProgram, Error> {
     let target = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for call in calls::all() {
         rules.insert(call.number, conditions(call, clock, nonce)?);
     }
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(0), target)?;
-    Ok(filter.try_into()?)
+    let filter: BpfProgram = filter.try_into()?;
+    Ok(passes.map_or_else(Vec::new, passing).into_iter().chain(filter).collect())
+}
+
+/// Lets calls of one instruction pass. The crate knows no condition for it, so this is written as the kernel reads it.
+fn passing(instruction: u64) -> BpfProgram {
+    let [load, equal, end] = [libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET]
+        .map(|code| u16::try_from(code).unwrap_or(0));
+    let line = |code, k, jf| sock_filter { code, jt: 0, jf, k };
+    // What the kernel says is the instruction after the call.
+    let after = instruction + CALL_BYTES;
+    let [low, high] = [after, after >> 32].map(|half| u32::try_from(half & u64::from(u32::MAX)).unwrap_or(0));
+    vec![
+        line(load, INSTRUCTION_OFFSET + 4, 0),
+        line(equal, high, 3),
+        line(load, INSTRUCTION_OFFSET, 0),
+        line(equal, low, 1),
+        line(end, libc::SECCOMP_RET_ALLOW, 0),
+    ]
 }
 
 /// When a call stops: any of these; always, if there are none.

@@ -12,11 +12,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PTracer, Pid, PidfdFlags, getpid, getppid, pidfd_open, set_ptracer, setsid};
 
 use crate::clock::Clock;
+use crate::detour::Detour;
 use crate::filter::filter;
 use crate::page::{self, Patch};
 use crate::summary::Summary;
 use crate::sys::{self, Side};
-use crate::tracer::{OPTIONS, Tracer};
+use crate::tracer::{Machine, OPTIONS, Tracer};
 use crate::{RATE_MAX, Settings, program};
 
 /// Why a program could not be started under another clock.
@@ -78,8 +79,11 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
     let clock = Clock::starting(settings.rate, settings.since_ns.unwrap_or_else(crate::now));
     let nonce = nonce();
     let patch = Patch::of_this_machine(&clock, nonce)?;
-    let filter = filter(&clock, nonce).map_err(Error::Filter)?;
-    let tracer = Tracer::new(clock, patch, getpid().as_raw_nonzero().get(), has_fine_epoll());
+    let has_fine_epoll = has_fine_epoll();
+    let detour = Detour::of(&clock, has_fine_epoll);
+    let filter = filter(&clock, nonce, detour.as_ref().map(|detour| detour.call)).map_err(Error::Filter)?;
+    let machine = Machine { patch, detour, has_fine_epoll };
+    let tracer = Tracer::new(clock, machine, getpid().as_raw_nonzero().get());
     start_tracer(tracer, settings)?;
     // A wait that became a thousandth may not be lengthened by the twentieth of a millisecond that is usual.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

@@ -7,11 +7,13 @@
 mod calls;
 mod change;
 mod clock;
+mod detour;
 mod filter;
 mod finish;
 mod forms;
 mod launch;
 mod page;
+mod places;
 mod plan;
 #[cfg(test)]
 mod pretended;

@@ -21,6 +21,8 @@ const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clock
 const IMAGE_BYTES_MAX: u64 = 1 << 18;
 /// Where a symbol of an ELF file has its value.
 const VALUE_OFFSET: u64 = 8;
+/// `syscall` of x86-64.
+const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
 /// What is written into the page of each program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct Patch {
     pub words: Vec<(u64, u64)>,
     /// Bytes of the page.
     pub length: u64,
+    /// Where in it is an instruction that makes a system call.
+    pub call: Option<u64>,
 }
 
 /// Why the page cannot be changed.
@@ -115,7 +119,8 @@ impl Patch {
         let ours = (place..).step_by(8).zip(filled.chunks(8));
         // First the code, then the names that lead to it.
         words.splice(0..0, ours.map(|(at, chunk)| (at, word(chunk))));
-        Ok(Self { words, length: image.len() as u64 })
+        let call = code.bytes[..code.data].windows(2).position(|bytes| bytes == SYSTEM_CALL);
+        Ok(Self { words, length: image.len() as u64, call: call.map(|call| place + call as u64) })
     }
 }
 
@@ -171,4 +176,4 @@ fn image() -> Result<Vec<u8>, Error> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -41,6 +41,10 @@ pub const HERE: Layout = X86_64;
 #[cfg(target_arch = "aarch64")]
 pub const HERE: Layout = AARCH64;
 
+/// `rcx` and `gs_base`, which only that processor's code of waits knows.
+const X86_64_SITE: usize = 11;
+const X86_64_PLACE: usize = 22;
+
 impl Registers {
     /// The number of the call. On arm64 another one is set beside the registers.
     pub fn number(&self) -> i64 {
@@ -77,6 +81,20 @@ impl Registers {
 
     pub fn stack(&self) -> u64 {
         self.words[HERE.stack]
+    }
+
+    pub fn set_instruction(&mut self, instruction: u64) {
+        self.words[HERE.instruction] = instruction;
+    }
+
+    /// What the code of waits is told of its site.
+    pub fn site(&self) -> u64 {
+        self.words[X86_64_SITE]
+    }
+
+    /// Sets the base of the segment in which a thread has its place.
+    pub fn set_place(&mut self, address: u64) {
+        self.words[X86_64_PLACE] = address;
     }
 
     pub fn set_stack(&mut self, stack: u64) {

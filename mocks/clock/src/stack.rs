@@ -4,12 +4,11 @@
 //! program is moved down a little before it starts, which needs no call in its name, and the hole is ours.
 
 use crate::change::{Memory, SCRATCH_BYTES};
+use crate::places::PLACES;
 
 /// The kernel maps 128 KiB below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
-/// Threads that have their own place in the hole. Of more than that, over all programs, two may share one: a limit is read by the kernel
-/// a moment after it was written there.
-pub const PLACES: u64 = HOLE_BYTES / SCRATCH_BYTES - 1;
+const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
 /// Arguments and variables are pointers here; a command line of 2 MiB has at most so many words.
 const WORDS_MAX: usize = 1 << 18;
 const CHUNK_WORDS: usize = 128;

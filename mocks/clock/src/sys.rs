@@ -45,6 +45,8 @@ pub enum Side {
 
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(include_str!("page/x86_64.s"));
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(include_str!("detour/x86_64.s"));
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(include_str!("page/aarch64.s"));
 
@@ -56,6 +58,48 @@ unsafe extern "C" {
     static longhaul_clock_page_getres: u8;
     static longhaul_clock_page_data: u8;
     static longhaul_clock_page_end: u8;
+}
+
+#[cfg(target_arch = "x86_64")]
+// SAFETY: the labels are those of the assembly above, which is part of this crate.
+unsafe extern "C" {
+    static longhaul_clock_detour: u8;
+    static longhaul_clock_detour_call: u8;
+    static longhaul_clock_detour_done: u8;
+    static longhaul_clock_detour_data: u8;
+    static longhaul_clock_detour_end: u8;
+}
+
+/// The code of waits that need no stop, and where in it things are.
+#[derive(Debug, Clone)]
+pub struct DetourCode {
+    pub bytes: Vec<u8>,
+    pub call: usize,
+    pub done: usize,
+    pub data: usize,
+}
+
+/// The code of waits that need no stop; `None` on a processor that has none.
+#[cfg(target_arch = "x86_64")]
+pub fn detour_code() -> Option<DetourCode> {
+    let start = &raw const longhaul_clock_detour;
+    let at = |label: *const u8| label.addr() - start.addr();
+    let length = at(&raw const longhaul_clock_detour_end);
+    // SAFETY: the bytes between both labels are one piece of this program's read-only memory, which lives for ever.
+    let bytes = unsafe { std::slice::from_raw_parts(start, length) }.to_vec();
+    let [call, done, data] = [
+        &raw const longhaul_clock_detour_call,
+        &raw const longhaul_clock_detour_done,
+        &raw const longhaul_clock_detour_data,
+    ]
+    .map(at);
+    Some(DetourCode { bytes, call, done, data })
+}
+
+/// The code of waits that need no stop; `None` on a processor that has none.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn detour_code() -> Option<DetourCode> {
+    None
 }
 
 /// The code of the page as it was built, and where in it things are.
@@ -111,11 +155,20 @@ pub fn exit_at_once(code: i32) -> ! {
 /// Waits for the next report of any thread that is traced; `None` without `block` if there is none. An error means that there is no such
 /// thread any more.
 pub fn wait(block: bool) -> Result<Option<(Tid, Report)>> {
+    wait_for(-1, block)
+}
+
+/// Waits for the next report of one thread.
+pub fn wait_for_one(tid: Tid) -> Result<Report> {
+    wait_for(tid, true).map(|seen| seen.map_or(Report::Gone, |(_, report)| report))
+}
+
+fn wait_for(whom: Tid, block: bool) -> Result<Option<(Tid, Report)>> {
     let flags = libc::__WALL | if block { 0 } else { libc::WNOHANG };
     let mut status = 0;
     loop {
         // SAFETY: the kernel writes one `int` to where it may.
-        let tid = unsafe { libc::waitpid(-1, &raw mut status, flags) };
+        let tid = unsafe { libc::waitpid(whom, &raw mut status, flags) };
         match tid {
             -1 if Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
             -1 => return Err(Error::last_os_error()),

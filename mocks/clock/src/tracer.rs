@@ -10,16 +10,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::calls::{self, Kind};
 use crate::change::{Plan, SCRATCH_BYTES, Situation, Then};
 use crate::clock::Clock;
+use crate::detour::{self, Detour};
 use crate::finish::finish;
 use crate::forms::{Form, MILLISECOND};
 use crate::page::Patch;
+use crate::places::{Place, Places};
 use crate::plan::plan;
 use crate::program;
 use crate::registers::Registers;
-use crate::stack::{self, PLACES};
+use crate::stack;
 use crate::summary::Summary;
 use crate::sys::{self, Go, Report, Tid};
 
+mod detours;
 mod thread;
 
 use thread::{Again, Pending, Process, Seen, Thread};
@@ -41,29 +44,36 @@ const TOO_FAST: &str = "most waits have become shorter than waking a thread take
                         lower rate would tell as much in the same time";
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
+/// What every program is given on this machine.
+#[derive(Debug)]
+pub struct Machine {
+    pub patch: Patch,
+    /// Code for waits that need no stop, where there is one.
+    pub detour: Option<Detour>,
+    /// Whether `epoll_pwait2` works here.
+    pub has_fine_epoll: bool,
+}
+
 /// All threads of a program and of those that it started.
 pub struct Tracer {
     clock: Clock,
-    patch: Patch,
+    machine: Machine,
     /// The program that was started.
     root: Tid,
-    has_fine_epoll: bool,
     threads: HashMap<Tid, Thread>,
     /// New threads that stopped before the one that made them said so, and the signal of that stop.
     early: HashMap<Tid, i32>,
-    /// Places of the hole, by thread.
-    next_place: u64,
-    free_places: Vec<u64>,
+    places: Places,
     said: HashSet<&'static str>,
     summary: Summary,
 }
 
 impl Tracer {
-    pub fn new(clock: Clock, patch: Patch, root: Tid, has_fine_epoll: bool) -> Self {
-        let threads = HashMap::from([(root, Thread::new(Process::default(), 0))]);
-        let (early, free_places, said) = (HashMap::new(), Vec::new(), HashSet::new());
+    pub fn new(clock: Clock, machine: Machine, root: Tid) -> Self {
+        let threads = HashMap::from([(root, Thread::new(Process::default(), Place::FIRST))]);
+        let (early, places, said) = (HashMap::new(), Places::new(), HashSet::new());
         let summary = Summary::default();
-        Self { clock, patch, root, has_fine_epoll, threads, early, next_place: 1, free_places, said, summary }
+        Self { clock, machine, root, threads, early, places, said, summary }
     }
 
     /// Traces until everything has ended.
@@ -109,7 +119,7 @@ impl Tracer {
         let Report::Stopped { signal, event } = report else {
             self.early.remove(&tid);
             if let Some(thread) = self.threads.remove(&tid) {
-                self.free_places.extend((thread.place != 0).then_some(thread.place));
+                self.places.give_back(thread.place);
             }
             return;
         };
@@ -121,6 +131,7 @@ impl Tracer {
             self.early.insert(tid, signal);
             return;
         }
+        self.tell_place(tid);
         match event {
             libc::PTRACE_EVENT_SECCOMP => self.before_call(tid),
             libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => self.new_thread(tid),
@@ -129,6 +140,7 @@ impl Tracer {
                 let _ = sys::listen(tid);
             }
             0 if signal == AT_CALL => self.at_call(tid),
+            0 if self.is_led_back(tid, signal) => self.go(tid, 0),
             0 => self.go(tid, signal),
             _ => self.go(tid, 0),
         }
@@ -145,15 +157,15 @@ impl Tracer {
         if let Ok(child) = sys::message(parent).map(|child| Tid::try_from(child).unwrap_or(0))
             && let Some(process) = self.threads.get(&parent).map(|thread| thread.child_process(parent))
         {
-            let place = self.free_places.pop().unwrap_or_else(|| {
-                self.next_place += 1;
-                (self.next_place - 1) % PLACES
-            });
-            self.threads.insert(child, Thread::new(process, place));
-            match self.early.remove(&child) {
-                Some(signal) if is_stop(signal) => _ = sys::listen(child),
-                Some(_) => self.go(child, 0),
-                None => {}
+            let place = self.places.take();
+            self.threads.insert(child, Thread { is_new: true, ..Thread::new(process, place) });
+            if let Some(signal) = self.early.remove(&child) {
+                self.tell_place(child);
+                if is_stop(signal) {
+                    let _ = sys::listen(child);
+                } else {
+                    self.go(child, 0);
+                }
             }
         }
         self.go(parent, 0);
@@ -162,11 +174,11 @@ impl Tracer {
     /// A process runs a new program: it has one thread left, which has its number.
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
-        let place = self.threads.remove(&former).map_or(0, |thread| thread.place);
+        let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);
         if former != pid
             && let Some(leader) = self.threads.remove(&pid)
         {
-            self.free_places.extend((leader.place != 0).then_some(leader.place));
+            self.places.give_back(leader.place);
         }
         self.threads.insert(pid, Thread::new(Process::default(), place));
         let registers = sys::registers(pid);
@@ -177,10 +189,14 @@ impl Tracer {
             (None, _) => return,
         };
         match started {
-            Ok(process) => {
+            Ok(mut process) => {
                 self.summary.programs += 1;
+                let Some(signal) = self.give_room(pid, &mut process, place) else {
+                    self.threads.remove(&pid);
+                    return self.places.give_back(place);
+                };
                 self.threads.insert(pid, Thread::new(process, place));
-                self.go(pid, 0);
+                self.go(pid, signal);
             }
             Err(why) => {
                 eprintln!("longhaul-clock: {why}; it is killed");
@@ -197,19 +213,20 @@ impl Tracer {
         let moved = moved.ok_or_else(|| odd("has a stack without room, and cannot be given another clock"))?;
         registers.set_stack(moved.stack);
         sys::set_registers(pid, &registers).map_err(|error| odd(&format!("cannot be given another stack: {error}")))?;
-        let words = self.patch.words.iter().filter(|_| moved.page != 0);
+        let words = self.machine.patch.words.iter().filter(|_| moved.page != 0);
         for (at, word) in words {
             let poked = sys::poke(pid, moved.page + at, *word);
             poked.map_err(|error| odd(&format!("cannot be given another page of time functions: {error}")))?;
         }
-        Ok(Process::new(moved.hole, moved.page..moved.page + self.patch.length))
+        Ok(Process::new(moved.hole, moved.page..moved.page + self.machine.patch.length))
     }
 
     /// A thread is about to make a call of the table.
     fn before_call(&mut self, tid: Tid) {
+        let Ok(Some(registers)) = sys::registers(tid) else { return self.go(tid, 0) };
+        self.count_of(tid, &registers);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let again = thread.again.take();
-        let Ok(Some(registers)) = sys::registers(tid) else { return self.go(tid, 0) };
         let Some(call) = calls::of(registers.number()) else { return self.go(tid, 0) };
         if call.kind == Kind::Restart {
             // Its registers are as they were; what it writes at the end is to be multiplied once more.
@@ -224,8 +241,8 @@ impl Tracer {
         }
         let situation = Situation {
             clock: &self.clock,
-            scratch: thread.process.hole + thread.place * SCRATCH_BYTES,
-            has_fine_epoll: self.has_fine_epoll,
+            scratch: thread.process.hole + thread.place.index * SCRATCH_BYTES,
+            has_fine_epoll: self.machine.has_fine_epoll,
             rest_ns: again.filter(|again| again.is(&registers)).and_then(|again| again.rest_ns),
         };
         let seen = Seen { tid, process: &thread.process };
@@ -244,9 +261,12 @@ impl Tracer {
             Plan::Change(change) => {
                 if let Some(waits_ns) = change.waits_ns {
                     self.summary.count(waits_ns, self.clock.longer(waits_ns));
-                    if self.summary.is_too_fast() {
+                    if self.summary.is_too_fast() && self.said.insert(TOO_FAST) {
                         eprintln!("longhaul-clock: {TOO_FAST}");
                     }
+                }
+                if detour::knows(registers.number()) {
+                    detours::rewrite(tid, &thread.process, registers.instruction());
                 }
                 let changed = thread::changed(&registers, &change);
                 let is_other = changed != registers;

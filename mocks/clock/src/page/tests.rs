@@ -48,7 +48,7 @@ fn the_data_is_where_the_code_looks() {
 }
 
 /// A program of the machine; `None` with a word of it.
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
+pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         println!("skipped: needs {program}");
         return None;
@@ -58,7 +58,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// Mnemonics of a listing of objdump, without its operands.
-fn mnemonics(listing: &str) -> Vec<String> {
+pub fn mnemonics(listing: &str) -> Vec<String> {
     let lines = listing.lines().filter_map(|line| line.split('\t').nth(2));
     lines.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned()).collect()
 }

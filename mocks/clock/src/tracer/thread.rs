@@ -1,11 +1,12 @@
 //! What the tracer remembers of a thread and of its process.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
 use crate::change::{Change, Memory, Then};
+use crate::places::Place;
 use crate::registers::Registers;
 use crate::sys::{self, Tid};
 
@@ -18,14 +19,29 @@ pub struct Process {
     pub page: Range<u64>,
     /// Clocks of its POSIX timers.
     pub timers: Rc<RefCell<HashMap<i32, i32>>>,
+    /// Where it waits without a stop; `None` if it has no room for that.
+    pub sites: Option<Rc<RefCell<Sites>>>,
+}
+
+/// What was rewritten in a program.
+#[derive(Debug, Clone, Default)]
+pub struct Sites {
+    /// Calls that were looked at.
+    pub seen: HashSet<u64>,
+    /// So many were rewritten.
+    pub count: u64,
+    /// Where a thread goes that stopped in the middle of what was rewritten.
+    pub astray: HashMap<u64, u64>,
 }
 
 /// One thread.
 #[derive(Debug)]
 pub struct Thread {
     pub process: Process,
-    /// Its place in the hole.
-    pub place: u64,
+    /// Its place in the hole, and for waits without a stop.
+    pub place: Place,
+    /// It has not run yet, and does not know its place.
+    pub is_new: bool,
     /// It is in a call that was changed.
     pub pending: Option<Pending>,
     /// A wait that a signal interrupted and the kernel goes on with.
@@ -53,39 +69,46 @@ pub struct Again {
 
 impl Process {
     pub fn new(hole: u64, page: Range<u64>) -> Self {
-        Self { hole, page, timers: Rc::default() }
+        Self { hole, page, timers: Rc::default(), sites: None }
     }
 }
 
 impl Thread {
-    pub fn new(process: Process, place: u64) -> Self {
-        Self { process, place, pending: None, interrupted: None, again: None }
+    pub fn new(process: Process, place: Place) -> Self {
+        Self { process, place, is_new: false, pending: None, interrupted: None, again: None }
     }
 
     /// The process of what this thread has just made: its own, if that is a thread.
     pub fn child_process(&self, tid: Tid) -> Process {
         let mut process = self.process.clone();
-        if !makes_thread(tid) {
+        let flags = flags_of_new(tid);
+        let has = |flag: i32| flags & u64::from(flag.cast_unsigned()) != 0;
+        if !has(libc::CLONE_THREAD) {
             // Timers are not inherited.
             process.timers = Rc::default();
+        }
+        if !has(libc::CLONE_VM) {
+            let copy = |sites: Rc<RefCell<Sites>>| Rc::new(RefCell::new(sites.borrow().clone()));
+            process.sites = process.sites.map(copy);
         }
         process
     }
 }
 
-/// Whether the call in which a thread stopped makes another one of the same process.
-fn makes_thread(tid: Tid) -> bool {
-    let Ok(Some(registers)) = sys::registers(tid) else { return false };
-    let flags = match registers.number() {
+/// What the call in which a thread stopped says of the one that it makes.
+fn flags_of_new(tid: Tid) -> u64 {
+    let Ok(Some(registers)) = sys::registers(tid) else { return 0 };
+    match registers.number() {
         libc::SYS_clone => registers.argument(0),
         libc::SYS_clone3 => {
             let mut flags = [0; 8];
             let _ = sys::read(tid, registers.argument(0), &mut flags);
             u64::from_ne_bytes(flags)
         }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork => u64::from(libc::CLONE_VM.cast_unsigned()),
         _ => 0,
-    };
-    flags & u64::from(libc::CLONE_THREAD.cast_unsigned()) != 0
+    }
 }
 
 impl Again {

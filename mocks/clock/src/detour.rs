@@ -1,0 +1,196 @@
+//! Waits that need no stop: the place in a program where one was seen is rewritten, so that from then on the program itself shortens its
+//! limit and makes the call.
+//!
+//! Pure. Owns where the code and the places of threads are in each program, and what is written. The code is `detour/x86_64.s`; another
+//! processor has none, and every wait stops.
+
+use crate::clock::{Clock, REALTIME};
+use crate::sys;
+
+/// Where the code is. The upper half of an address in the table, read as an instruction, is one that there is not (`ud2`): a thread that is
+/// in the middle of what was rewritten comes to the tracer.
+pub const CODE: u64 = 0x0b0f_0000;
+pub const CODE_BYTES: u64 = 0x1_0000;
+/// Where the places of threads are: one more than [`crate::places::PLACES`], for those that have none.
+pub const PLACES: u64 = CODE + CODE_BYTES;
+pub const PLACE_BYTES: u64 = 4096;
+pub const PLACES_BYTES: u64 = PLACE_BYTES * (crate::places::PLACES + 1);
+/// Where in a place is what `detour/x86_64.s` says.
+pub const HEAD: u64 = 2048;
+pub const COUNTS: u64 = 2072;
+/// Sites of one program that are rewritten; of more the rest stops.
+pub const SITES_MAX: u64 = 512;
+
+const TABLE: u64 = CODE + 0x1000;
+const STUBS: u64 = CODE + 0x2000;
+const STUB_BYTES: u64 = 64;
+/// Where in a stub is what follows `mov eax, NUMBER`, and its two addresses.
+const AFTER_NUMBER: u64 = 5;
+const ADDRESSES: usize = 40;
+const PLAIN: u64 = 17;
+
+const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+/// `mov eax, …`
+const MOVE_NUMBER: u8 = 0xb8;
+/// `int3`, which is also what a Go program has between functions.
+const BREAK: u8 = 0xcc;
+/// `jmp [ADDRESS]`
+const JUMP: [u8; 3] = [0xff, 0x24, 0x25];
+const JUMP_BYTES: usize = 7;
+/// How far a jump of two bytes reaches.
+pub const REACH: u64 = 128;
+
+/// The code as it is in every program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detour {
+    pub bytes: Vec<u8>,
+    /// The one instruction that the filter knows: its call does not stop.
+    pub call: u64,
+    /// Where a thread goes on that could not write what was left of its limit.
+    pub done: u64,
+    end: u64,
+}
+
+/// How a site is rewritten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewrite {
+    /// What is written into the code's own memory.
+    pub stub: (u64, [u8; STUB_BYTES as usize]),
+    pub table: (u64, u64),
+    /// Bytes between functions, which nobody runs.
+    pub padding: Option<(u64, [u8; JUMP_BYTES])>,
+    /// The program's instructions; they are written last, from the first byte, that becomes a break, on.
+    pub site: (u64, Vec<u8>),
+    /// Where a thread goes that stopped at one of these addresses meanwhile.
+    pub astray: Vec<(u64, u64)>,
+}
+
+impl Detour {
+    /// The code for this clock; `None` on a processor for which there is none.
+    pub fn of(clock: &Clock, has_fine_epoll: bool) -> Option<Self> {
+        let code = sys::detour_code()?;
+        let mut bytes = code.bytes;
+        let base = |id| clock.base(id).and_then(|base| u64::try_from(base).ok());
+        let rate = u64::from(clock.rate());
+        let data = [(0, rate), (1, rate - 1), (2, u64::from(has_fine_epoll))];
+        let bases = [(4, base(REALTIME)?), (5, base(libc::CLOCK_MONOTONIC)?)];
+        for (index, value) in data.into_iter().chain(bases) {
+            let at = code.data + index * 8;
+            bytes.get_mut(at..at + 8)?.copy_from_slice(&value.to_ne_bytes());
+        }
+        let end = CODE + code.data as u64;
+        Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
+    }
+
+    /// Where a thread goes on whose own memory was not there: as without a detour, of which the address is where its third register says,
+    /// or behind what was to be written. `None` if it is elsewhere.
+    pub fn after_fault(&self, instruction: u64) -> Option<Fault> {
+        let is_before = (CODE..self.call).contains(&instruction);
+        let is_after = (self.call..self.end).contains(&instruction);
+        is_before.then_some(Fault::Before).or_else(|| is_after.then_some(Fault::After))
+    }
+}
+
+/// Where a thread was when its memory was not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Before,
+    After,
+}
+
+/// Whether an address is in the code or a stub.
+pub fn is_within(instruction: u64) -> bool {
+    (CODE..CODE + CODE_BYTES).contains(&instruction)
+}
+
+/// Whether the code knows this call.
+pub fn knows(number: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let old = [libc::SYS_epoll_wait, libc::SYS_poll];
+    #[cfg(not(target_arch = "x86_64"))]
+    let old: [i64; 0] = [];
+    let known = [
+        libc::SYS_futex,
+        libc::SYS_epoll_pwait,
+        libc::SYS_nanosleep,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_ppoll,
+        crate::calls::EPOLL_PWAIT2,
+    ];
+    known.contains(&number) || old.contains(&number)
+}
+
+/// How the system call at `site` is rewritten, as the `index`th of its program; `around` are bytes of it from `from` on. `None` if there is
+/// neither room near it nor its number before it.
+pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrite> {
+    let at = usize::try_from(site.checked_sub(from)?).ok()?;
+    if index >= SITES_MAX || around.get(at..at + 2)? != SYSTEM_CALL {
+        return None;
+    }
+    let (entry, stub_at) = (TABLE + index * 8, STUBS + index * STUB_BYTES);
+    let jump = jump(entry)?;
+    if let Some(padding) = padding(site, from, around) {
+        let near = i8::try_from(padding.cast_signed() - site.cast_signed() - 2).ok()?;
+        return Some(Rewrite {
+            stub: (stub_at, stub(stub_at, 0, site + 2)),
+            table: (entry, stub_at + AFTER_NUMBER),
+            padding: Some((padding, jump)),
+            site: (site, vec![0xeb, near.to_ne_bytes()[0]]),
+            astray: vec![(site + 1, stub_at + AFTER_NUMBER)],
+        });
+    }
+    let start = at.checked_sub(5)?;
+    let (first, number) = around.get(start..at)?.split_first()?;
+    if *first != MOVE_NUMBER {
+        return None;
+    }
+    let number = u32::from_le_bytes(number.try_into().ok()?);
+    let start = site - 5;
+    Some(Rewrite {
+        stub: (stub_at, stub(stub_at, number, site + 2)),
+        table: (entry, stub_at),
+        padding: None,
+        site: (start, jump.to_vec()),
+        astray: vec![(start + 1, stub_at), (site, stub_at + AFTER_NUMBER)],
+    })
+}
+
+/// Room for a jump between functions that a jump of two bytes reaches.
+fn padding(site: u64, from: u64, around: &[u8]) -> Option<u64> {
+    let runs = around.windows(JUMP_BYTES + 1).zip(from..);
+    runs.filter(|(window, _)| window.iter().all(|byte| *byte == BREAK))
+        // The first byte of padding may be the last one of a function that does not return.
+        .map(|(_, at)| at + 1)
+        .find(|at| i8::try_from(at.cast_signed() - site.cast_signed() - 2).is_ok())
+}
+
+fn jump(entry: u64) -> Option<[u8; JUMP_BYTES]> {
+    let mut bytes = [0; JUMP_BYTES];
+    let (jump, address) = bytes.split_at_mut(JUMP.len());
+    jump.copy_from_slice(&JUMP);
+    address.copy_from_slice(&u32::try_from(entry).ok()?.to_le_bytes());
+    Some(bytes)
+}
+
+/// What is run for one site: the number if that was written over, the addresses for the code, and the call as it was.
+fn stub(at: u64, number: u32, goes_on: u64) -> [u8; STUB_BYTES as usize] {
+    let mut bytes = [BREAK; STUB_BYTES as usize];
+    let mut put = |index: usize, with: &[u8]| bytes[index..index + with.len()].copy_from_slice(with);
+    put(0, &[MOVE_NUMBER]);
+    put(1, &number.to_le_bytes());
+    // lea rcx, [rip + …]: the addresses
+    put(5, &[0x48, 0x8d, 0x0d, 28, 0, 0, 0]);
+    // jmp CODE
+    put(12, &[0xe9]);
+    let back = i32::try_from(CODE.cast_signed() - (at.cast_signed() + 17)).unwrap_or(0);
+    put(13, &back.to_le_bytes());
+    put(17, &SYSTEM_CALL);
+    // jmp [rip + …]: the second address
+    put(19, &[0xff, 0x25, 23, 0, 0, 0]);
+    put(ADDRESSES, &(at + PLAIN).to_le_bytes());
+    put(ADDRESSES + 8, &goes_on.to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

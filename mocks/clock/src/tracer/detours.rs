@@ -1,0 +1,190 @@
+//! How a program comes to wait without a stop: it is given room for the code and for its threads' places, and sites are rewritten where a
+//! wait was seen.
+//!
+//! Owns what is done to stopped threads for it. What is written is decided by [`crate::detour`].
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::thread::{Process, Sites};
+use super::{AT_CALL, Tracer};
+use crate::detour::{self, CODE, CODE_BYTES, COUNTS, Fault, HEAD, PLACE_BYTES, PLACES, PLACES_BYTES, REACH, Rewrite};
+use crate::places::{self, Place};
+use crate::registers::Registers;
+use crate::sys::{self, Go, Report, Tid};
+
+/// Bytes of a system call, after which a thread stops.
+const CALL_BYTES: u64 = 2;
+
+impl Tracer {
+    /// Gives a program that has not run yet room and code for its waits, if it can have them, and its first thread its place. Returns the
+    /// signal with which it goes on; `None` if it is gone.
+    pub(super) fn give_room(&mut self, pid: Tid, process: &mut Process, place: Place) -> Option<i32> {
+        let (Some(code), Some(call)) = (&self.machine.detour, self.machine.patch.call) else { return Some(0) };
+        if process.page.is_empty() {
+            return Some(0);
+        }
+        let mut signal = 0;
+        // The end of the call that started the program.
+        to_call(pid, &mut signal)?;
+        let Ok(Some(start)) = sys::registers(pid) else { return Some(signal) };
+        let shared = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        let code_rights = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        let rooms = [(CODE, CODE_BYTES, code_rights), (PLACES, PLACES_BYTES, libc::PROT_READ | libc::PROT_WRITE)];
+        let mut has_room = true;
+        for (address, length, rights) in rooms {
+            let mut make = start;
+            make.set_number(-1);
+            make.set_result(libc::SYS_mmap);
+            make.set_instruction(process.page.start + call);
+            let [rights, shared] = [rights, shared].map(|flags| u64::from(flags.cast_unsigned()));
+            for (index, argument) in [address, length, rights, shared, u64::MAX, 0].into_iter().enumerate() {
+                make.set_argument(index, argument);
+            }
+            sys::set_registers(pid, &make).ok();
+            to_call(pid, &mut signal)?;
+            to_call(pid, &mut signal)?;
+            let made = sys::registers(pid).ok().flatten().map(|made| made.result());
+            has_room &= made == Some(address.cast_signed());
+        }
+        has_room = has_room && sys::write(pid, CODE, &code.bytes).is_some();
+        let mut start = start;
+        if has_room {
+            process.sites = Some(Rc::new(RefCell::new(Sites::default())));
+            start.set_place(place_at(place));
+            set_head(pid, place);
+        }
+        sys::set_registers(pid, &start).ok();
+        Some(signal)
+    }
+
+    /// Tells a new thread its place before it runs.
+    pub(super) fn tell_place(&mut self, tid: Tid) {
+        let Some(thread) = self.threads.get_mut(&tid).filter(|thread| thread.is_new) else { return };
+        thread.is_new = false;
+        if thread.process.sites.is_none() {
+            return;
+        }
+        if let Ok(Some(mut registers)) = sys::registers(tid) {
+            set_head(tid, thread.place);
+            registers.set_place(place_at(thread.place));
+            let _ = sys::set_registers(tid, &registers);
+        }
+    }
+
+    /// Whether a signal came of what was rewritten, and is none of the program's.
+    pub(super) fn is_led_back(&self, tid: Tid, signal: i32) -> bool {
+        if ![libc::SIGILL, libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS].contains(&signal) {
+            return false;
+        }
+        let Some(sites) = self.threads.get(&tid).and_then(|thread| thread.process.sites.as_ref()) else { return false };
+        let (Some(code), Ok(Some(mut registers))) = (&self.machine.detour, sys::registers(tid)) else { return false };
+        let instruction = registers.instruction();
+        let fault =
+            if signal == libc::SIGSEGV || signal == libc::SIGBUS { code.after_fault(instruction) } else { None };
+        let goes = match fault {
+            Some(Fault::After) => Some(code.done),
+            Some(Fault::Before) => {
+                let mut plain = [0; 8];
+                sys::read(tid, registers.site(), &mut plain).map(|()| u64::from_ne_bytes(plain))
+            }
+            None if signal == libc::SIGILL || signal == libc::SIGTRAP => {
+                sites.borrow().astray.get(&instruction).copied()
+            }
+            None => None,
+        };
+        let Some(goes) = goes else { return false };
+        registers.set_instruction(goes);
+        sys::set_registers(tid, &registers).is_ok()
+    }
+
+    /// Counts the waits that a thread made without a stop, when it stops at one.
+    pub(super) fn count_of(&mut self, tid: Tid, registers: &Registers) {
+        if !detour::is_within(registers.instruction()) {
+            return;
+        }
+        let Some(thread) = self.threads.get(&tid).filter(|thread| thread.place.is_own) else { return };
+        let at = place_at(thread.place) + COUNTS;
+        let mut counts = [0; 16];
+        if sys::read(tid, at, &mut counts).is_some() {
+            let [waits, too_short] = crate::forms::words(counts).map(|count| u64::try_from(count).unwrap_or(0));
+            self.summary.add(waits, too_short);
+            let _ = sys::write(tid, at, &[0; 16]);
+        }
+    }
+}
+
+/// Rewrites the site of a call that has just stopped, if it was not looked at before.
+pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
+    let (Some(sites), Some(site)) = (&process.sites, instruction.checked_sub(CALL_BYTES)) else { return };
+    let mut sites = sites.borrow_mut();
+    if detour::is_within(site) || !sites.seen.insert(site) {
+        return;
+    }
+    let Some((from, around)) = around(tid, site) else { return };
+    let Some(rewrite) = detour::rewrite(site, sites.count, from, &around) else { return };
+    // Those who come into the middle are led back from now on.
+    sites.astray.extend(rewrite.astray.iter().copied());
+    sites.count += 1;
+    let _ = written(tid, &rewrite);
+}
+
+/// Bytes around a site: as many as a short jump reaches, or where that is at the end of the program's memory, only those before it.
+fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
+    let reads = [(REACH, 2 * REACH), (REACH, REACH + CALL_BYTES), (8, 8 + CALL_BYTES)];
+    reads.into_iter().find_map(|(before, length)| {
+        let from = site.checked_sub(before)?;
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        sys::read(tid, from, &mut bytes)?;
+        Some((from, bytes))
+    })
+}
+
+/// Writes what is new, then the site: first a break in place of its first byte, so that no other thread runs half of it.
+fn written(tid: Tid, rewrite: &Rewrite) -> Option<()> {
+    let (stub_at, stub) = &rewrite.stub;
+    sys::write(tid, *stub_at, stub)?;
+    sys::write(tid, rewrite.table.0, &rewrite.table.1.to_ne_bytes())?;
+    if let Some((at, jump)) = &rewrite.padding {
+        poke(tid, *at, jump)?;
+    }
+    let (at, bytes) = &rewrite.site;
+    poke(tid, *at, &[0xcc])?;
+    poke(tid, at + 1, bytes.get(1..)?)?;
+    poke(tid, *at, bytes.get(..1)?)
+}
+
+/// Writes a few bytes of a program's code, of which it gets its own copy.
+fn poke(tid: Tid, at: u64, bytes: &[u8]) -> Option<()> {
+    let mut word = [0; 8];
+    sys::read(tid, at, &mut word)?;
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    sys::poke(tid, at, u64::from_ne_bytes(word)).ok()
+}
+
+/// Lets a thread go on until a call begins or ends; `None` if it is gone. Signals are kept for later.
+fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
+    loop {
+        sys::go(tid, Go::ToCall, 0).ok()?;
+        match sys::wait_for_one(tid).ok()? {
+            Report::Gone => return None,
+            Report::Stopped { signal: AT_CALL, event: 0 } => return Some(()),
+            Report::Stopped { signal: another, event: 0 } => *signal = another,
+            Report::Stopped { .. } => {}
+        }
+    }
+}
+
+/// Where a thread's place is: all without one of their own have the last.
+fn place_at(place: Place) -> u64 {
+    PLACES + PLACE_BYTES * if place.is_own { place.index } else { places::PLACES }
+}
+
+/// Writes the head of a thread's own place.
+fn set_head(tid: Tid, place: Place) {
+    if place.is_own {
+        let at = place_at(place);
+        let head: Vec<u8> = [0, 1, at, 0, 0].into_iter().flat_map(u64::to_ne_bytes).collect();
+        let _ = sys::write(tid, at + HEAD, &head);
+    }
+}
