@@ -24,16 +24,23 @@ pub const SITES_MAX: u64 = 512;
 const TABLE: u64 = CODE + 0x1000;
 const STUBS: u64 = CODE + 0x2000;
 const STUB_BYTES: u64 = 64;
-/// Where in a stub is what follows `mov eax, NUMBER`, and its two addresses.
-const AFTER_NUMBER: u64 = 5;
+/// The same, as arrays count.
+const STUB_SIZE: usize = 64;
+/// Where in a stub is what follows the instruction that was before the call, and its two addresses.
+const AFTER_MOVE: u64 = BEFORE_BYTES as u64;
 const ADDRESSES: usize = 40;
 const PLAIN: u64 = 17;
 
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
-/// `mov eax, …`
+/// `mov eax, …`, five bytes with its number.
 const MOVE_NUMBER: u8 = 0xb8;
+/// `mov r9, [rsp + 8]`, before the call of the C library's `syscall`.
+const MOVE_SIXTH: [u8; BEFORE_BYTES] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
+const BEFORE_BYTES: usize = 5;
 /// `int3`, which is also what a Go program has between functions.
 const BREAK: u8 = 0xcc;
+/// `nop`
+const NOTHING: u8 = 0x90;
 /// `jmp [ADDRESS]`
 const JUMP: [u8; 3] = [0xff, 0x24, 0x25];
 const JUMP_BYTES: usize = 7;
@@ -55,7 +62,7 @@ pub struct Detour {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
     /// What is written into the code's own memory.
-    pub stub: (u64, [u8; STUB_BYTES as usize]),
+    pub stub: (u64, [u8; STUB_SIZE]),
     pub table: (u64, u64),
     /// Bytes between functions, which nobody runs.
     pub padding: Option<(u64, [u8; JUMP_BYTES])>,
@@ -121,7 +128,7 @@ pub fn knows(number: i64) -> bool {
 }
 
 /// How the system call at `site` is rewritten, as the `index`th of its program; `around` are bytes of it from `from` on. `None` if there is
-/// neither room near it nor its number before it.
+/// neither room near it nor an instruction before it that can be moved.
 pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrite> {
     let at = usize::try_from(site.checked_sub(from)?).ok()?;
     if index >= SITES_MAX || around.get(at..at + 2)? != SYSTEM_CALL {
@@ -132,26 +139,24 @@ pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrit
     if let Some(padding) = padding(site, from, around) {
         let near = i8::try_from(padding.cast_signed() - site.cast_signed() - 2).ok()?;
         return Some(Rewrite {
-            stub: (stub_at, stub(stub_at, 0, site + 2)),
-            table: (entry, stub_at + AFTER_NUMBER),
+            stub: (stub_at, stub(stub_at, [NOTHING; BEFORE_BYTES], site + 2)),
+            table: (entry, stub_at + AFTER_MOVE),
             padding: Some((padding, jump)),
             site: (site, vec![0xeb, near.to_ne_bytes()[0]]),
-            astray: vec![(site + 1, stub_at + AFTER_NUMBER)],
+            astray: vec![(site + 1, stub_at + AFTER_MOVE)],
         });
     }
-    let start = at.checked_sub(5)?;
-    let (first, number) = around.get(start..at)?.split_first()?;
-    if *first != MOVE_NUMBER {
+    let before: [u8; BEFORE_BYTES] = around.get(at.checked_sub(BEFORE_BYTES)?..at)?.try_into().ok()?;
+    if before[0] != MOVE_NUMBER && before != MOVE_SIXTH {
         return None;
     }
-    let number = u32::from_le_bytes(number.try_into().ok()?);
-    let start = site - 5;
+    let start = site - AFTER_MOVE;
     Some(Rewrite {
-        stub: (stub_at, stub(stub_at, number, site + 2)),
+        stub: (stub_at, stub(stub_at, before, site + 2)),
         table: (entry, stub_at),
         padding: None,
         site: (start, jump.to_vec()),
-        astray: vec![(start + 1, stub_at), (site, stub_at + AFTER_NUMBER)],
+        astray: vec![(start + 1, stub_at), (site, stub_at + AFTER_MOVE)],
     })
 }
 
@@ -172,12 +177,11 @@ fn jump(entry: u64) -> Option<[u8; JUMP_BYTES]> {
     Some(bytes)
 }
 
-/// What is run for one site: the number if that was written over, the addresses for the code, and the call as it was.
-fn stub(at: u64, number: u32, goes_on: u64) -> [u8; STUB_BYTES as usize] {
-    let mut bytes = [BREAK; STUB_BYTES as usize];
+/// What is run for one site: what was written over, the addresses for the code, and the call as it was.
+fn stub(at: u64, before: [u8; BEFORE_BYTES], goes_on: u64) -> [u8; STUB_SIZE] {
+    let mut bytes = [BREAK; STUB_SIZE];
     let mut put = |index: usize, with: &[u8]| bytes[index..index + with.len()].copy_from_slice(with);
-    put(0, &[MOVE_NUMBER]);
-    put(1, &number.to_le_bytes());
+    put(0, &before);
     // lea rcx, [rip + …]: the addresses
     put(5, &[0x48, 0x8d, 0x0d, 28, 0, 0, 0]);
     // jmp CODE

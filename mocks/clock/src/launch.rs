@@ -85,8 +85,12 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
     let machine = Machine { patch, detour, has_fine_epoll };
     let tracer = Tracer::new(clock, machine, getpid().as_raw_nonzero().get());
     start_tracer(tracer, settings)?;
-    // A wait that became a thousandth may not be lengthened by the twentieth of a millisecond that is usual.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    // Waits end up to the twentieth of a millisecond late, so that several end at once: of the program's time, as all else. Without any, a
+    // scheduler that naps between two looks would look more often than it does.
+    if let Ok(slack_ns) = rustix::thread::current_timer_slack() {
+        let own = (slack_ns / u64::from(settings.rate)).max(1);
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(own));
+    }
     seccompiler::apply_filter(&filter).map_err(Error::Filter)
 }
 

@@ -81,6 +81,7 @@ pub struct DetourCode {
 
 /// The code of waits that need no stop; `None` on a processor that has none.
 #[cfg(target_arch = "x86_64")]
+#[expect(clippy::unnecessary_wraps, reason = "arm64 has none")]
 pub fn detour_code() -> Option<DetourCode> {
     let start = &raw const longhaul_clock_detour;
     let at = |label: *const u8| label.addr() - start.addr();

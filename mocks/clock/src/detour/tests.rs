@@ -36,6 +36,9 @@ fn a_site_with_its_number_before_it_is_written_over() {
     let (_, stub) = rewrite.stub;
     assert_eq!(stub[..5], [0xb8, 0xca, 0, 0, 0]);
     assert_eq!(stub[48..56], (site + 2).to_le_bytes());
+    // The library's function for any call has its sixth argument there.
+    let (bytes, site) = program(&MOVE_SIXTH, &[0x48, 0x3d]);
+    assert_eq!(super::rewrite(site, 0, AT, &bytes).unwrap().stub.1[..5], MOVE_SIXTH);
     // Every entry has the instruction that there is not at its end.
     for index in 0..SITES_MAX {
         assert_eq!(jump(TABLE + index * 8).unwrap()[5..], [0x0f, 0x0b]);
@@ -95,7 +98,7 @@ fn the_code_is_what_it_should_be() {
 #[test]
 fn a_stub_leads_to_the_code_and_back() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), stub(STUBS, 202, AT)).unwrap();
+    std::fs::write(file.path(), stub(STUBS, [0xb8, 0xca, 0, 0, 0], AT)).unwrap();
     let from = format!("--adjust-vma={STUBS}");
     let arguments = ["-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", &from, file.path().to_str().unwrap()];
     let Some(listing) = output("objdump", &arguments) else { return };

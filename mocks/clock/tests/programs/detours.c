@@ -30,6 +30,7 @@ static void waits(int s) { hits++; struct timespec t = of(200 * MS); int64_t b =
   if (deep && hits < 5) { raise(SIGUSR1); } }
 static void leaves(int s) { hits++; siglongjmp(out, 1); }
 static void every(int64_t own) { struct itimerval v = {{own / 1000000000, own % 1000000000 / 1000}, {own / 1000000000, own % 1000000000 / 1000}}; setitimer(ITIMER_REAL, &v, 0); }
+static void *words(void *n) { static int word; for (int i = 0; i < 3000; i++) { struct timespec t = of(10 * MS); must(syscall(SYS_futex, &word, 0, 0, &t, 0, 0) == -1 && errno == ETIMEDOUT, "futex", i); } return 0; }
 static void warm(void) { for (int i = 0; i < 3; i++) { struct timespec t = of(MS), z = of(MS); naps(&t, &t); sleeps(&z, &z); ppoll(0, 0, &t, 0); poll(0, 0, 1); } }
 static void *crowd(void *n) { struct timespec t = of(3000 * MS); int64_t b = now(); for (int i = 0; i < 3; i++) { naps(&t, 0); } must(now() - b >= 9000 * MS, "in a crowd, ms", (now() - b) / MS); return 0; }
 static void *limits(void *n) { pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; pthread_cond_t c = PTHREAD_COND_INITIALIZER; int e = epoll_create1(0); struct epoll_event ev;
@@ -43,6 +44,8 @@ static void *limits(void *n) { pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; pt
 int main(int n, char **v) {
   const char *k = n > 1 ? v[1] : ""; warm(); int64_t began = now();
   if (!strcmp(k, "many")) { for (int i = 0; i < 3000; i++) { struct timespec t = of(10 * MS); must(naps(&t, 0) == 0, "nap", i); } must(now() - began >= 30000 * MS, "ms", (now() - began) / MS); }
+  // By the library's function for any call.
+  else if (!strcmp(k, "words")) { words(0); must(now() - began >= 30000 * MS, "ms", (now() - began) / MS); }
   else if (!strcmp(k, "limits")) { pthread_t t[20]; for (int i = 0; i < 20; i++) pthread_create(&t[i], 0, limits, 0); for (int i = 0; i < 20; i++) pthread_join(t[i], 0); }
   // A handler that waits at the same place, in the middle of a wait, to the fifth depth; then the rest of the first one is told.
   else if (!strcmp(k, "nested")) { deep = 1; struct sigaction a = {.sa_handler = waits, .sa_flags = SA_NODEFER}; sigaction(SIGUSR1, &a, 0); pid_t me = getpid();
