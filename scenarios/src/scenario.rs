@@ -22,6 +22,7 @@ mod metrics;
 mod objects;
 mod own;
 mod parse;
+mod phases;
 mod rbac;
 mod reach;
 mod readiness;
@@ -46,6 +47,7 @@ pub(crate) use metrics::{METRICS_PORT, series};
 pub use own::Own;
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
+pub use phases::{PhaseClock, Phases};
 pub use rbac::{Rbac, Rule};
 pub(crate) use reach::Ground;
 pub use reach::{Outside, Reach};
@@ -131,6 +133,11 @@ impl Scenario {
         self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
     }
 
+    /// How many times faster the subject's own clock runs.
+    pub fn clock_rate(&self) -> u32 {
+        self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
+    }
+
     /// How many times shorter everything lives that the control plane lets live for a while.
     pub fn compression(&self) -> u32 {
         self.control_plane.compress.or(self.subject.upkeep().clock_rate).unwrap_or(1).max(1)
@@ -162,30 +169,6 @@ pub enum ApiVersion {
     /// The first and only one.
     #[serde(rename = "longhaul/v1")]
     V1,
-}
-
-/// How long each part of a run takes. Everything starts with the warm-up; load and churn stop with the steady phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Phases {
-    /// Load runs, latency is not judged yet.
-    pub warm_up: Span,
-    /// Load runs and everything is judged.
-    pub steady: Span,
-    /// No load: the subject gets the time to catch up before anything counts as missed.
-    pub drain: Span,
-}
-
-impl Phases {
-    /// From the start of the warm-up to the end of the steady phase.
-    pub fn loaded(&self) -> Duration {
-        self.warm_up.0 + self.steady.0
-    }
-
-    /// All of it.
-    pub fn total(&self) -> Duration {
-        self.loaded() + self.drain.0
-    }
 }
 
 /// What answers the Kubernetes API.

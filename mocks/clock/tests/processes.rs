@@ -192,6 +192,46 @@ fn what_cannot_be_done_is_said() {
     assert!(text.contains("a faster clock needs ptrace, which is forbidden here"), "{text}");
 }
 
+/// A whole program of 32 bits, which ends at once.
+fn narrow() -> Vec<u8> {
+    let code = [0x31, 0xdb, 0xb8, 1, 0, 0, 0, 0xcd, 0x80];
+    let word = |value: u32| value.to_le_bytes();
+    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0".to_vec();
+    for value in [1, 0x0804_8054, 52, 0, 0] {
+        file.extend(word(value));
+    }
+    for half in [52_u16, 32, 1, 0, 0, 0] {
+        file.extend(half.to_le_bytes());
+    }
+    for value in [1, 0, 0x0804_8000, 0x0804_8000, 84 + 9, 84 + 9, 5, 4096] {
+        file.extend(word(value));
+    }
+    file.extend(code);
+    file
+}
+
+/// Whether it is started or a shell starts it later.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_program_of_32_bits_is_ended_by_name() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("narrow");
+    std::fs::write(&program, narrow()).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let direct = under(RATE, &program).output().unwrap();
+    assert_eq!(direct.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&direct.stderr).contains("narrow is a program of 32 bits"), "{direct:?}");
+    if !Command::new(&program).status().is_ok_and(|status| status.success()) {
+        println!("skipped: needs a kernel that runs programs of 32 bits");
+        return;
+    }
+    let output = shell(&format!("{}; echo $?", program.display())).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("narrow is a program of 32 bits"), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
+}
+
 /// A program that is only started later, by a shell.
 #[test]
 fn a_set_user_id_program_is_ended_by_name() {

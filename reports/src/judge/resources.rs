@@ -24,6 +24,7 @@ section! {
     Memory as "memory", judge "resources", facts<'a> ();
     ceiling "ceiling": Bytes = ceiling::Memory,
     growth "growth": Growth = growth::Growing,
+    growth_per_own_hour "growthPerOwnHour": Bytes = growth::PerOwnHour,
     growth_per_object "growthPerObject": Bytes = growth::PerObject,
     growth_per_request "growthPerRequest": Bytes = growth::PerRequest,
     retained "retained": Bytes = retained::Retained,

@@ -67,7 +67,9 @@ impl SoFar {
     /// Begins a run; none where nothing is to be decided about growth.
     pub fn new(manifest: &Manifest) -> Option<Self> {
         let memory = manifest.budgets.memory.iter().any(|memory| {
-            memory.growth.is_some() || memory.growth_per_object.is_some() || memory.growth_per_request.is_some()
+            memory.growth.is_some()
+                || memory.growth_per_own_hour.is_some()
+                || memory.growth_per_object.is_some() || memory.growth_per_request.is_some()
         });
         let series = manifest
             .budgets

@@ -107,7 +107,11 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
 pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = scenario.subject.upkeep().clock_rate.filter(|rate| *rate > 1) {
-        notes.push(format!("the subject's own clock ran {rate} times faster; all times of this report are real"));
+        let own = scenario.phases.own_steady().map(|steady| format!(": the steady phase was {steady} of it"));
+        let own = own.unwrap_or_default();
+        notes.push(format!(
+            "the subject's own clock ran {rate} times faster{own}; all times of this report are real, but those that are called its own"
+        ));
     }
     let compress = scenario.compression();
     if compress > 1 {

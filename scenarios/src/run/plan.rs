@@ -26,6 +26,10 @@ pub fn describe(scenario: &Scenario) -> String {
         phases.steady,
         phases.drain
     ));
+    let rate = scenario.clock_rate();
+    if let Some(steady) = phases.own_steady().filter(|_| rate > 1) {
+        line(format!("{:15} steady for {steady} of the subject's own clock, which runs {rate} times faster", ""));
+    }
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind().name(), scenario.subject.witness.name()));
     for (key, text) in processes(scenario) {
@@ -217,6 +221,11 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         let budget = growth.bytes_per_hour as f64 / 3600.0;
         line(growth_decides(steady, &format!("memory growth {growth}"), budget, (3600.0, "h")));
     }
+    if let Some(budget) = memory.growth_per_own_hour {
+        let rate = f64::from(scenario.clock_rate());
+        let name = format!("memory growth {budget}/own hour, {rate} of which are one");
+        line(growth_decides(steady, &name, budget.0 as f64 * rate / 3600.0, (3600.0 / rate, "own hour")));
+    }
     // What an axis of counts has to do with time: the budget of one times how many come each second.
     let mut counted = |budget: Option<units::Bytes>, per: &str, each_second: f64, what: &str| {
         let Some(budget) = budget else { return };
@@ -286,6 +295,19 @@ fn untold(scenario: &Scenario) -> Option<String> {
 mod tests {
     use super::*;
     use crate::scenario::Source;
+
+    /// Both lengths, and which of them decides a budget.
+    #[test]
+    fn the_plan_says_both_times_of_a_faster_clock() {
+        let mut source = Source::read("soak-10h").unwrap();
+        source.hurry(None, Some(60)).unwrap();
+        let text = describe(&source.scenario);
+        assert!(text.contains("length          10m (warm-up 1m, steady 8m, drain 1m) after start-up"), "{text}");
+        assert!(text.contains("steady for 8h of the subject's own clock, which runs 60 times faster"), "{text}");
+        assert!(text.contains("memory growth 256KiB/own hour, 60 of which are one"), "{text}");
+        let usual = describe(&Source::read("soak-10h").unwrap().scenario);
+        assert!(usual.contains("length          10h (warm-up 1h, steady 8h, drain 1h)"), "{usual}");
+    }
 
     #[test]
     fn the_plan_says_what_it_cannot_decide() {

@@ -13,6 +13,7 @@ const SCENARIOS: [(&str, &str); 35] = [
     ("soak-10m", include_str!("../../library/soak-10m.yaml")),
     ("soak-1h", include_str!("../../library/soak-1h.yaml")),
     ("soak-night", include_str!("../../library/soak-night.yaml")),
+    ("soak-10h", include_str!("../../library/soak-10h.yaml")),
     ("soak-100h", include_str!("../../library/soak-100h.yaml")),
     ("soak-fanout", include_str!("../../library/soak-fanout.yaml")),
     ("watch-storm", include_str!("../../library/watch-storm.yaml")),

@@ -88,6 +88,8 @@ impl Source {
             text: problem,
             snippet: None,
         })?;
+        let rate = scenario.clock_rate();
+        scenario.phases.by_real_clock(rate);
         validate::drawn(&mut scenario).and_then(|()| validate::validate(&scenario)).map_err(|problem| Error {
             origin: origin.to_owned(),
             place: problem.section.and_then(|section| place_of(text, section, problem.part)),
@@ -101,12 +103,11 @@ impl Source {
     /// where what the file plans does not fit into it any more.
     pub fn last(&mut self, length: Span) -> Result<(), Error> {
         let fail = |text: String| Error { origin: format!("--for {length}"), place: None, text, snippet: None };
-        let phases = &mut self.scenario.phases;
-        let around = phases.warm_up.0 + phases.drain.0;
-        match length.0.checked_sub(around).filter(|steady| !steady.is_zero()) {
-            Some(steady) => phases.steady = Span(steady),
-            None => return Err(fail(format!("warm-up and drain alone take {} in {}", Span(around), self.origin))),
-        }
+        let rate = self.scenario.clock_rate();
+        self.scenario
+            .phases
+            .last(length, rate)
+            .map_err(|around| fail(format!("warm-up and drain alone take {around} in {}", self.origin)))?;
         self.scenario.draw().map_err(|error| match error {
             mock_faults::random::Error::NoRoom { every, short, .. } => fail(format!(
                 "no drawn fault fits: warm-up, drain and the time to heal leave less than the {every} in which one strikes; write at least \
@@ -129,6 +130,11 @@ impl Source {
         let origin = said.collect::<Vec<_>>().join(" ");
         if origin.is_empty() {
             return Ok(());
+        }
+        let rate = self.scenario.clock_rate();
+        self.scenario.phases.by_real_clock(rate);
+        if self.scenario.phases.own_steady().is_some() {
+            self.draw(&origin)?;
         }
         validate::validate(&self.scenario).map_err(|problem| Error {
             origin,

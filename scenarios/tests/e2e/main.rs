@@ -7,6 +7,7 @@ mod busy;
 mod calibrate;
 mod capacity;
 mod causes;
+mod client_go;
 mod clients;
 mod clock_rate;
 mod control_plane;

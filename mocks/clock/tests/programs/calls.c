@@ -70,6 +70,7 @@ static int wait_by(const char *n) {
     while (pthread_mutex_trylock(&m) == 0) { pthread_mutex_unlock(&m); sched_yield(); }
     if (IS("futex-pi")) { t = at(CLOCK_REALTIME, PLAN); return pthread_mutex_timedlock(&m, &t) == ETIMEDOUT ? 0 : -1; }
     t = at(CLOCK_MONOTONIC, PLAN); return pthread_mutex_clocklock(&m, CLOCK_MONOTONIC, &t) == ETIMEDOUT ? 0 : -1; }
+  if (IS("futex-requeue")) { static int pi; t = at(CLOCK_MONOTONIC, PLAN); TIMES_OUT(syscall(SYS_futex, &word, 11 | 128, 0, &t, &pi, 0)); }
   if (IS("condition")) { pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; pthread_cond_t c = PTHREAD_COND_INITIALIZER; t = at(CLOCK_REALTIME, PLAN);
     pthread_mutex_lock(&m); return pthread_cond_timedwait(&c, &m, &t) == ETIMEDOUT ? 0 : -1; }
   if (IS("poll")) return poll(0, 0, PLAN * 1000);
@@ -96,6 +97,12 @@ static int wait_by(const char *n) {
   if (IS("message-queue")) { char name[64]; snprintf(name, sizeof name, "/longhaul-clock-%d", getpid()); struct mq_attr a = {.mq_maxmsg = 1, .mq_msgsize = 8};
     mqd_t q = mq_open(name, O_RDWR | O_CREAT, 0600, &a); if (q == -1) { printf("skipped: needs message queues\n"); return sleep(PLAN); } mq_unlink(name); char b[8]; t = at(CLOCK_REALTIME, PLAN);
     return mq_timedreceive(q, b, 8, 0, &t) == -1 && errno == ETIMEDOUT ? 0 : -1; }
+  if (IS("message-queue-full")) { char name[64]; snprintf(name, sizeof name, "/longhaul-clock-full-%d", getpid()); struct mq_attr a = {.mq_maxmsg = 1, .mq_msgsize = 8};
+    mqd_t q = mq_open(name, O_RDWR | O_CREAT, 0600, &a); if (q == -1) { printf("skipped: needs message queues\n"); return sleep(PLAN); } mq_unlink(name); t = at(CLOCK_REALTIME, PLAN);
+    must(mq_send(q, "x", 1, 0) == 0, "first", 0); return mq_timedsend(q, "y", 1, 0, &t) == -1 && errno == ETIMEDOUT ? 0 : -1; }
+#ifdef __x86_64__
+  if (IS("io-pgetevents")) { aio_context_t c = 0; struct io_event o; if (syscall(SYS_io_setup, 1, &c)) return -1; return syscall(333, c, 1, 1, &o, &plan, 0); }
+#endif
   if (IS("io-getevents")) { aio_context_t c = 0; struct io_event o; if (syscall(SYS_io_setup, 1, &c)) return -1; return syscall(SYS_io_getevents, c, 1, 1, &o, &plan); }
   if (IS("timerfd") || IS("timerfd-absolute")) { int is = IS("timerfd-absolute"), f = timerfd_create(CLOCK_REALTIME, 0); struct itimerspec s = {{1, 0}, {PLAN - 4, 0}}, g; uint64_t c;
     if (is) s.it_value = at(CLOCK_REALTIME, PLAN - 4);
@@ -109,13 +116,20 @@ static int wait_by(const char *n) {
     struct itimerspec s = {{0, 0}, {900, 0}}, o; timer_settime(i, 0, &s, 0); timer_gettime(i, &o); must(o.it_value.tv_sec >= 890 && o.it_value.tv_sec <= 900, "left", o.it_value.tv_sec); return sleep(PLAN); }
   if (IS("setitimer")) { signal(SIGALRM, count); struct itimerval s = {{0, 0}, {PLAN, 0}}, o; setitimer(ITIMER_REAL, &s, 0); getitimer(ITIMER_REAL, &o);
     must(o.it_value.tv_sec >= PLAN - 3 && o.it_value.tv_sec <= PLAN, "left", o.it_value.tv_sec); while (!hits) pause(); return 0; }
+  if (IS("setitimer-period")) { signal(SIGALRM, count); struct itimerval s = {{2, 0}, {2, 0}}; setitimer(ITIMER_REAL, &s, 0); while (hits < PLAN / 2) pause(); return 0; }
   if (IS("alarm")) { signal(SIGALRM, count); must(alarm(500) == 0, "before", 0); int left = alarm(PLAN); must(left >= 497 && left <= 500, "left", left); while (!hits) pause(); return 0; }
   if (IS("socket")) { int p[2]; if (socketpair(AF_UNIX, SOCK_STREAM, 0, p)) return -1; setsockopt(p[0], SOL_SOCKET, SO_RCVTIMEO, &v, sizeof v); char c; int r = recv(p[0], &c, 1, 0);
     must(r == -1 && errno == EAGAIN, "received", r); socklen_t l = sizeof v; getsockopt(p[0], SOL_SOCKET, SO_RCVTIMEO, &v, &l); must(v.tv_sec >= PLAN && v.tv_sec < PLAN + 2, "said", v.tv_sec); return 0; }
+  if (IS("socket-send")) { int p[2]; if (socketpair(AF_UNIX, SOCK_STREAM, 0, p)) return -1; setsockopt(p[0], SOL_SOCKET, SO_SNDTIMEO, &v, sizeof v); static char b[4096]; while (send(p[0], b, sizeof b, MSG_DONTWAIT) > 0);
+    int r = send(p[0], b, sizeof b, 0); must(r == -1 && errno == EAGAIN, "sent", r); return 0; }
+  // Of a peer that answers nothing: a listener whose queue is full.
+  if (IS("user-timeout")) { int l = socket(AF_INET, SOCK_STREAM, 0), x = PLAN * 1000; struct sockaddr_in a = {AF_INET, 0, {htonl(0x7f000001)}}; socklen_t n = sizeof a; bind(l, (void *)&a, n); listen(l, 0); getsockname(l, (void *)&a, &n);
+    for (int i = 0; i < 3; i++) { int s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); connect(s, (void *)&a, n); } usleep(100000);
+    int s = socket(AF_INET, SOCK_STREAM, 0); setsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &x, sizeof x); int r = connect(s, (void *)&a, n); must(r == -1 && errno == ETIMEDOUT, "connected", r); return 0; }
   if (IS("recvmmsg")) { int p[2]; if (socketpair(AF_UNIX, SOCK_DGRAM, 0, p)) return -1; char c; struct iovec b = {&c, 1}; struct mmsghdr h[2] = {{.msg_hdr = {.msg_iov = &b, .msg_iovlen = 1}}, {.msg_hdr = {.msg_iov = &b, .msg_iovlen = 1}}};
     if (send(p[1], "x", 1, 0) != 1) return -1; if (recvmmsg(p[0], h, 1, 0, &t) != 1) return -1; must(t.tv_sec >= PLAN - 3 && t.tv_sec <= PLAN, "rest", t.tv_sec); return sleep(PLAN); }
   if (IS("keep-alive")) { int s = socket(AF_INET, SOCK_STREAM, 0), x = 300, y = 0; socklen_t l = sizeof y; setsockopt(s, IPPROTO_TCP, TCP_KEEPIDLE, &x, sizeof x); getsockopt(s, IPPROTO_TCP, TCP_KEEPIDLE, &y, &l);
-    must(y == 300, "said", y); x = 60000; setsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &x, sizeof x); getsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &y, &l); must(y == 60000, "said", y); return sleep(PLAN); }
+    must(y == 300, "said", y); x = 70; setsockopt(s, IPPROTO_TCP, TCP_KEEPINTVL, &x, sizeof x); getsockopt(s, IPPROTO_TCP, TCP_KEEPINTVL, &y, &l); must(y == 70, "said", y); x = 60000; setsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &x, sizeof x); getsockopt(s, IPPROTO_TCP, TCP_USER_TIMEOUT, &y, &l); must(y == 60000, "said", y); return sleep(PLAN); }
   if (IS("io-uring")) { char b[256] = {0}; must(syscall(SYS_io_uring_setup, 4, b) == -1 && errno == ENOSYS, "io_uring", 0); return sleep(PLAN); }
   if (IS("set-clock")) { struct timespec x = {1, 0}; must(syscall(SYS_clock_settime, CLOCK_REALTIME, &x) == -1 && errno == EPERM, "set", 0); return sleep(PLAN); }
   // The page, calls past it, seconds and microseconds tell one time, which never goes back.

@@ -1,4 +1,4 @@
-//! `memory.growth`, `memory.growthPerObject`, `memory.growthPerRequest`: whether memory grows faster than it may.
+//! `memory.growth`, `memory.growthPerOwnHour`, `memory.growthPerObject`, `memory.growthPerRequest`: whether memory grows faster than it may.
 
 use units::{Bytes, Growth};
 
@@ -27,6 +27,19 @@ impl Rule for Growing {
 
     fn judge(record: &Record, (): &(), limit: &Growth, findings: &mut Findings) {
         let limit = Limit { most: limit.bytes_per_hour as f64, text: limit.to_string(), axis: Axis::Hours };
+        judge_growth(findings, Name::of::<Self>(), &limit, signal::judge(record, &limit));
+    }
+}
+
+/// `memory.growthPerOwnHour`.
+pub(super) struct PerOwnHour;
+
+impl Rule for PerOwnHour {
+    const DOC: &'static str = "How much memory may grow with each hour of the subject's own clock, which `clockRate` makes faster; without that, as `growth`.";
+    const WORD: Option<Word> = Some(Word::Leak);
+
+    fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
+        let limit = Limit { most: limit.0 as f64, text: format!("{limit}/own hour"), axis: Axis::OwnHours };
         judge_growth(findings, Name::of::<Self>(), &limit, signal::judge(record, &limit));
     }
 }

@@ -1,4 +1,4 @@
-//! What growth is judged against: time, distinct objects, admission reviews.
+//! What growth is judged against: time, the subject's own time, distinct objects, admission reviews.
 
 use crate::record::{Interval, Record};
 
@@ -8,6 +8,8 @@ const SECONDS_PER_HOUR: f64 = 3600.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::resources) enum Axis {
     Hours,
+    /// By the subject's own clock.
+    OwnHours,
     /// Distinct objects that have come and gone.
     Objects,
     /// Admission reviews.
@@ -16,7 +18,8 @@ pub(in crate::judge::resources) enum Axis {
 
 /// The axis of one run: where on it a moment is.
 pub(super) enum Scale {
-    Hours,
+    /// So many pass in an hour.
+    Hours(f64),
     Counted(Counted),
 }
 
@@ -31,6 +34,7 @@ impl Axis {
     pub(super) fn per(self) -> &'static str {
         match self {
             Self::Hours => "/h",
+            Self::OwnHours => "/own hour",
             Self::Objects => "/object",
             Self::Requests => "/request",
         }
@@ -38,7 +42,8 @@ impl Axis {
 
     pub(super) fn of(self, record: &Record) -> Scale {
         match self {
-            Self::Hours => Scale::Hours,
+            Self::Hours => Scale::Hours(1.0),
+            Self::OwnHours => Scale::Hours(f64::from(record.manifest.clock_rate)),
             Self::Objects => {
                 let objects = record.intervals.iter().filter_map(|row| Some((row, row.churn.as_ref()?.objects_total)));
                 Scale::Counted(Counted::of(objects))
@@ -58,7 +63,7 @@ impl Axis {
 impl Scale {
     pub(super) fn at(&self, t_s: f64) -> f64 {
         match self {
-            Self::Hours => t_s / SECONDS_PER_HOUR,
+            Self::Hours(each) => t_s / SECONDS_PER_HOUR * each,
             Self::Counted(counted) => counted.at(t_s),
         }
     }

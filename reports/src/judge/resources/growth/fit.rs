@@ -43,6 +43,11 @@ pub(crate) fn fits(record: &Record) -> Vec<Fit> {
             Axis::Hours,
         ),
         (
+            "memory.growthPerOwnHour",
+            memory.growth_per_own_hour.as_ref().map(|limit| (limit.0 as f64, format!("{limit}/own hour"))),
+            Axis::OwnHours,
+        ),
+        (
             "memory.growthPerObject",
             memory.growth_per_object.as_ref().map(|limit| (limit.0 as f64, format!("{limit}/object"))),
             Axis::Objects,

@@ -47,6 +47,26 @@ fn each_budget_passes_fails_and_is_undecided() {
     }
 }
 
+/// The same growth is a sixtieth of it by a clock that runs sixty times faster: both are judged, each by its own.
+#[test]
+fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
+    let limit = r#"{"growth": "100MiB/h", "growthPerOwnHour": "100MiB"}"#;
+    let of = |budget: &str, rate: u32, leak: u64| {
+        found(limit, budget, |e| {
+            e.manifest.clock_rate = rate;
+            resident(e, |second| second * leak);
+        })
+    };
+    let leak = MIB / 4;
+    assert_eq!(of("memory.growth", 60, leak).verdict, Verdict::Fail);
+    let own = of("memory.growthPerOwnHour", 60, leak);
+    assert_eq!(own.verdict, Verdict::Pass, "{own:?}");
+    assert!(own.observed.starts_with("15 MiB/own hour (between "), "{}", own.observed);
+    // A clock of usual speed has hours of usual length, and a larger leak is one by both.
+    assert_eq!(of("memory.growthPerOwnHour", 1, leak).verdict, Verdict::Fail);
+    assert_eq!(of("memory.growthPerOwnHour", 60, 8 * leak).verdict, Verdict::Fail);
+}
+
 /// What is judged against something that does not happen is not judged.
 #[test]
 fn nothing_grows_with_what_does_not_happen() {
