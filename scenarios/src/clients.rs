@@ -41,6 +41,9 @@ pub enum Missing {
     /// The installer lacks something.
     #[error(transparent)]
     Installer(#[from] installer::Missing),
+    /// What a program of Go is built with.
+    #[error("{0}")]
+    Go(String),
     /// A folder for the adapter's files.
     #[error("a folder for {id}: {source}")]
     Folder {
@@ -67,9 +70,10 @@ macro_rules! adapter {
 }
 
 /// Every adapter, in the order of the columns.
-const ADAPTERS: [Adapter; 7] = [
+const ADAPTERS: [Adapter; 8] = [
     adapter!("service", []),
     adapter!("kube-rs", []),
+    adapter!("client-go", ["main.go", "go.mod"]),
     adapter!("client-node", ["subject.mjs", "../witness.mjs"]),
     adapter!("kubernetes-fluent-client", ["subject.mjs", "../witness.mjs"]),
     adapter!("pepr", ["subject.mjs", "../witness.mjs"]),
@@ -139,6 +143,15 @@ impl Column {
             }
             Run::Program(name) => {
                 vec![text(&program(name, name)?)]
+            }
+            Run::Go(file) => {
+                let content = |name: &str| {
+                    self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content)
+                };
+                let (name, source, module) = (self.client.name.clone(), content(file), content("go.mod"));
+                let built = tokio::task::spawn_blocking(move || installer::go_program(&name, source, module));
+                let built = built.await.unwrap_or_else(|error| Err(error.to_string()));
+                vec![text(&built.map_err(Missing::Go)?)]
             }
             Run::Node(file) => {
                 let installed = self.install().await?;
@@ -217,7 +230,7 @@ mod tests {
         let ids: BTreeSet<&str> = columns.iter().map(Column::id).collect();
         assert_eq!(ids.len(), columns.len(), "ids are unique");
         for column in &columns {
-            let built = matches!(column.client.run, Run::Program(_) | Run::Service);
+            let built = matches!(column.client.run, Run::Program(_) | Run::Service | Run::Go(_));
             let locked = installer::package(column.client(), column.version()).is_some();
             assert!(built || locked, "{} is locked", column.id());
             assert!(column.entry.http.iter().all(|version| [1, 2].contains(version)), "{}", column.id());
@@ -231,6 +244,14 @@ mod tests {
         let lock = include_str!("../../Cargo.lock");
         for column in columns().iter().filter(|column| column.client() == "kube-rs") {
             assert!(lock.contains(&format!("name = \"kube\"\nversion = \"{}\"", column.version())));
+        }
+    }
+
+    #[test]
+    fn the_version_of_client_go_is_the_one_that_is_built() {
+        let module = include_str!("../subjects/client-go/go.mod");
+        for column in columns().iter().filter(|column| column.client() == "client-go") {
+            assert!(module.contains(&format!("k8s.io/client-go v{}\n", column.version())), "{}", column.version());
         }
     }
 

@@ -37,6 +37,8 @@ pub(super) enum Run {
     Node(String),
     /// These arguments, by Python.
     Python(Vec<String>),
+    /// This file of Go, built with the adapter's `go.mod`.
+    Go(String),
     /// A program beside `longhaul`.
     Program(String),
 }

@@ -1,16 +1,14 @@
-// A client of client-go alone: one shared informer over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL.
-//
-// Its handler is added to an informer that already runs, and everything is resynced every ten hours: both as controller-runtime has it.
-// With -blank-revision it has a transform that blanks metadata.resourceVersion to save memory, as k8s-metacollector had
-// (falcosecurity/k8s-metacollector#186). The revision is kept in an annotation then, for the witness alone.
+// A shared informer of client-go over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL. As controller-runtime has
+// it, the handler is added to an informer that runs already, and all is resynced every ten hours. With -blank-revision a transform blanks
+// metadata.resourceVersion, as k8s-metacollector's did (falcosecurity/k8s-metacollector#186); an annotation keeps it, for the witness alone.
 package main
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
+	"log"
 	"net/http"
 	"os"
 	"os/signal"
@@ -26,119 +24,52 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// resync is the default of controller-runtime.
-const resync = 10 * time.Hour
-
-// kept is where a transform leaves the revision that it blanks.
-const kept = "witness.longhaul.dev/revision"
-
 func main() {
 	blank := flag.Bool("blank-revision", false, "blank metadata.resourceVersion in a transform")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, *blank); err != nil {
-		fmt.Fprintln(os.Stderr, "client-go:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, blank bool) error {
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		return err
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	resource, err := watched(os.Getenv("LONGHAUL_WATCH"))
-	if err != nil {
-		return err
-	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, "", resync, cache.Indexers{}, nil).Informer()
-	if blank {
-		if err := informer.SetTransform(blanked); err != nil {
-			return err
-		}
+	client := must(dynamic.NewForConfig(must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))))
+	first, _, _ := strings.Cut(os.Getenv("LONGHAUL_WATCH"), ",")
+	name, version, _ := strings.Cut(first, "/")
+	plural, group, _ := strings.Cut(name, ".")
+	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, "", 10*time.Hour, cache.Indexers{}, nil).Informer()
+	if *blank {
+		must(0, informer.SetTransform(func(object any) (any, error) {
+			if item, is := object.(*unstructured.Unstructured); is && item.GetResourceVersion() != "" {
+				item.SetAnnotations(map[string]string{"revision": item.GetResourceVersion()})
+				item.SetResourceVersion("")
+			}
+			return object, nil
+		}))
 	}
 	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return ctx.Err()
-	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { report(object, "added") },
-		UpdateFunc: func(before, after any) {
-			// A resync tells what was told before.
-			if revision(before) != revision(after) {
-				report(after, "modified")
-			}
-		},
+	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+	must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { report(object, "added") },
+		UpdateFunc: func(_, object any) { report(object, "modified") },
 		DeleteFunc: func(object any) {
 			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
 				object = unknown.Obj
 			}
 			report(object, "deleted")
 		},
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	<-ctx.Done()
-	return nil
 }
 
-// watched reads the first of `plural.group/version,…`.
-func watched(list string) (schema.GroupVersionResource, error) {
-	first, _, _ := strings.Cut(list, ",")
-	name, version, found := strings.Cut(first, "/")
-	plural, group, _ := strings.Cut(name, ".")
-	if !found || plural == "" {
-		return schema.GroupVersionResource{}, fmt.Errorf("$LONGHAUL_WATCH is %q and not plural.group/version", list)
-	}
-	return schema.GroupVersionResource{Group: group, Version: version, Resource: plural}, nil
-}
-
-func blanked(object any) (any, error) {
-	if item, is := object.(*unstructured.Unstructured); is && item.GetResourceVersion() != "" {
-		annotations := item.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[kept] = item.GetResourceVersion()
-		item.SetAnnotations(annotations)
-		item.SetResourceVersion("")
-	}
-	return object, nil
-}
-
-func revision(object any) string {
-	item, is := object.(*unstructured.Unstructured)
-	if !is {
-		return ""
-	}
-	if revision := item.GetResourceVersion(); revision != "" {
-		return revision
-	}
-	return item.GetAnnotations()[kept]
-}
-
-// report tells the witness one event; a witness that cannot be reached ends the program.
 func report(object any, change string) {
-	item, is := object.(*unstructured.Unstructured)
-	if !is {
-		return
-	}
-	line, err := json.Marshal(map[string]string{"uid": string(item.GetUID()), "resourceVersion": revision(object), "change": change})
-	if err == nil {
-		var answer *http.Response
-		answer, err = http.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewReader(append(line, '\n')))
-		if err == nil {
-			err = answer.Body.Close()
-		}
-	}
+	item := object.(*unstructured.Unstructured)
+	revision := item.GetResourceVersion() + item.GetAnnotations()["revision"]
+	line := fmt.Sprintf(`{"uid": %q, "resourceVersion": %q, "change": %q}`+"\n", item.GetUID(), revision, change)
+	answer := must(http.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewBufferString(line)))
+	must(0, answer.Body.Close())
+}
+
+func must[T any](value T, err error) T {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "client-go: the witness:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
+	return value
 }
