@@ -22,6 +22,8 @@ use crate::run::{ALL, App, Options, roles};
 
 #[cfg(feature = "certs-dev")]
 mod certs;
+#[cfg(feature = "validator")]
+mod contract;
 #[cfg(feature = "dist")]
 mod definitions;
 #[cfg(feature = "files")]
@@ -115,6 +117,12 @@ enum Command {
     Inject {
         #[command(subcommand)]
         command: Box<service_inject::command::Command>,
+    },
+    /// Hold a validator in any language against the contract.
+    #[cfg(feature = "validator")]
+    Contract {
+        #[command(subcommand)]
+        what: contract::Contract,
     },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
@@ -231,6 +239,14 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
         Command::Replicas { call } => Ok(call.run()?),
         #[cfg(feature = "certs-dev")]
         Command::Certs { what } => Ok(what.run()?),
+        #[cfg(feature = "validator")]
+        Command::Contract { what } => {
+            if what.run()? {
+                Ok(())
+            } else {
+                Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not keep the contract") })
+            }
+        }
         #[cfg(feature = "dist")]
         Command::Completions { shell } => Ok(definitions::completions(shell)?),
         #[cfg(feature = "dist")]
@@ -359,7 +375,7 @@ mod tests {
     #[test]
     fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
         let error =
-            Cli::try_parse_from(["longhaul-service", "run", "--role", "validator", "--config", "x"]).unwrap_err();
+            Cli::try_parse_from(["longhaul-service", "run", "--role", "operator", "--config", "x"]).unwrap_err();
         let roles = ROLES.iter().fold(String::from("all"), |names, role| names + ", " + role.name());
         assert!(error.to_string().contains(&format!("[possible values: {roles}]")), "{error}");
     }

@@ -14,6 +14,10 @@ pub type Roles = &'static [&'static dyn Role];
 pub const ROLES: Roles = &[
     #[cfg(feature = "manager")]
     &service_admission::Manager,
+    #[cfg(feature = "validator")]
+    &service_validator::Validating,
+    #[cfg(feature = "alerts")]
+    &service_alerting::Telling,
     #[cfg(feature = "watch")]
     &service_packages::Packages,
     #[cfg(feature = "replicas")]

@@ -147,6 +147,7 @@ impl App {
             look: &self.look,
             background: &mut self.background,
             review: None,
+            judge: None,
             alerts: self.alerts.clone(),
             part: None,
             shared: &mut shared,
@@ -161,6 +162,7 @@ impl App {
             {
                 start.part = Some(lent.part);
                 start.review = Some(lent.review);
+                start.judge = Some(lent.judge);
                 reloads.push(lent.reload);
             }
             if !is_chosen(*role) {

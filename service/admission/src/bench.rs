@@ -48,8 +48,8 @@ impl Validator for Everybody {
         std::future::ready(Ok(Arc::new(Approval { signers: vec![signer] }))).boxed()
     }
 
-    fn generation(&self) -> &'static str {
-        "0123456789abcdef0123456789abcdef"
+    fn generation(&self) -> std::borrow::Cow<'_, str> {
+        "0123456789abcdef0123456789abcdef".into()
     }
 
     fn relevant(&self, _: &str, _: &str, _: &Keyring) -> Keyring {

@@ -23,13 +23,16 @@ pub use service_registry::config::{MAX_CONCURRENT, Resolve};
 pub use admission::Admission;
 pub use own::OwnCertificates;
 use policy::RawPolicy;
+pub(crate) use policy::demanded;
 pub use policy::{
-    Action, Attestation, Mode, Namespaces, NoMatch, OnFailure, Pattern, Policy, Recheck, Resources, Roots, Rule,
-    Verdicts, With,
+    Action, Attestation, Bootstrap, Mode, Namespaces, NoMatch, OnFailure, Pattern, Policy, Recheck, Resources, Roots,
+    Rule, Verdicts, With,
 };
 pub use registration::Registration;
 use validators::RawValidator;
-pub use validators::{Constraint, Cosign, Kind as ValidatorKind, Root, Text, TrustRoot, Validator, files};
+pub use validators::{
+    Constraint, Cosign, Form, Kind as ValidatorKind, Provider, Remote, Root, Text, TrustRoot, Validator, Way, files,
+};
 
 /// The sections that admission reads.
 pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Images>(), kind::<Kubernetes>()];

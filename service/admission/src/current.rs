@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
+use service_core::judge::{About, Inquiry, Judge, Ruling};
 use tokio::time::Instant;
 
 use super::decide::Hook;
@@ -42,6 +44,25 @@ impl Current {
             decision.await.unwrap_or_else(|_panic| Ok(pipeline.defect(&ask))).map_err(|Full| Unanswered::Full)?;
         let decision = pipeline.alerted(hook, &ask, decision, deadline).await;
         review::answer(&api_version, &ask.uid, decision).map_err(Unanswered::Failed)
+    }
+}
+
+/// Judges single images by whatever is current.
+pub struct Bench(pub Arc<Current>);
+
+impl Judge for Bench {
+    fn about(&self) -> About {
+        self.0.pipeline().about()
+    }
+
+    fn judge(&self, inquiry: Inquiry, deadline: Instant) -> BoxFuture<'static, Ruling> {
+        let pipeline = self.0.pipeline();
+        async move { pipeline.judge(inquiry, deadline).await }.boxed()
+    }
+
+    fn judge_by_policy(&self, image: String, deadline: Instant) -> BoxFuture<'static, Ruling> {
+        let pipeline = self.0.pipeline();
+        async move { pipeline.judge_by_policy(&image, deadline).await }.boxed()
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use service_contract::pool::Metrics as PoolMetrics;
 use service_core::alert::AlertSink;
 use service_core::kube::{self, Cluster, Transport};
 use service_core::role::Start;
@@ -61,7 +62,7 @@ impl Generations {
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
         let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(&validation_metrics));
         let approvals = Arc::new(approvals);
-        let memory = Memory::of(&share);
+        let memory = Memory::of(&share).counting(PoolMetrics::register(registry));
         let owners = owners(config, &client);
         let parts =
             Parts { client: &client, approvals: &approvals, memory: &memory, share: &share, owners: owners.as_ref() };

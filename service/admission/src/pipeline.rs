@@ -3,6 +3,7 @@
 //! Takes a parsed request and a deadline; knows nothing of HTTP.
 
 mod alerts;
+mod judged;
 mod signed;
 
 use std::borrow::Cow;
@@ -110,7 +111,9 @@ impl Pipeline {
             }
         };
         let inherited = self.inherited(ask, &sites, deadline).await;
-        let outcomes = self.outcomes(ask, &sites, &inherited, &pullers, deadline).await?;
+        let own = self.bootstrapped(ask, &sites);
+        let excused: Vec<&str> = inherited.iter().chain(&own).copied().collect();
+        let outcomes = self.outcomes(ask, &sites, &excused, &pullers, deadline).await?;
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failed(failure.class);
         }
@@ -119,6 +122,9 @@ impl Pipeline {
             (inherited.is_empty(), &mut decision)
         {
             notes.annotations.insert("approved-by-owner", super::decide::list(&inherited));
+        }
+        if let (false, Decision::Allow { notes, .. } | Decision::Deny { notes, .. }) = (own.is_empty(), &mut decision) {
+            notes.annotations.insert("bootstrap", super::decide::list(&own));
         }
         if let Decision::Allow { .. } = decision {
             for class in let_in(&outcomes) {
@@ -184,7 +190,7 @@ impl Pipeline {
         &self,
         ask: &Ask<'_>,
         sites: &'s [Site],
-        inherited: &[&str],
+        excused: &[&str],
         pullers: &Pullers,
         deadline: Instant,
     ) -> Result<Outcomes<'s>, Full> {
@@ -217,7 +223,7 @@ impl Pipeline {
                     Some(known) => drop(outcomes.insert(image, outcome(known.map(Found::pinned), *rule, false))),
                     None => asked.push((image, treatment)),
                 },
-                Treatment::Verify { .. } if inherited.contains(&image) => {}
+                Treatment::Verify { .. } if excused.contains(&image) => {}
                 Treatment::Verify { target, name, rule, pin } => {
                     match self.verdict(target, *rule, *pin, || known(name)) {
                         Some(known) => drop(outcomes.insert(image, outcome(known, *rule, true))),

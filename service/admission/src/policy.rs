@@ -106,7 +106,7 @@ impl Policy {
         let validator = |rule: &config::Rule| config.validators.get(rule.validator?);
         let approval = |rule: &config::Rule| match validator(rule)?.kind {
             ValidatorKind::Static { approve } => Some(approve),
-            ValidatorKind::Cosign(_) => None,
+            ValidatorKind::Cosign(_) | ValidatorKind::Remote(_) | ValidatorKind::ExternalData(_) => None,
         };
         let rules = &config.policy.rules;
         Self {
@@ -146,7 +146,7 @@ impl Policy {
             }
             (_, None) => {}
         }
-        if self.with(rule).is_some() {
+        if self.verifies(rule) {
             return self.verify(parsed, rule);
         }
         if parsed.digest.is_some() || self.mode(rule) == Mode::Skip {
@@ -208,6 +208,11 @@ impl Policy {
         self.settings.namespaces.out(namespace.unwrap_or_default())
     }
 
+    /// Whether `image` starts in `namespace` although nobody can say who signed it.
+    pub fn bootstraps(&self, namespace: Option<&str>, image: &str) -> bool {
+        self.settings.bootstrap.as_ref().is_some_and(|bootstrap| bootstrap.lists(namespace, image))
+    }
+
     /// Which rule of the configuration this is, as an index into all rules.
     pub fn index(&self, rule: RuleName) -> Option<usize> {
         match rule {
@@ -230,7 +235,7 @@ impl Policy {
     /// The action on `failure` for an image under `rule`. Where signatures are wanted, a registry that is not asked lets nothing in, whatever is said of one
     /// that does not answer: else whoever can make it fail chooses what runs.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
-        if failure.unasked && self.with(rule).is_some() {
+        if failure.unasked && self.verifies(rule) {
             return Action::Deny;
         }
         self.action(rule, failure.class)
@@ -296,6 +301,11 @@ impl Policy {
     /// The demands on signatures under `rule`, when any are looked at.
     fn with(&self, rule: RuleName) -> Option<&config::With> {
         self.settings(rule)?.with.as_ref()
+    }
+
+    /// Whether somebody is asked who signed images under `rule`.
+    fn verifies(&self, rule: RuleName) -> bool {
+        self.settings(rule).is_some_and(config::Rule::verifies)
     }
 
     fn pattern(&self, rule: RuleName) -> &str {

@@ -15,7 +15,7 @@ use service_core::role::{Handler, Lent, Reload, Review, Role, Running, Start, St
 use tokio::time::Instant;
 
 use crate::config::{self, Admission, Config};
-use crate::current::Current;
+use crate::current::{Bench, Current};
 use crate::decide::Hook;
 use crate::endpoint::Endpoint;
 use crate::generations::Generations;
@@ -57,7 +57,8 @@ impl Role for Manager {
         let generations = Generations::new(&config, start)?;
         let part = Arc::new(Part { current: Arc::clone(generations.current()), generations: Mutex::new(generations) });
         let review = Arc::new(CurrentReview(Arc::clone(&part.current)));
-        Ok(Some(Lent { reload: reload(config, Arc::clone(&part)), part, review }))
+        let judge = Arc::new(Bench(Arc::clone(&part.current)));
+        Ok(Some(Lent { reload: reload(config, Arc::clone(&part)), part, review, judge }))
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {

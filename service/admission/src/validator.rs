@@ -6,16 +6,24 @@
 mod approvals;
 #[cfg(feature = "verify")]
 mod cosign;
+mod provider;
+mod remote;
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{self, Config};
 pub use approvals::{Approvals, Metrics};
+use service_contract::pool::Metrics as PoolMetrics;
 use service_core::share::Share;
 use service_registry::Keyring;
+#[cfg(not(feature = "verify"))]
+use service_registry::verdicts::Class;
 use service_registry::verdicts::Failure;
 pub use service_registry::{Pieces, Question};
 
@@ -47,7 +55,12 @@ pub trait Validator: Send + Sync + 'static {
     fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer>;
 
     /// A text that is another one as soon as rule or trust are: an answer is only good for the same text.
-    fn generation(&self) -> &str;
+    fn generation(&self) -> Cow<'_, str>;
+
+    /// How long an answer is good at most, when that is not for the policy to say.
+    fn ttl_max(&self) -> Option<Duration> {
+        None
+    }
 
     /// The part of `keyring` on which its answer may depend.
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
@@ -57,6 +70,8 @@ pub trait Validator: Send + Sync + 'static {
 #[derive(Default)]
 pub struct Validators {
     of_rules: Vec<Option<Arc<dyn Validator>>>,
+    #[cfg(feature = "verify")]
+    trusted: cosign::Trusted,
 }
 
 /// Why validators cannot work.
@@ -76,9 +91,17 @@ pub struct Memory {
     knowledge: Arc<cosign::Knowledge>,
     #[cfg(feature = "verify")]
     share: Arc<Share>,
+    pools: remote::Pools,
 }
 
 impl Memory {
+    /// Counts questions to other processes.
+    #[must_use]
+    pub fn counting(mut self, metrics: PoolMetrics) -> Self {
+        self.pools = remote::Pools::new(metrics);
+        self
+    }
+
     /// Evidence may hold what `share` has for it.
     pub fn of(share: &Arc<Share>) -> Self {
         #[cfg(feature = "verify")]
@@ -95,24 +118,64 @@ impl Validators {
     /// The validators of a configuration, which read their keys now and look for signatures among `pieces`.
     pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Self, ValidatorError> {
         #[cfg(feature = "verify")]
-        return cosign::load(config, pieces, memory);
+        let mut validators = cosign::load(config, pieces, memory)?;
         #[cfg(not(feature = "verify"))]
-        {
-            let _ = (pieces, memory);
+        let mut validators = {
             let cosign = |kind: &config::ValidatorKind| matches!(kind, config::ValidatorKind::Cosign(_));
-            match config.validators.iter().position(|validator| cosign(&validator.kind)) {
-                Some(index) => Err(ValidatorError {
-                    key: format!("validators[{index}].type"),
-                    what: "`cosign` is not built in".to_owned(),
-                }),
-                None => Ok(Self::default()),
+            if let Some(index) = config.validators.iter().position(|validator| cosign(&validator.kind)) {
+                let what = "`cosign` is not built in".to_owned();
+                return Err(ValidatorError { key: format!("validators[{index}].type"), what });
+            }
+            Self { of_rules: vec![None; config.policy.rules.len()] }
+        };
+        for (rule, asked) in config.policy.rules.iter().zip(&mut validators.of_rules) {
+            let Some(index) = rule.validator else { continue };
+            let Some(validator) = config.validators.get(index) else { continue };
+            let wrong = |what: String| ValidatorError {
+                key: format!("validators[{index}] (`{}`).remote", validator.name),
+                what,
+            };
+            let demands = rule.passed.as_deref().unwrap_or_default();
+            match &validator.kind {
+                config::ValidatorKind::Remote(settings) => {
+                    let pool = memory.pools.open(&validator.name, &settings.way, true).map_err(wrong)?;
+                    *asked = Some(remote::Engine::asking(settings, demands, pool, Arc::clone(pieces)));
+                }
+                config::ValidatorKind::ExternalData(settings) => {
+                    let pool = memory.pools.open(&validator.name, &settings.way, false).map_err(wrong)?;
+                    *asked = Some(provider::Engine::asking(&validator.name, settings, pool));
+                }
+                config::ValidatorKind::Static { .. } | config::ValidatorKind::Cosign(_) => {}
             }
         }
+        Ok(validators)
     }
 
     /// The validators of a script, by rule.
     pub fn scripted(of_rules: Vec<Option<Arc<dyn Validator>>>) -> Self {
-        Self { of_rules }
+        Self { of_rules, ..Self::default() }
+    }
+
+    /// Whoever trusts what the validator `name` does, and is asked what `demands` says.
+    pub fn demanded(&self, name: &str, demands: &str) -> Result<Arc<dyn Validator>, Failure> {
+        #[cfg(feature = "verify")]
+        return self.trusted.engine(name, demands);
+        #[cfg(not(feature = "verify"))]
+        {
+            let _ = demands;
+            Err(Failure::new(
+                Class::Misconfigured,
+                format!("`{name}` cannot be asked: nobody here verifies signatures"),
+            ))
+        }
+    }
+
+    /// The validators that others may ask, and a text that is another one as soon as any of them trusts something else.
+    pub fn lent(&self) -> (Vec<String>, String) {
+        #[cfg(feature = "verify")]
+        return self.trusted.about();
+        #[cfg(not(feature = "verify"))]
+        (Vec::new(), "none".to_owned())
     }
 
     /// Whoever is asked under the rule with that index.
@@ -138,4 +201,13 @@ pub fn trust(validators: &[config::Validator]) -> String {
         hash.update(content);
     }
     hex::encode(hash.finalize())
+}
+
+/// Every file that `validators` read, so that somebody can see when one changes.
+pub fn files(validators: &[config::Validator]) -> Vec<PathBuf> {
+    let cosign = validators.iter().filter_map(|validator| match &validator.kind {
+        ValidatorKind::Cosign(cosign) => Some(cosign),
+        ValidatorKind::Static { .. } | ValidatorKind::Remote(_) | ValidatorKind::ExternalData(_) => None,
+    });
+    cosign.flat_map(|cosign| cosign.files().cloned()).collect()
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use service_contract::alerts::BODY_BYTES_MAX;
+use service_contract::link::{self, Files};
+use service_contract::listen::{Listen, RawListen};
 use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Kind, Section, kind};
 
@@ -34,8 +37,59 @@ pub struct Alerts {
     pub admit: Vec<Receiver>,
     /// Told of what was not.
     pub reject: Vec<Receiver>,
+    /// Another process that tells receivers of its own.
+    pub remote: Option<Remote>,
     /// The file that gets what could not be told.
     pub dead_letters: Option<PathBuf>,
+}
+
+/// The process with the role `alerting`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// Its address.
+    pub url: String,
+    /// Whom we trust and who we are.
+    pub files: Files,
+    /// Nothing is admitted, or refused, unless it was told.
+    pub blocking: bool,
+    /// Longest time of one attempt.
+    pub timeout: Duration,
+    /// Alerts that may wait.
+    pub queue: usize,
+}
+
+/// Where alerts of other processes are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alerting(pub Listen);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawRemote {
+    url: String,
+    ca_file: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    fail_if_alert_sending_fails: bool,
+    timeout: Option<Span>,
+    queue: Option<u64>,
+}
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawListener {
+    alerting: Option<RawListen>,
+}
+
+impl Section for Alerting {
+    const KEYS: &'static [&'static str] = &["alerting"];
+    type Raw = RawListener;
+
+    fn check(raw: RawListener, check: &Checker<'_>) -> Result<Option<Self>, Error> {
+        let Some(raw) = raw.alerting else { return Ok(None) };
+        Listen::check(raw, "alerting", BODY_BYTES_MAX, check).map(|listen| Some(Self(listen)))
+    }
 }
 
 /// A receiver.
@@ -111,6 +165,7 @@ struct RawAlerts {
     cluster: String,
     admit: RawStream,
     reject: RawStream,
+    remote: Option<RawRemote>,
     dead_letters: Option<PathBuf>,
 }
 
@@ -158,10 +213,29 @@ impl Section for Alerts {
         if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next) {
             return Err(check.value("alerts", format!("two receivers are called `{twice}`: give each its own `name`")));
         }
+        let remote = raw.remote.map(|raw| remote(check, raw)).transpose()?;
         let dead_letters = raw.dead_letters.map(|path| check.folder.join(path));
         let cluster = if raw.cluster.is_empty() { "not specified".to_owned() } else { raw.cluster };
-        Ok(Some(Self { cluster, admit, reject, dead_letters }))
+        Ok(Some(Self { cluster, admit, reject, remote, dead_letters }))
     }
+}
+
+fn remote(check: &Checker<'_>, raw: RawRemote) -> Result<Remote, Error> {
+    let of = |name: &str| format!("alerts.remote.{name}");
+    link::address(&raw.url).map_err(|error| check.value(of("url"), error.to_string()))?;
+    let joined = |path: PathBuf| check.folder.join(path);
+    let identity = match (raw.certificate, raw.key) {
+        (Some(certificate), Some(key)) => Some((joined(certificate), joined(key))),
+        (None, None) => None,
+        _ => return Err(check.value(of("certificate"), "certificate and key go together: write both, or none")),
+    };
+    Ok(Remote {
+        url: raw.url,
+        files: Files { ca: raw.ca_file.map(joined), identity },
+        blocking: raw.fail_if_alert_sending_fails,
+        timeout: check.positive(&of("timeout"), raw.timeout, TIMEOUT)?,
+        queue: check.within(&of("queue"), raw.queue.unwrap_or(QUEUE), 1, 100_000)?,
+    })
 }
 
 fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawReceiver) -> Result<Receiver, Error> {

@@ -9,6 +9,8 @@ pub mod config;
 mod dead;
 mod metrics;
 mod receiver;
+mod remote;
+mod role;
 mod send;
 mod template;
 
@@ -21,16 +23,20 @@ use prometheus_client::registry::Registry;
 use service_core::alert::{Alert, AlertSink};
 use tokio::time::Instant;
 
-pub use config::Alerts;
+pub use config::{Alerting, Alerts};
 use dead::DeadLetters;
 use metrics::Metrics;
 use receiver::Receiver;
+use remote::Remote;
+pub use role::Telling;
 pub use template::TemplateError;
 
 /// Every receiver of a process.
 pub struct Desk {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
+    /// Another process that tells receivers.
+    remote: Option<Arc<Remote>>,
 }
 
 /// Why the receivers of a configuration cannot be used.
@@ -53,7 +59,12 @@ impl Desk {
             });
             each.collect::<Result<Vec<_>, _>>()
         };
-        Ok(Arc::new(Self { admit: open(("admit", &settings.admit))?, reject: open(("reject", &settings.reject))? }))
+        let remote = settings.remote.as_ref().map(|remote| {
+            let made = Remote::begin(remote, Arc::clone(&metrics), Arc::clone(&dead));
+            made.map_err(|what| OpenError { key: "alerts.remote".to_owned(), what })
+        });
+        let (admit, reject) = (open(("admit", &settings.admit))?, open(("reject", &settings.reject))?);
+        Ok(Arc::new(Self { admit, reject, remote: remote.transpose()? }))
     }
 }
 
@@ -69,10 +80,17 @@ impl AlertSink for Desk {
                 receiver.enqueue(Arc::clone(&alert));
             }
         }
-        if waited_for.is_empty() {
+        let remote = self.remote.clone().filter(|remote| remote.is_blocking());
+        if let (None, Some(other)) = (&remote, &self.remote) {
+            other.enqueue(Arc::clone(&alert));
+        }
+        if waited_for.is_empty() && remote.is_none() {
             return std::future::ready(Ok(())).boxed();
         }
         async move {
+            if let Some(remote) = remote {
+                remote.tell(&alert, deadline).await?;
+            }
             let told = waited_for.iter().map(|receiver| receiver.tell(&alert, deadline));
             join_all(told).await.into_iter().collect::<Result<(), String>>()
         }
@@ -81,8 +99,14 @@ impl AlertSink for Desk {
 
     fn stop(&self, grace: Duration) -> BoxFuture<'_, ()> {
         let deadline = Instant::now() + grace;
-        let all = self.admit.iter().chain(&self.reject).map(move |receiver| receiver.stop(deadline));
-        join_all(all).map(drop).boxed()
+        async move {
+            let all = self.admit.iter().chain(&self.reject).map(|receiver| receiver.stop(deadline));
+            join_all(all).await;
+            if let Some(remote) = &self.remote {
+                remote.stop(deadline).await;
+            }
+        }
+        .boxed()
     }
 }
 

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// Something that somebody wants to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Alert {
     /// Whether the object was let in.
     pub admitted: bool,

@@ -7,6 +7,7 @@ pub mod allocator;
 pub mod authority;
 pub mod config;
 pub mod edge;
+pub mod judge;
 pub mod kube;
 pub mod logs;
 pub mod role;

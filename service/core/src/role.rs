@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::alert::AlertSink;
 use crate::config::{Config, Kind};
 use crate::edge::{Answer, Certificates, Listener, Metrics, Peer, Probe};
+use crate::judge::Judge;
 
 /// Something that a process can be.
 pub trait Role: Sync {
@@ -77,6 +78,8 @@ pub struct Lent {
     pub part: Arc<dyn Any + Send + Sync>,
     /// The lent review.
     pub review: Arc<dyn Review>,
+    /// Who answers questions about single images.
+    pub judge: Arc<dyn Judge>,
     /// Reloads it.
     pub reload: Reload,
 }
@@ -123,6 +126,8 @@ pub struct Start<'a> {
     pub background: &'a mut JoinSet<()>,
     /// The review that another role lends.
     pub review: Option<Arc<dyn Review>>,
+    /// The same for questions about single images.
+    pub judge: Option<Arc<dyn Judge>>,
     /// The sink of alerts about reviews.
     pub alerts: Option<Arc<dyn AlertSink>>,
     /// This role's own part of what it lends.

@@ -116,6 +116,7 @@ fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
         background: start.background,
         alerts: start.alerts.clone(),
         review: start.review.clone(),
+        judge: start.judge.clone(),
         part: start.part.clone(),
         shared: start.shared,
     }

@@ -19,13 +19,13 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/fixtures")
 }
 
-fn read(path: &str) -> Value {
+pub fn read(path: &str) -> Value {
     let text = std::fs::read_to_string(fixtures().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     serde_json::from_str(&text).unwrap()
 }
 
-/// What cosign was asked, as a configuration.
-fn config(case: &Value, host: &str) -> Config {
+/// What cosign was asked: a validator, and what a rule demands of it.
+pub fn asked(case: &Value) -> (Value, Value) {
     let text = |key: &str| case[key].as_str();
     let mut root = Map::from_iter([("name".to_owned(), json!("root"))]);
     if let Some(name) = text("key") {
@@ -56,9 +56,15 @@ fn config(case: &Value, host: &str) -> Config {
         with["imageSignature"] = json!(false);
     }
     let trusted = format!("trust/{}/trusted_root.json", text("trust").unwrap_or("full"));
+    (json!({"name": "default", "type": "cosign", "trustRoots": [root], "trustedRootFile": trusted}), with)
+}
+
+/// The same as a configuration.
+fn config(case: &Value, host: &str) -> Config {
+    let (validator, with) = asked(case);
     let text = json!({
         "resolve": {"registries": [{"host": host, "plainHttp": true}]},
-        "validators": [{"name": "default", "type": "cosign", "trustRoots": [root], "trustedRootFile": trusted}],
+        "validators": [validator],
         "policy": {"rules": [{"pattern": "*", "with": with}]},
     });
     let path = fixtures().join("case.yaml");

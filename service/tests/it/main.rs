@@ -28,6 +28,8 @@ mod registration;
 mod replicas;
 mod review;
 mod support;
+#[cfg(all(feature = "verify", feature = "validator", feature = "alerts"))]
+mod topology;
 #[cfg(feature = "verify")]
 mod verify;
 mod watch;

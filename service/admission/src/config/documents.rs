@@ -117,6 +117,7 @@ impl Checker<'_> {
                 trust_roots: spec.authorities,
                 trusted_root_file: spec.trusted_root_file,
                 host: spec.host,
+                remote: None,
             };
             validators.push(checker.validator(&name, raw)?);
             validator = Some(name.clone());

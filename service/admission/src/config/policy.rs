@@ -3,6 +3,7 @@
 //! Owns the spelling of modes, actions and patterns, and refuses rules of which one could never count. What the built-in actions
 //! are and how a review uses all this is in `admission`.
 
+mod bootstrap;
 mod namespaces;
 mod pattern;
 mod rule;
@@ -15,6 +16,8 @@ use serde::Deserialize;
 
 use super::validators::Validator;
 use super::{Checker, Error};
+pub use bootstrap::Bootstrap;
+use bootstrap::RawBootstrap;
 pub use namespaces::Namespaces;
 use namespaces::RawNamespaces;
 pub use pattern::{Matcher, Pattern};
@@ -22,6 +25,7 @@ pub(super) use rule::RawRule;
 pub use rule::Rule;
 use service_core::config::quantity::{Size, Span};
 pub(super) use with::RawWith;
+pub(crate) use with::demanded;
 pub use with::{Attestation, Roots, With};
 
 /// Most rules: each is matched against each image and compared with each other one, and more than this nobody keeps in mind.
@@ -50,6 +54,8 @@ pub struct Policy {
     pub child_approval: bool,
     /// Namespaces in which nothing is looked at.
     pub namespaces: Namespaces,
+    /// Images that start although nobody can say who signed them.
+    pub bootstrap: Option<Bootstrap>,
     /// The memory of verdicts.
     pub verdicts: Verdicts,
 }
@@ -181,6 +187,7 @@ pub(super) struct RawPolicy {
     pub automatic_child_approval: bool,
     pub recheck: Recheck,
     pub namespaces: RawNamespaces,
+    pub bootstrap: Option<RawBootstrap>,
     pub cache: RawCache,
     pub rules: Vec<RawRule>,
     pub documents: Vec<PathBuf>,
@@ -241,6 +248,7 @@ impl Checker<'_> {
             resources: raw.resources,
             child_approval: raw.automatic_child_approval,
             namespaces: self.namespaces(raw.namespaces)?,
+            bootstrap: raw.bootstrap.map(|raw| self.bootstrap(raw)).transpose()?,
             verdicts: Verdicts {
                 ttl: raw.cache.ttl.map_or(VERIFIED_TTL, |span| span.0),
                 max_bytes: self.within("policy.cache.maxBytes", bytes, 0, 1 << 30)?,

@@ -3,6 +3,7 @@
 //! Owns the spelling of validators and of their trust roots, which is Connaisseur's. Keys and certificates are texts here:
 //! whether they are any is for whoever uses them, and so are the files that they are in.
 
+mod remote;
 mod trust_root;
 
 use std::path::PathBuf;
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{Checker, Error};
+pub(super) use remote::RawRemote;
+pub use remote::{Form, Provider, Remote, Way};
 pub(super) use trust_root::RawTrustRoot;
 use trust_root::one_of;
 pub use trust_root::{Constraint, Root, TrustRoot};
@@ -40,6 +43,10 @@ pub enum Kind {
     },
     /// Verifies signatures as cosign makes them.
     Cosign(Cosign),
+    /// Another process of this service is asked, or whoever speaks its contract.
+    Remote(Remote),
+    /// A provider of Gatekeeper's external data is asked.
+    ExternalData(Provider),
 }
 
 /// The trust of a cosign validator.
@@ -80,13 +87,16 @@ pub(super) struct RawValidator {
     pub trusted_root_file: Option<PathBuf>,
     #[serde(default)]
     pub host: RawHost,
+    pub remote: Option<RawRemote>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "camelCase")]
 pub(super) enum RawKind {
     Static,
     Cosign,
+    Remote,
+    ExternalData,
     Notation,
     Notaryv1,
 }
@@ -141,9 +151,20 @@ impl Checker<'_> {
 
     pub(super) fn validator(&self, key: &str, raw: RawValidator) -> Result<Validator, Error> {
         let key = |name: &str| format!("{key}.{name}");
+        let asks = matches!(raw.kind, RawKind::Remote | RawKind::ExternalData);
+        if !asks && raw.remote.is_some() {
+            return Err(self.value(key("remote"), "has an effect with `type: remote` and `type: externalData` only"));
+        }
+        let trusts = !raw.trust_roots.is_empty() || raw.trusted_root_file.is_some() || raw.host != RawHost::default();
+        if asks && (trusts || raw.approve.is_some()) {
+            let what = "asks somebody else, who has the trust: remove approve, trustRoots, host, trustedRootFile";
+            return Err(self.value(key("type"), what));
+        }
         let kind = match raw.kind {
+            RawKind::Remote => Kind::Remote(self.remote(&key, &raw.name, raw.remote)?),
+            RawKind::ExternalData => Kind::ExternalData(self.provider(&key, raw.remote)?),
             RawKind::Static => {
-                if !raw.trust_roots.is_empty() || raw.trusted_root_file.is_some() || raw.host != RawHost::default() {
+                if trusts {
                     return Err(
                         self.value(key("type"), "static trusts nobody: remove trustRoots, host, trustedRootFile")
                     );
@@ -153,7 +174,10 @@ impl Checker<'_> {
             }
             RawKind::Notation | RawKind::Notaryv1 => {
                 let name = if raw.kind == RawKind::Notation { "notation" } else { "notaryv1" };
-                return Err(self.value(key("type"), format!("`{name}` is not built in: use cosign or static")));
+                return Err(self.value(
+                    key("type"),
+                    format!("`{name}` is not built in: use cosign, static, remote or externalData"),
+                ));
             }
             RawKind::Cosign if !cfg!(feature = "verify") => {
                 let what = "`cosign` is not built in: this program was built without the feature `verify`";

@@ -51,6 +51,20 @@ impl Pipeline {
         images
     }
 
+    /// Images that would have to be verified and that start without, because the configuration lists their digests.
+    pub(super) fn bootstrapped<'s>(&self, ask: &Ask<'_>, sites: &'s [Site]) -> Vec<&'s str> {
+        let mut images: Vec<&str> = Vec::new();
+        for image in sites.iter().map(|site| site.image.as_str()) {
+            if self.policy().bootstraps(ask.namespace.as_deref(), image)
+                && !images.contains(&image)
+                && matches!(&*self.memo.treatment(image), Treatment::Verify { .. })
+            {
+                images.push(image);
+            }
+        }
+        images
+    }
+
     /// The known answer about the signatures of an image, without asking anybody.
     pub(super) fn verdict(
         &self,

@@ -86,11 +86,11 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
         },
     };
     let mode = policy.mode(rule);
-    let classes = match (policy.with(rule), mode) {
+    let classes = match (policy.verifies(rule), mode) {
         _ if rule == RuleName::NoMatch || policy.approval(rule).is_some() => &[],
-        (Some(_), _) => Class::OF_SIGNATURES,
-        (None, Mode::Skip) => &[],
-        (None, _) => Class::OF_DIGESTS,
+        (true, _) => Class::OF_SIGNATURES,
+        (false, Mode::Skip) => &[],
+        (false, _) => Class::OF_DIGESTS,
     };
     let on_failure = classes.iter().map(|&class| {
         let (action, origin) = policy.action_and_origin(rule, class);
@@ -121,7 +121,13 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
 fn validator(policy: &Policy, rule: RuleName) -> String {
     let name = policy.validator(rule);
     let Some(with) = policy.with(rule) else {
-        return policy.approval(rule).map_or_else(String::new, |_| format!("`{name}` (static)"));
+        let demands = policy.settings(rule).and_then(|settings| settings.passed.as_deref());
+        return match (policy.approval(rule), demands) {
+            (Some(_), _) => format!("`{name}` (static)"),
+            (None, Some("")) => format!("`{name}` (another process)"),
+            (None, Some(demands)) => format!("`{name}` (another process): {demands}"),
+            (None, None) => String::new(),
+        };
     };
     let roots = match &with.roots {
         Roots::All => "any of its trust roots".to_owned(),

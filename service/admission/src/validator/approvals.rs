@@ -151,7 +151,8 @@ impl Approvals {
         validator: &Arc<dyn Validator>,
         mut question: Question,
     ) -> BoxFuture<'static, Answer> {
-        let (cache, ttl, metrics) = (Arc::clone(&self.cache), self.ttl, Arc::clone(&self.metrics));
+        let ttl = validator.ttl_max().map_or(self.ttl, |most| most.min(self.ttl));
+        let (cache, metrics) = (Arc::clone(&self.cache), Arc::clone(&self.metrics));
         let validator = Arc::clone(validator);
         let deadline = Instant::now() + self.timeout;
         question.deadline = deadline;
@@ -180,7 +181,7 @@ impl Approvals {
 
 fn key(validator: &dyn Validator, host: &str, repository: &str, digest: &str, credential: Option<&str>) -> String {
     let generation = validator.generation();
-    let parts = [host, "/", repository, "@", digest, " ", generation, " ", credential.unwrap_or_default()];
+    let parts = [host, "/", repository, "@", digest, " ", &*generation, " ", credential.unwrap_or_default()];
     parts.concat()
 }
 

@@ -6,8 +6,10 @@
 mod knowledge;
 mod search;
 mod trust;
+mod trusted;
 mod words;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,6 +26,7 @@ use search::Search;
 use service_core::share::Share;
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring};
+pub use trusted::Trusted;
 
 /// Bytes of a generation's hash that are kept: nobody finds two of them that are equal.
 const GENERATION_BYTES: usize = 16;
@@ -75,16 +78,10 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     let compiled = compiled(config)?;
     let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
         let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
-        Ok(Some(Arc::new(Engine {
-            generation: generation(&trust, &requirement),
-            trust,
-            requirement,
-            pieces: Arc::clone(pieces),
-            knowledge: Arc::clone(&memory.knowledge),
-            share: Arc::clone(&memory.share),
-        })))
+        Ok(Some(Engine::new(trust, requirement, pieces, memory)))
     };
-    Ok(Validators { of_rules: config.policy.rules.iter().map(engine).collect::<Result<_, _>>()? })
+    let of_rules = config.policy.rules.iter().map(engine).collect::<Result<_, _>>()?;
+    Ok(Validators { of_rules, trusted: Trusted::new(config, &compiled, pieces, memory) })
 }
 
 /// Another text as soon as anything is trusted or demanded otherwise. Requirements show all of their fields.
@@ -96,6 +93,22 @@ fn generation(trust: &Trust, requirement: &Requirement) -> String {
 }
 
 impl Engine {
+    fn new(
+        trust: Arc<Trust>,
+        requirement: Requirement,
+        pieces: &Arc<dyn Pieces>,
+        memory: &Memory,
+    ) -> Arc<dyn Validator> {
+        Arc::new(Self {
+            generation: generation(&trust, &requirement),
+            trust,
+            requirement,
+            pieces: Arc::clone(pieces),
+            knowledge: Arc::clone(&memory.knowledge),
+            share: Arc::clone(&memory.share),
+        })
+    }
+
     async fn answer(&self, question: Question) -> Answer {
         let digest: Digest = question.digest.parse().map_err(|error: service_verify::DigestError| {
             Failure::new(Class::Misconfigured, format!("{}: {error}", question.digest))
@@ -115,8 +128,8 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    fn generation(&self) -> &str {
-        &self.generation
+    fn generation(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.generation)
     }
 
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {

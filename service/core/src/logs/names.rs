@@ -136,6 +136,12 @@ events! {
     ALERT_FAILED = "alerts.failed" ["receiver", "error"],
     /// An alert that was not sent could not be kept either.
     LETTER_LOST = "alerts.letter-lost" ["receiver", "error"],
+    /// The certificates of the way to another process were replaced.
+    LINK_REPLACED = "link.replaced" ["validator"],
+    /// They were not.
+    LINK_KEPT = "link.not-replaced" ["validator", "error"],
+    /// A call of another process was not answered with success.
+    INTERNAL_REFUSED = "internal.refused" ["listener", "peer", "address", "status", "reason", "left_out"],
     /// A connection of ours ended with an error.
     WIRE_ENDED = "wire.ended" ["error"],
 }

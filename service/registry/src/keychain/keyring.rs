@@ -140,6 +140,23 @@ impl Keyring {
         Ok(Self { keys: entries.into_iter().filter_map(key).collect() }.sorted())
     }
 
+    /// Each key as docker configurations write it, with its credential, the best first.
+    pub fn keys(&self) -> impl Iterator<Item = (String, &Credential)> {
+        self.keys.iter().map(|(pattern, credential)| (pattern.to_string(), &**credential))
+    }
+
+    /// A ring of keys as docker configurations write them; one that is none is left out.
+    pub fn of_keys(
+        keys: impl IntoIterator<Item = (String, String, Proof)>,
+        source: &Arc<str>,
+    ) -> Result<Self, KeyringError> {
+        let key = |(key, user, proof): (String, String, Proof)| {
+            Some((Pattern::parse(&key)?, Arc::new(Credential { user, proof, source: Arc::clone(source) })))
+        };
+        let keys: Vec<_> = keys.into_iter().filter_map(key).collect();
+        if keys.len() > ENTRIES_MAX { Err(KeyringError::TooMany) } else { Ok(Self { keys }.sorted()) }
+    }
+
     /// One ring of several; between equally specific patterns the earlier ring comes first.
     pub fn united<'r>(rings: impl IntoIterator<Item = &'r Self>) -> Self {
         Self { keys: rings.into_iter().flat_map(|ring| ring.keys.iter().cloned()).collect() }.sorted()
@@ -271,6 +288,17 @@ impl Pattern {
             && self.host.len() == parts.len()
             && self.host.iter().zip(&parts).all(|(glob, part)| fits(glob.as_bytes(), part.as_bytes()))
             && self.path.strip_prefix('/').is_none_or(|path| repository.starts_with(path))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.host.join(".");
+        if host.contains(':') { write!(out, "[{host}]") } else { out.write_str(&host) }?;
+        if let Some(port) = self.port {
+            write!(out, ":{port}")?;
+        }
+        out.write_str(&self.path)
     }
 }
 

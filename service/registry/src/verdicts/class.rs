@@ -72,6 +72,11 @@ impl Class {
         }
     }
 
+    /// The class of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     /// Whether an image fails by its signatures or by the policy, and not for want of a digest.
     pub fn is_of_policy(self) -> bool {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)

@@ -24,6 +24,8 @@ pub struct Rule {
     pub validator: Option<usize>,
     /// The demands on their signatures, when a validator of signatures is asked.
     pub with: Option<With>,
+    /// The same as it is passed on, as JSON, when somebody else is asked; empty when nothing is demanded.
+    pub passed: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,7 +64,7 @@ impl Checker<'_> {
                 return Err(self.value(key("mode"), what));
             }
             let (recheck, on_failure) = (raw.recheck.unwrap_or(defaults.recheck), raw.on_failure);
-            return Ok(Rule { name, pattern, mode, recheck, on_failure, validator: None, with: None });
+            return Ok(Rule { name, pattern, mode, recheck, on_failure, validator: None, with: None, passed: None });
         }
         let wanted = raw.validator.as_deref().unwrap_or(validators::DEFAULT);
         let index = validators.iter().position(|validator| validator.name == wanted).ok_or_else(|| {
@@ -71,6 +73,7 @@ impl Checker<'_> {
                 if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
             self.value(key("validator"), format!("there is no validator `{wanted}`; {known}"))
         })?;
+        let mut passed = None;
         let (mode, with) = match &validators[index].kind {
             Kind::Static { .. } => {
                 if raw.with.is_some() {
@@ -88,25 +91,49 @@ impl Checker<'_> {
             }
             Kind::Cosign(cosign) => {
                 let (with, flow) = self.with(&key("with"), raw.with.unwrap_or_default(), cosign)?;
-                let mode = match (raw.mode, flow) {
-                    (None, None | Some(Flow::Mutate)) => Mode::VerifyAndPin,
-                    (None, Some(Flow::InsecureValidateOnly)) => Mode::Verify,
-                    (Some(mode @ (Mode::Verify | Mode::VerifyAndPin | Mode::Detect)), None) => mode,
-                    (Some(_), Some(_)) => {
-                        return Err(self.value(key("with.mode"), "is there beside mode: keep one of them"));
-                    }
-                    (Some(mode), None) => {
-                        let what = format!(
-                            "{} asks no validator: remove `validator` and `with`, or write verify, verify-and-pin or detect",
-                            mode.name()
-                        );
-                        return Err(self.value(key("mode"), what));
-                    }
-                };
-                (mode, Some(with))
+                (self.verifying(&key, raw.mode, flow)?, Some(with))
+            }
+            Kind::Remote(_) => {
+                let mut with = raw.with;
+                let flow = with.as_mut().and_then(|with| with.mode.take());
+                passed = Some(with.map(RawWith::passed).unwrap_or_default());
+                (self.verifying(&key, raw.mode, flow)?, None)
+            }
+            Kind::ExternalData(_) => {
+                if raw.with.is_some() {
+                    let what =
+                        format!("has no effect: the provider of `{wanted}` is asked about the image and nothing else");
+                    return Err(self.value(key("with"), what));
+                }
+                passed = Some(String::new());
+                (self.verifying(&key, raw.mode, None)?, None)
             }
         };
         let recheck = raw.recheck.unwrap_or(defaults.recheck);
-        Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with })
+        Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with, passed })
+    }
+
+    /// The mode of a rule that asks who signed an image.
+    fn verifying(&self, key: &dyn Fn(&str) -> String, mode: Option<Mode>, flow: Option<Flow>) -> Result<Mode, Error> {
+        match (mode, flow) {
+            (None, None | Some(Flow::Mutate)) => Ok(Mode::VerifyAndPin),
+            (None, Some(Flow::InsecureValidateOnly)) => Ok(Mode::Verify),
+            (Some(mode @ (Mode::Verify | Mode::VerifyAndPin | Mode::Detect)), None) => Ok(mode),
+            (Some(_), Some(_)) => Err(self.value(key("with.mode"), "is there beside mode: keep one of them")),
+            (Some(mode), None) => {
+                let what = format!(
+                    "{} asks no validator: remove `validator` and `with`, or write verify, verify-and-pin or detect",
+                    mode.name()
+                );
+                Err(self.value(key("mode"), what))
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Whether somebody is asked who signed its images.
+    pub fn verifies(&self) -> bool {
+        self.with.is_some() || self.passed.is_some()
     }
 }

@@ -1,8 +1,10 @@
 //! Demands of a rule on signatures: Connaisseur's `with`, and what it has not.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::super::validators::{Cosign, Root};
 use super::super::{Checker, Error};
@@ -58,7 +60,7 @@ pub struct Attestation {
     pub fields: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in crate::config) struct RawWith {
     pub trust_root: Option<String>,
@@ -80,19 +82,49 @@ pub(in crate::config) struct RawWith {
 }
 
 /// Connaisseur's `with.mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::config) enum Flow {
     Mutate,
     InsecureValidateOnly,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::config) struct RawAttestation {
     pub predicate_type: String,
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
+}
+
+impl RawWith {
+    /// As it is sent to somebody else: what is written, as JSON; equal demands give equal texts.
+    pub(super) fn passed(self) -> String {
+        let Ok(Value::Object(mut written)) = serde_json::to_value(self) else { return String::new() };
+        let says_nothing = |value: &Value| match value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            _ => false,
+        };
+        // These two are absent or true: false is what everybody takes absence for.
+        let is_default = |key: &str, value: &Value| {
+            ["requireTimestamp", "sameRepository"].contains(&key) && value == &Value::Bool(false)
+        };
+        written.retain(|key, value| !says_nothing(value) && !is_default(key, value));
+        if written.is_empty() { String::new() } else { Value::Object(written).to_string() }
+    }
+}
+
+/// What `demands` asks of somebody who trusts `cosign`.
+pub(crate) fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
+    let raw: RawWith = match demands {
+        "" => RawWith::default(),
+        demands => serde_json::from_str(demands).map_err(|error| format!("the demands of the rule: {error}"))?,
+    };
+    let path = Path::new("the question");
+    let checker = Checker(service_core::config::Checker { path, folder: Path::new("") });
+    checker.with("with", raw, cosign).map(|(with, _)| with).map_err(|error| error.to_string())
 }
 
 impl Checker<'_> {

@@ -38,8 +38,8 @@ impl Validator for Script {
         .boxed()
     }
 
-    fn generation(&self) -> &str {
-        &self.generation
+    fn generation(&self) -> std::borrow::Cow<'_, str> {
+        (&*self.generation).into()
     }
 
     fn relevant(&self, _: &str, _: &str, keyring: &Keyring) -> Keyring {

@@ -42,7 +42,18 @@ fn r37_every_line_has_a_name_of_the_list() {
     let mut files = Vec::new();
     let service = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     sources(&service.join("src"), &mut files);
-    for part in ["admission", "core", "inject", "packages", "registry", "replicas", "watch"] {
+    for part in [
+        "admission",
+        "alerting",
+        "contract",
+        "core",
+        "inject",
+        "packages",
+        "registry",
+        "replicas",
+        "validator",
+        "watch",
+    ] {
         sources(&service.join(part).join("src"), &mut files);
     }
     let mut unnamed = Vec::new();

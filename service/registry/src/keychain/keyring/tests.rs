@@ -160,3 +160,21 @@ proptest! {
         let _ = found(&ring(&[&key]), "a.b:1/c");
     }
 }
+
+/// What goes to another process and comes back opens the same doors in the same order.
+#[test]
+fn a_ring_survives_being_written_down() {
+    let text = r#"{"auths": {
+        "https://index.docker.io/v1/": {"username": "a", "password": "b"}, "*.corp:5000": {"username": "c", "password": "d"},
+        "[::1]:5000/team": {"username": "e", "password": "f"}, "ghcr.io/team": {"identitytoken": "t"}
+    }}"#;
+    let ring = Keyring::docker_config(text.as_bytes(), &"here".into()).unwrap();
+    let proof = |proof: &Proof| match proof {
+        Proof::Password(text) => Proof::Password(text.clone()),
+        Proof::IdentityToken(text) => Proof::IdentityToken(text.clone()),
+    };
+    let keys = ring.keys().map(|(key, credential)| (key, credential.user.clone(), proof(&credential.proof)));
+    let again = Keyring::of_keys(keys.collect::<Vec<_>>(), &"there".into()).unwrap();
+    assert_eq!(again.keys().count(), 4);
+    assert_eq!(again.fingerprint(), ring.fingerprint());
+}

@@ -1,0 +1,153 @@
+//! A provider of Gatekeeper's external data as a validator: our own, Ratify, cosign-gatekeeper-provider.
+//!
+//! Owns what a `value` means in each form. What a provider cannot say (`error`, an answer to something else, a form that is not the
+//! configured one) is `unavailable`: it says nothing about signatures. Only what it says of the image itself is definite.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Request, header};
+use serde::Deserialize;
+use serde_json::Value;
+use service_contract::answer::{Breach, success};
+use service_contract::external::{ANSWER_BYTES_MAX, Item, item, question};
+use service_contract::pool::Pool;
+use service_core::judge::{CONTRACT, Ruling, Signed, VERIFIED};
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Image, Keyring};
+
+use super::remote::{answered, unanswered};
+use super::{Answer, Approval, Question, Signer, Validator};
+use crate::config::{Form, Provider};
+use crate::text::printable;
+
+/// Bytes of what a provider says in a message of ours.
+const SAID_BYTES_MAX: usize = 300;
+
+/// One provider.
+pub struct Engine {
+    name: String,
+    pool: Arc<Pool>,
+    form: Form,
+    ttl: Duration,
+}
+
+#[derive(Deserialize)]
+struct Ours {
+    verdict: String,
+    #[serde(default)]
+    digest: String,
+    #[serde(default)]
+    signers: Vec<Signed>,
+    #[serde(default)]
+    cause: String,
+    #[serde(default)]
+    unasked: bool,
+}
+
+impl Engine {
+    /// Asks `pool`.
+    pub fn asking(name: &str, settings: &Provider, pool: Arc<Pool>) -> Arc<dyn Validator> {
+        Arc::new(Self { name: name.to_owned(), pool, form: settings.form, ttl: settings.ttl })
+    }
+
+    async fn answer(&self, asked: Question) -> Answer {
+        let image =
+            Image { host: asked.host, repository: asked.repository, tag: None, digest: Some(asked.digest.to_string()) };
+        let key = image.full_name();
+        let body = serde_json::to_vec(&question(vec![key.clone()])).map(Bytes::from);
+        let body =
+            body.map_err(|error| Failure::new(Class::Internal, format!("the question cannot be written: {error}")))?;
+        let request = |base: &str, _| {
+            let path = if base.is_empty() { "/" } else { base };
+            let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+            request.body(body.clone()).unwrap_or_default()
+        };
+        let read = |answer: &http::Response<Bytes>| {
+            success(answer.status(), answer.body())?;
+            let (item, _) = item(answer.body(), &key).map_err(|wrong| Breach::Other(wrong.to_string()))?;
+            Ok((item, None))
+        };
+        let item = self.pool.ask(&request, &read, ANSWER_BYTES_MAX, asked.deadline).await.map_err(unanswered)?;
+        self.said(item, &asked.digest)
+    }
+
+    /// What an item says of the image.
+    fn said(&self, item: Item, digest: &str) -> Answer {
+        let Item { key, value, error } = item;
+        if self.form == Form::Longhaul
+            && let Ok(ours) = serde_json::from_value::<Ours>(value.clone())
+        {
+            return self.ours(ours, digest);
+        }
+        if !error.is_empty() {
+            let said = printable(&error, SAID_BYTES_MAX);
+            return Err(Failure::new(Class::Unavailable, format!("the provider `{}` says: {said}", self.name)));
+        }
+        let verified = match self.form {
+            Form::Longhaul => None,
+            // Versions before 1.0 send the report as a text.
+            Form::Ratify => match &value {
+                Value::String(text) => serde_json::from_str(text).ok().and_then(|value| is_success(&value)),
+                value => is_success(value),
+            },
+            Form::CosignGatekeeperProvider => value.as_str().map(|text| text == format!("{key}_valid")),
+        };
+        let by = |what: &str| format!("the provider `{}` {what}", self.name);
+        match verified {
+            Some(true) => Ok(Arc::new(Approval {
+                signers: vec![Signer { name: self.name.clone(), evidence: "external data".to_owned() }],
+            })),
+            Some(false) => Err(Failure::new(Class::Invalid, by("does not approve of it"))),
+            None => {
+                let what = by("answers in another form than the configuration says (remote.answers)");
+                Err(Failure::new(Class::Unavailable, what))
+            }
+        }
+    }
+
+    fn ours(&self, ours: Ours, digest: &str) -> Answer {
+        let Ours { verdict, digest: theirs, signers, cause, unasked } = ours;
+        if verdict == VERIFIED && theirs != digest {
+            let what = format!("the provider `{}` answers about another image: nothing of it counts", self.name);
+            return Err(Failure::new(Class::Unavailable, what));
+        }
+        answered(Ruling {
+            contract: CONTRACT,
+            generation: String::new(),
+            digest: theirs,
+            verdict,
+            signers,
+            cause,
+            unasked,
+        })
+    }
+}
+
+fn is_success(value: &Value) -> Option<bool> {
+    value.get("isSuccess").and_then(Value::as_bool)
+}
+
+impl Validator for Engine {
+    fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer> {
+        async move { self.answer(question).await }.boxed()
+    }
+
+    /// Nobody says when what a provider trusts changes; [`Self::ttl_max`] bounds how long that goes unseen.
+    fn generation(&self) -> Cow<'_, str> {
+        format!("external data {} {:?}", self.name, self.form).into()
+    }
+
+    fn ttl_max(&self) -> Option<Duration> {
+        Some(self.ttl)
+    }
+
+    /// The question has no place for credentials.
+    fn relevant(&self, _: &str, _: &str, _: &Keyring) -> Keyring {
+        Keyring::default()
+    }
+}

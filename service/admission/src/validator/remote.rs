@@ -1,0 +1,163 @@
+//! A validator in another process, which speaks the contract (docs/contract.md).
+//!
+//! Owns the question and what its answer means; the way there, and who is asked when one is gone, belong to `service-contract`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Request, header};
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use service_contract::pool::{Metrics, Pool, Settings, Unanswered};
+use service_contract::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
+use service_core::judge::{CONTRACT, Inquiry, Login, Ruling, Subject, VERIFIED};
+use service_registry::verdicts::{Class, Failure};
+use service_registry::{Keyring, Proof};
+
+use super::{Answer, Approval, Pieces, Question, SIGNERS_MAX, Signer, Validator};
+use crate::config::{Remote, Way};
+
+/// The ways to other processes, which outlive a configuration that does not change them.
+#[derive(Debug, Clone, Default)]
+pub struct Pools {
+    open: Arc<Mutex<BTreeMap<String, Weak<Pool>>>>,
+    metrics: Metrics,
+}
+
+impl Pools {
+    /// None yet.
+    pub fn new(metrics: Metrics) -> Self {
+        Self { open: Arc::default(), metrics }
+    }
+
+    /// The way of the validator `name`; `told` says whether its instances say who they are.
+    pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
+        let key = format!("{name} {told} {way:?}");
+        let mut open = self.open.lock();
+        open.retain(|_, pool| pool.strong_count() > 0);
+        if let Some(pool) = open.get(&key).and_then(Weak::upgrade) {
+            return Ok(pool);
+        }
+        let settings = Settings {
+            name: name.to_owned(),
+            instances: way.instances.clone(),
+            files: way.files.clone(),
+            protocol: way.protocol,
+            open_max: way.max_in_flight,
+            queue_max: way.queue,
+            timeout: way.timeout,
+            told,
+        };
+        let pool = Pool::open(settings, self.metrics.clone()).map_err(|error| error.to_string())?;
+        open.insert(key, Arc::downgrade(&pool));
+        Ok(pool)
+    }
+}
+
+/// What is demanded of images under one rule, and who is asked.
+pub struct Engine {
+    pool: Arc<Pool>,
+    validator: String,
+    demands: Option<Box<RawValue>>,
+    pass_credentials: bool,
+    pieces: Arc<dyn Pieces>,
+}
+
+impl Engine {
+    /// Asks `pool` what `demands` says.
+    pub fn asking(settings: &Remote, demands: &str, pool: Arc<Pool>, pieces: Arc<dyn Pieces>) -> Arc<dyn Validator> {
+        let demands = RawValue::from_string(demands.to_owned()).ok();
+        let (validator, pass_credentials) = (settings.validator.clone(), settings.pass_credentials);
+        Arc::new(Self { pool, validator, demands, pass_credentials, pieces })
+    }
+
+    async fn answer(&self, question: Question) -> Answer {
+        let Question { host, repository, digest, keyring, deadline } = question;
+        let image = Subject { host, repository, digest: digest.to_string() };
+        let inquiry = Inquiry {
+            contract: CONTRACT,
+            validator: self.validator.clone(),
+            image,
+            demands: self.demands.clone(),
+            credentials: if self.pass_credentials { logins(&keyring) } else { Vec::new() },
+        };
+        let body = serde_json::to_vec(&inquiry).map(Bytes::from);
+        let body =
+            body.map_err(|error| Failure::new(Class::Internal, format!("the question cannot be written: {error}")))?;
+        let request = |base: &str, left| {
+            let request = Request::post(path(base, VALIDATE, left)).header(header::CONTENT_TYPE, "application/json");
+            request.body(body.clone()).unwrap_or_default()
+        };
+        let read = |answer: &http::Response<Bytes>| {
+            let ruling = answer::ruling(answer.status(), answer.body(), &digest)?;
+            let generation = Some(ruling.generation.clone());
+            Ok((ruling, generation))
+        };
+        let ruling = self.pool.ask(&request, &read, ANSWER_BYTES_MAX, deadline).await;
+        ruling.map_err(unanswered).and_then(answered)
+    }
+}
+
+impl Validator for Engine {
+    fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer> {
+        async move { self.answer(question).await }.boxed()
+    }
+
+    /// What every instance trusts is part of it, so that an answer of before a rotation is never met after it.
+    fn generation(&self) -> Cow<'_, str> {
+        let demands = self.demands.as_deref().map_or("", RawValue::get);
+        format!("{} {} {demands}", self.validator, self.pool.generation()).into()
+    }
+
+    fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
+        if self.pass_credentials { self.pieces.relevant(host, repository, keyring) } else { Keyring::default() }
+    }
+}
+
+/// Why nobody has answered, as a class of ours: who is not there cannot tell.
+pub fn unanswered(why: Unanswered) -> Failure {
+    match why {
+        Unanswered::Unavailable(what) => Failure::new(Class::Unavailable, what),
+        Unanswered::Refused(what) => Failure::new(Class::Misconfigured, what),
+    }
+}
+
+/// What a ruling says.
+pub fn answered(ruling: Ruling) -> Answer {
+    if ruling.verdict == VERIFIED {
+        let signers = ruling.signers.into_iter().take(SIGNERS_MAX);
+        let signers = signers.map(|signed| Signer { name: signed.name, evidence: signed.evidence }).collect();
+        return Ok(Arc::new(Approval { signers }));
+    }
+    let unknown = || Failure::new(Class::Unavailable, format!("`{}` is no class of this program", ruling.verdict));
+    let class = Class::named(&ruling.verdict).ok_or_else(unknown)?;
+    Err(Failure { class, cause: ruling.cause, unasked: ruling.unasked })
+}
+
+/// What the pod brings along, for whoever asks the registry in our place.
+fn logins(keyring: &Keyring) -> Vec<Login> {
+    let login = |(registry, credential): (String, &service_registry::Credential)| {
+        let (password, identity_token) = match &credential.proof {
+            Proof::Password(text) => (Some(text.clone()), None),
+            Proof::IdentityToken(text) => (None, Some(text.clone())),
+        };
+        Login { registry, username: credential.user.clone(), password, identity_token }
+    };
+    keyring.keys().map(login).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The contract knows the classes of this program, and no other.
+    #[test]
+    fn classes_are_those_of_the_contract() {
+        let ours: Vec<_> = Class::ALL.into_iter().map(Class::name).collect();
+        assert_eq!(ours, answer::CLASSES);
+    }
+}

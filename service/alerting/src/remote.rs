@@ -1,0 +1,173 @@
+//! Another process that tells receivers: alerts are brought there, in their order, some at one time.
+//!
+//! Owns the queue in front of it. A process that is gone delays nobody, unless nothing is decided without it; what it could not be
+//! brought becomes a dead letter here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use parking_lot::Mutex;
+use rand::RngExt as _;
+use service_contract::alerts::{ALERTS_MAX, Brought, Taken};
+use service_contract::answer::{Breach, read, success};
+use service_contract::pool::{Metrics as PoolMetrics, Pool, Settings, Unanswered};
+use service_contract::{ALERTS, path};
+use service_core::alert::Alert;
+use service_core::judge::CONTRACT;
+use service_core::logs::names;
+use service_core::wire::Protocol;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::config;
+use crate::dead::DeadLetters;
+use crate::metrics::Metrics;
+
+/// What numbers and letters call it.
+const NAME: &str = "alerting";
+/// How often alerts are brought at most.
+const ATTEMPTS: u32 = 3;
+/// Wait before the second attempt, doubled each time and drawn at random.
+const RETRY_BASE: Duration = Duration::from_millis(200);
+/// Calls at one time: those of reviews that wait for it.
+const OPEN_MAX: usize = 64;
+/// Largest answer: a number.
+const ANSWER_BYTES_MAX: usize = 4 << 10;
+
+/// The way to the other process.
+pub struct Remote {
+    work: Arc<Work>,
+    queue: Mutex<Option<mpsc::Sender<Arc<Alert>>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Work {
+    settings: config::Remote,
+    pool: Arc<Pool>,
+    metrics: Arc<Metrics>,
+    dead: Arc<DeadLetters>,
+}
+
+impl Remote {
+    /// Reads its files, and begins to wait.
+    pub fn begin(
+        settings: &config::Remote,
+        metrics: Arc<Metrics>,
+        dead: Arc<DeadLetters>,
+    ) -> Result<Arc<Self>, String> {
+        let pool = Settings {
+            name: NAME.to_owned(),
+            instances: vec![(settings.url.clone(), 1)],
+            files: settings.files.clone(),
+            protocol: Protocol::Http2,
+            open_max: OPEN_MAX,
+            queue_max: settings.queue,
+            timeout: settings.timeout,
+            told: false,
+        };
+        let pool = Pool::open(pool, PoolMetrics::default()).map_err(|error| error.to_string())?;
+        let work = Arc::new(Work { settings: settings.clone(), pool, metrics, dead });
+        let (queue, waiting) = mpsc::channel(settings.queue);
+        let task = tokio::spawn(Arc::clone(&work).bring_all(waiting));
+        Ok(Arc::new(Self { work, queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }))
+    }
+
+    /// Whether nothing is decided unless it was told.
+    pub fn is_blocking(&self) -> bool {
+        self.work.settings.blocking
+    }
+
+    /// Lets an alert wait for its turn; nobody waits with it.
+    pub fn enqueue(&self, alert: Arc<Alert>) {
+        let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(alert));
+        if let Some(Ok(())) = sent {
+            self.work.metrics.waiting.inc();
+        } else {
+            // The file of letters could not keep up with what no queue takes.
+            self.work.metrics.count(NAME, "full");
+            self.work.metrics.lost.inc();
+        }
+    }
+
+    /// Brings an alert now.
+    pub async fn tell(&self, alert: &Arc<Alert>, deadline: Instant) -> Result<(), String> {
+        let brought = self.work.bring(std::slice::from_ref(alert), deadline).await;
+        self.work.metrics.count(NAME, if brought.is_ok() { "sent" } else { "failed" });
+        brought.map_err(|why| match why {
+            Unanswered::Refused(why) => why,
+            Unanswered::Unavailable(why) => {
+                format!("the alert could not be brought to {}: {why}", self.work.settings.url)
+            }
+        })
+    }
+
+    /// Brings what waits until `deadline`.
+    pub async fn stop(&self, deadline: Instant) {
+        drop(self.queue.lock().take());
+        let task = self.task.lock().take();
+        if let Some(mut task) = task
+            && timeout_at(deadline, &mut task).await.is_err()
+        {
+            task.abort();
+            let error = "the process ended before all that waited was sent";
+            tracing::warn!(name: names::ALERT_FAILED, receiver = NAME, error, "an alert could not be sent");
+        }
+    }
+}
+
+impl Work {
+    async fn bring_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Arc<Alert>>) {
+        let mut alerts = Vec::with_capacity(ALERTS_MAX);
+        while waiting.recv_many(&mut alerts, ALERTS_MAX).await > 0 {
+            self.metrics.waiting.dec_by(i64::try_from(alerts.len()).unwrap_or(i64::MAX));
+            if let Err(why) = self.bring_again(&alerts).await {
+                tracing::warn!(name: names::ALERT_FAILED, receiver = NAME, error = %why, "an alert could not be sent");
+                for alert in &alerts {
+                    let body = serde_json::to_string(&**alert).unwrap_or_default();
+                    self.dead.keep(NAME, &why, &body).await;
+                }
+            }
+            alerts.clear();
+        }
+    }
+
+    async fn bring_again(&self, alerts: &[Arc<Alert>]) -> Result<(), String> {
+        let mut failed = String::new();
+        for attempt in 0..ATTEMPTS {
+            let brought = self.bring(alerts, Instant::now() + self.settings.timeout).await;
+            let outcome = if brought.is_ok() { "sent" } else { "failed" };
+            alerts.iter().for_each(|_| self.metrics.count(NAME, outcome));
+            match brought {
+                Ok(()) => return Ok(()),
+                Err(Unanswered::Refused(why)) => return Err(why),
+                Err(Unanswered::Unavailable(why)) => failed = why,
+            }
+            if attempt + 1 < ATTEMPTS {
+                let wait = (RETRY_BASE * (1 << attempt)).mul_f64(rand::rng().random_range(0.5..1.5));
+                sleep(wait).await;
+            }
+        }
+        Err(failed)
+    }
+
+    async fn bring(&self, alerts: &[Arc<Alert>], deadline: Instant) -> Result<(), Unanswered> {
+        let brought = Brought { contract: CONTRACT, alerts: alerts.iter().map(|alert| (**alert).clone()).collect() };
+        let body = serde_json::to_vec(&brought).map(Bytes::from);
+        let body = body.map_err(|error| Unanswered::Refused(format!("the alert cannot be written: {error}")))?;
+        let request = |base: &str, left| {
+            let request = Request::post(path(base, ALERTS, left)).header(header::CONTENT_TYPE, "application/json");
+            request.body(body.clone()).unwrap_or_default()
+        };
+        let count = alerts.len();
+        let taken = |answer: &Response<Bytes>| {
+            success(answer.status(), answer.body())?;
+            let Taken { taken, .. } = read(answer.body())?;
+            let others = || Breach::Other(format!("it took {taken} alerts of {count}"));
+            if taken == count { Ok(((), None)) } else { Err(others()) }
+        };
+        self.pool.ask(&request, &taken, ANSWER_BYTES_MAX, deadline).await
+    }
+}

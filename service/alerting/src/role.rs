@@ -1,0 +1,125 @@
+//! The role: alerts of other processes are taken, and told to the receivers of this one.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Method, StatusCode};
+use service_contract::ALERTS;
+use service_contract::alerts::{ALERTS_MAX, Brought, Taken};
+use service_contract::answer;
+use service_contract::desk::{Desk, Refusal, Route};
+use service_core::alert::AlertSink;
+use service_core::config::{Config, Kind, kind};
+use service_core::edge::Labels;
+use service_core::judge::CONTRACT;
+use service_core::role::{Role, Running, Start, Started};
+use tokio::time::Instant;
+
+use crate::config::{Alerting, Alerts};
+
+const SECTIONS: &[Kind] = &[kind::<Alerting>(), kind::<Alerts>()];
+const LABELS: Labels = Labels {
+    check: "alerting-certificate",
+    server: "alerting",
+    client_ca: "alerting-client-ca",
+    revoked: "alerting-revoked",
+};
+const ROUTES: &[Route] = &[Route { method: Method::POST, path: ALERTS }];
+
+/// Other processes bring alerts.
+#[derive(Debug)]
+pub struct Telling;
+
+impl Role for Telling {
+    fn name(&self) -> &'static str {
+        "alerting"
+    }
+
+    fn about(&self) -> &'static str {
+        "Only receivers of alerts, for managers that bring them"
+    }
+
+    fn sections(&self) -> &'static [Kind] {
+        SECTIONS
+    }
+
+    fn belongs(&self, config: &Config) -> bool {
+        config.find::<Alerting>().is_some()
+    }
+
+    fn lacks(&self, config: &Config) -> Option<&'static str> {
+        let lacks = "the sections `alerting` (listen, certificate, key, clientCA) and `alerts` (receivers) in the configuration";
+        (config.find::<Alerting>().is_none() || config.find::<Alerts>().is_none()).then_some(lacks)
+    }
+
+    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
+        async move {
+            let Alerting(settings) = start.config.find::<Alerting>().context("the section `alerting` is missing")?;
+            let sink = start.alerts.clone().context("the section `alerts` is missing")?;
+            let (listener, handler, probes) = settings.open(LABELS, Paths(sink), start).await?;
+            Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Idle) })
+        }
+        .boxed()
+    }
+}
+
+/// Tells `0` of what is brought.
+struct Paths(Arc<dyn AlertSink>);
+
+impl Desk for Paths {
+    fn name(&self) -> &'static str {
+        "alerting"
+    }
+
+    fn listener(&self) -> &'static str {
+        "alerting-listener"
+    }
+
+    fn routes(&self) -> &'static [Route] {
+        ROUTES
+    }
+
+    fn answer(&self, _: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>> {
+        async move {
+            let brought: Brought =
+                answer::read(&body).map_err(|_| Refusal::bad("the alerts are not those of docs/contract.md"))?;
+            if brought.contract != CONTRACT || brought.alerts.len() > ALERTS_MAX {
+                return Err(Refusal::bad(format!(
+                    "version {CONTRACT} of the contract, and at most {ALERTS_MAX} alerts"
+                )));
+            }
+            let taken = brought.alerts.len();
+            let mut failed = None;
+            for alert in brought.alerts {
+                failed = failed.or(self.0.tell(alert, deadline).await.err());
+            }
+            // Not a failure of this process: bringing them again would tell the others twice.
+            if let Some(why) = failed {
+                return Err(Refusal::new(StatusCode::FAILED_DEPENDENCY, why));
+            }
+            let failed = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be written");
+            serde_json::to_vec(&Taken { contract: CONTRACT, taken }).map(Bytes::from).map_err(failed)
+        }
+        .boxed()
+    }
+}
+
+/// It has no tasks of its own.
+struct Idle;
+
+impl Running for Idle {
+    fn broken(&mut self) -> BoxFuture<'_, String> {
+        std::future::pending().boxed()
+    }
+
+    fn leave(&mut self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+
+    fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
+        std::future::ready(()).boxed()
+    }
+}

@@ -1,0 +1,29 @@
+//! Alerts on their way to the process that tells receivers.
+
+use serde::{Deserialize, Serialize};
+use service_core::alert::Alert;
+
+/// Most alerts that are brought at one time.
+pub const ALERTS_MAX: usize = 100;
+/// Largest body: that many alerts with the images of large objects.
+pub const BODY_BYTES_MAX: usize = 4 << 20;
+
+/// Alerts, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Brought {
+    /// The version of the contract.
+    pub contract: u32,
+    /// The alerts.
+    pub alerts: Vec<Alert>,
+}
+
+/// They were taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taken {
+    /// The version of the contract.
+    pub contract: u32,
+    /// How many.
+    pub taken: usize,
+}

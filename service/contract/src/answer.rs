@@ -1,0 +1,191 @@
+//! What a validator answers, and everything that can be wrong with it: a sentence each.
+//!
+//! Pure. An answer that breaks the contract says nothing about the image: whoever asked cannot tell.
+
+use http::StatusCode;
+use serde::Deserialize;
+use service_core::judge::{About, CONTRACT, Ruling, VERIFIED};
+
+/// The classes of failure, a closed list.
+pub const CLASSES: [&str; 9] =
+    ["not-found", "auth", "unavailable", "misconfigured", "internal", "unsigned", "invalid", "mismatch", "denied"];
+/// Most signers of an answer; an audit log shows eight.
+const SIGNERS_MAX: usize = 64;
+/// Bytes of a text of somebody else in a sentence of ours.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Breach {
+    /// Not a success.
+    #[error("it answered {status}{}", said(text))]
+    Status {
+        /// The status.
+        status: StatusCode,
+        /// What it says about that.
+        text: String,
+    },
+    /// Not JSON, or not that JSON.
+    #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
+    Shape {
+        /// In which way.
+        what: &'static str,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+    },
+    /// Another version.
+    #[error(
+        "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"
+    )]
+    Version {
+        /// Theirs.
+        theirs: u32,
+    },
+    /// About something else.
+    #[error("its answer is about another image ({}): nothing of it counts", shown(theirs))]
+    OtherImage {
+        /// The digest that it names.
+        theirs: String,
+    },
+    /// A class that nobody knows here.
+    #[error("it answers `{}`, which is no class of this program: verified, {}", shown(theirs), CLASSES.join(", "))]
+    UnknownClass {
+        /// The class.
+        theirs: String,
+    },
+    /// Too many signers.
+    #[error("it names more than {SIGNERS_MAX} signers")]
+    Crowd,
+    /// What whoever knows the form says.
+    #[error("{0}")]
+    Other(String),
+    /// Without a generation nobody knows how long it may be remembered.
+    #[error("it names no generation of its trust: nobody could tell when its answers are out of date")]
+    NoGeneration,
+}
+
+impl Breach {
+    /// Whether the question itself was refused, and another time would not help.
+    pub fn is_of_question(&self) -> bool {
+        let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+        matches!(self, Self::Status { status, .. } if status.is_client_error() && !again.contains(status))
+    }
+}
+
+#[derive(Deserialize)]
+struct Refused {
+    error: String,
+}
+
+/// The ruling in `body` about `digest`.
+pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, Breach> {
+    success(status, body)?;
+    let ruling: Ruling = read(body)?;
+    version(ruling.contract)?;
+    if ruling.digest != digest {
+        return Err(Breach::OtherImage { theirs: ruling.digest });
+    }
+    if ruling.verdict != VERIFIED && !CLASSES.contains(&&*ruling.verdict) {
+        return Err(Breach::UnknownClass { theirs: ruling.verdict });
+    }
+    if ruling.signers.len() > SIGNERS_MAX {
+        return Err(Breach::Crowd);
+    }
+    if ruling.generation.is_empty() {
+        return Err(Breach::NoGeneration);
+    }
+    Ok(ruling)
+}
+
+/// Who answers, by `body`.
+pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
+    success(status, body)?;
+    let about: About = read(body)?;
+    version(about.contract)?;
+    if about.generation.is_empty() { Err(Breach::NoGeneration) } else { Ok(about) }
+}
+
+/// An error unless it is a success.
+pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
+    if status == StatusCode::OK {
+        return Ok(());
+    }
+    let text = serde_json::from_slice(body).map_or_else(|_| String::new(), |Refused { error }| error);
+    Err(Breach::Status { status, text })
+}
+
+/// JSON of some shape. The words of the library are not shown: they may hold what was sent.
+pub fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Breach> {
+    serde_json::from_slice(body).map_err(|error| {
+        let what = if error.is_data() { "not the fields of the contract" } else { "no JSON" };
+        Breach::Shape { what, line: error.line(), column: error.column() }
+    })
+}
+
+fn version(theirs: u32) -> Result<(), Breach> {
+    if theirs == CONTRACT { Ok(()) } else { Err(Breach::Version { theirs }) }
+}
+
+fn said(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {}", shown(text)) }
+}
+
+/// A text from outside on one line, cut.
+fn shown(text: &str) -> String {
+    let mut end = text.len().min(SHOWN_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].chars().map(|char| if char.is_control() { '?' } else { char }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(change: impl FnOnce(&mut serde_json::Value)) -> Result<Ruling, String> {
+        let mut value = serde_json::json!({"contract": 1, "generation": "g", "digest": "sha256:a", "verdict": "unsigned", "cause": "c"});
+        change(&mut value);
+        ruling(StatusCode::OK, value.to_string().as_bytes(), "sha256:a").map_err(|breach| breach.to_string())
+    }
+
+    /// Whatever is wrong with an answer is a sentence of its own, and none counts.
+    #[test]
+    fn each_breach_is_a_sentence() {
+        assert_eq!(answer(|_| {}).unwrap().verdict, "unsigned");
+        let wrong = |change: fn(&mut serde_json::Value)| answer(change).unwrap_err();
+        let said = [
+            wrong(|value| value["digest"] = "sha256:b".into()),
+            wrong(|value| value["verdict"] = "perhaps".into()),
+            wrong(|value| value["contract"] = 2.into()),
+            wrong(|value| value["generation"] = "".into()),
+            wrong(|value| value["signers"] = vec![serde_json::json!({"name": "n", "evidence": "e"}); 65].into()),
+            wrong(|value| drop(value.as_object_mut().unwrap().remove("verdict"))),
+            ruling(StatusCode::OK, b"<html>", "sha256:a").unwrap_err().to_string(),
+            ruling(StatusCode::BAD_GATEWAY, br#"{"error": "no\nupstream"}"#, "sha256:a").unwrap_err().to_string(),
+        ];
+        assert_eq!(
+            said,
+            [
+                "its answer is about another image (sha256:b): nothing of it counts",
+                "it answers `perhaps`, which is no class of this program: verified, not-found, auth, unavailable, misconfigured, \
+                 internal, unsigned, invalid, mismatch, denied",
+                "it speaks version 2 of the contract, and this program version 1: bring both to one release",
+                "it names no generation of its trust: nobody could tell when its answers are out of date",
+                "it names more than 64 signers",
+                "its answer is not the fields of the contract at line 1, column 63: the contract is in docs/contract.md",
+                "its answer is no JSON at line 1, column 1: the contract is in docs/contract.md",
+                "it answered 502 Bad Gateway: no?upstream",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_refused_question_is_told_from_an_instance_that_is_busy() {
+        let breach = |code: u16| ruling(StatusCode::from_u16(code).unwrap(), b"", "d").unwrap_err().is_of_question();
+        assert!(breach(400) && breach(404) && breach(413));
+        assert!(!breach(429) && !breach(408) && !breach(503));
+    }
+}

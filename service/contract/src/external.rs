@@ -1,0 +1,188 @@
+//! Gatekeeper's external data, `externaldata.gatekeeper.sh/v1beta1`: the question with its keys, and the answer with an item for each.
+//!
+//! Pure. Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; the kinds are checked there as here.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::{Breach, read};
+
+/// `apiVersion` of question and answer. Gatekeeper sends the one that its CRD is stored in; both have the same fields.
+pub const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
+/// The version before.
+const API_VERSION_ALPHA: &str = "externaldata.gatekeeper.sh/v1alpha1";
+/// Largest answer of a provider about one image.
+pub const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// Most keys of one question: the images of a large object.
+pub const KEYS_MAX: usize = 128;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderRequest {
+    /// [`API_VERSION`].
+    #[serde(default)]
+    pub api_version: String,
+    /// `ProviderRequest`.
+    #[serde(default)]
+    pub kind: String,
+    /// The keys.
+    #[serde(default)]
+    pub request: Request,
+}
+
+/// The keys that are asked about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// Images, here.
+    #[serde(default)]
+    pub keys: Vec<String>,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderResponse {
+    /// [`API_VERSION`].
+    #[serde(default)]
+    pub api_version: String,
+    /// `ProviderResponse`.
+    #[serde(default)]
+    pub kind: String,
+    /// The answers.
+    #[serde(default)]
+    pub response: Response,
+}
+
+/// The answers to the keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    /// Whether asking again gives the same.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// One for each key.
+    #[serde(default)]
+    pub items: Vec<Item>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system_error: String,
+}
+
+/// The answer to one key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// The key.
+    #[serde(default)]
+    pub key: String,
+    /// What is said of it.
+    #[serde(default)]
+    pub value: Value,
+    /// Why nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// As with any answer.
+    #[error(transparent)]
+    Breach(#[from] Breach),
+    /// Another form.
+    #[error("its answer is no ProviderResponse of {API_VERSION}")]
+    Kind,
+    /// The provider as a whole failed.
+    #[error("the provider says: {0}")]
+    System(String),
+    /// Answers, but none of them or several to what was asked.
+    #[error("it answers other keys than asked: {items} items, {fitting} of them for this image")]
+    Keys {
+        /// Items.
+        items: usize,
+        /// Those with the key that was asked.
+        fitting: usize,
+    },
+}
+
+/// The question about `keys`.
+pub fn question(keys: Vec<String>) -> ProviderRequest {
+    let (api_version, kind) = (API_VERSION.to_owned(), "ProviderRequest".to_owned());
+    ProviderRequest { api_version, kind, request: Request { keys } }
+}
+
+/// The answer with `items`.
+pub fn answer(items: Vec<Item>, system_error: String) -> ProviderResponse {
+    let (api_version, kind) = (API_VERSION.to_owned(), "ProviderResponse".to_owned());
+    ProviderResponse { api_version, kind, response: Response { idempotent: true, items, system_error } }
+}
+
+/// The question in `body`; an error is a sentence for whoever asked.
+pub fn read_question(body: &[u8]) -> Result<Vec<String>, String> {
+    let question: ProviderRequest = read(body).map_err(|_| "the question is no ProviderRequest".to_owned())?;
+    if ![API_VERSION, API_VERSION_ALPHA].contains(&&*question.api_version) || question.kind != "ProviderRequest" {
+        return Err(format!("the question is no ProviderRequest of {API_VERSION}"));
+    }
+    if question.request.keys.len() > KEYS_MAX {
+        return Err(format!("a question has at most {KEYS_MAX} keys"));
+    }
+    Ok(question.request.keys)
+}
+
+/// The one item about `key` in an answer that was asked for nothing else.
+pub fn item(body: &[u8], key: &str) -> Result<(Item, bool), Wrong> {
+    let ProviderResponse { api_version, kind, response } = read(body)?;
+    if ![API_VERSION, API_VERSION_ALPHA].contains(&&*api_version) || kind != "ProviderResponse" {
+        return Err(Wrong::Kind);
+    }
+    if !response.system_error.is_empty() {
+        return Err(Wrong::System(response.system_error));
+    }
+    let items = response.items.len();
+    let mut fitting: Vec<Item> = response.items.into_iter().filter(|item| item.key == key).collect();
+    match (items, fitting.pop()) {
+        (1, Some(item)) => Ok((item, response.idempotent)),
+        (_, item) => Err(Wrong::Keys { items, fitting: fitting.len() + usize::from(item.is_some()) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(change: impl FnOnce(&mut Value)) -> String {
+        let mut value = json!({"apiVersion": API_VERSION, "kind": "ProviderResponse", "response": {
+            "idempotent": true, "items": [{"key": "k", "value": {"isSuccess": true}}]}});
+        change(&mut value);
+        item(value.to_string().as_bytes(), "k")
+            .map_or_else(|wrong| wrong.to_string(), |(item, _)| item.value.to_string())
+    }
+
+    #[test]
+    fn only_the_key_that_was_asked_counts() {
+        assert_eq!(said(|_| {}), r#"{"isSuccess":true}"#);
+        let two = json!([{"key": "k", "value": 1}, {"key": "k", "value": 2}]);
+        for (items, fitting) in [(json!([]), 0), (json!([{"key": "j", "value": true}]), 0), (two, 2)] {
+            let count = items.as_array().unwrap().len();
+            assert_eq!(
+                said(|value| value["response"]["items"] = items),
+                format!("it answers other keys than asked: {count} items, {fitting} of them for this image")
+            );
+        }
+        assert_eq!(said(|value| value["response"]["systemError"] = "down".into()), "the provider says: down");
+        assert!(said(|value| value["kind"] = "List".into()).starts_with("its answer is no ProviderResponse"));
+        assert!(said(|value| value["response"] = 3.into()).contains("not the fields"));
+    }
+
+    #[test]
+    fn a_question_names_its_kind_and_not_too_many_keys() {
+        let text = |keys: usize| serde_json::to_vec(&question(vec!["k".into(); keys])).unwrap();
+        assert_eq!(read_question(&text(2)).unwrap().len(), 2);
+        assert!(read_question(&text(KEYS_MAX + 1)).unwrap_err().contains("at most 128"));
+        assert!(read_question(b"{}").is_err() && read_question(b"[").is_err());
+    }
+}

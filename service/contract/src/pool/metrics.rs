@@ -1,0 +1,65 @@
+//! What questions to other processes count.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// The labels: a validator of the configuration, and a closed list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Labels {
+    validator: String,
+    outcome: &'static str,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The first that was asked answered.
+    Answered,
+    /// Another one did, or the same one later.
+    Elsewhere,
+    /// Nobody did.
+    Unavailable,
+    /// What was answered breaks the contract.
+    Wrong,
+    /// The question was refused.
+    Refused,
+    /// Too many wait.
+    Crowded,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Elsewhere => "answered-elsewhere",
+            Self::Unavailable => "unavailable",
+            Self::Wrong => "wrong",
+            Self::Refused => "refused",
+            Self::Crowded => "crowded",
+        }
+    }
+}
+
+/// The counters.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    questions: Family<Labels, Counter>,
+}
+
+impl Metrics {
+    /// Counters at zero, under the prefix `longhaul_remote`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let sub = registry.sub_registry_with_prefix("longhaul_remote");
+        let help = "Questions to other processes, by validator and what became of them";
+        sub.register("questions", help, metrics.questions.clone());
+        metrics
+    }
+
+    /// Counts a question.
+    pub fn count(&self, validator: &str, outcome: Outcome) {
+        self.questions.get_or_create(&Labels { validator: validator.to_owned(), outcome: outcome.name() }).inc();
+    }
+}

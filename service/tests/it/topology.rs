@@ -1,0 +1,10 @@
+//! One process and many: the roles manager, validator and alerting, each by itself, over mTLS.
+
+mod breaches;
+mod equal;
+mod external;
+mod foreign;
+mod gatekeeper;
+mod told;
+mod ways;
+mod world;

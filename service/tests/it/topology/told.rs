@@ -1,0 +1,112 @@
+//! Alerts that another process tells.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use service::run::Options;
+use service_core::wire::Protocol;
+
+use super::world::{Pki, admission, at, config};
+use crate::admission::{pod, post, review};
+use crate::support::registry::Registry;
+use crate::support::{Server, Service, status, until};
+
+async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&told);
+    let handler = move |request: http::Request<hyper::body::Incoming>| {
+        let into = Arc::clone(&into);
+        async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            into.lock().push(serde_json::from_slice(&body).unwrap());
+            status(code, "ok")
+        }
+        .boxed()
+    };
+    (Server::start(false, Arc::new(handler)).await, told)
+}
+
+fn remote(pki: &Pki, address: std::net::SocketAddr, blocking: bool) -> Value {
+    json!({"url": format!("https://{address}"), "caFile": pki.path("ca.crt"), "certificate": pki.path("client.crt"),
+           "key": pki.path("client.key"), "failIfAlertSendingFails": blocking})
+}
+
+async fn manager(registry: &Registry, alerts: Value) -> Service {
+    let mut more = admission();
+    more["alerts"] = alerts;
+    Service::start("manager", &config(&registry.host(), &[], &json!({}), &more), Options::default()).await
+}
+
+async fn ask(service: &Service, image: &str) -> Value {
+    let review = review("v1", &pod(&[image])).to_string();
+    let answer = post(&service.webhook(Protocol::Http1), "/mutate?timeout=2s", review).await;
+    serde_json::from_slice::<Value>(answer.body()).unwrap()["response"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_are_told_by_another_process_in_their_order_and_the_last_ones_at_the_end() {
+    let (registry, pki) = (Registry::start().await, Pki::new());
+    let (server, told) = receiver(200).await;
+    let receivers = json!({"receivers": [{"template": "ecs-1-12-0", "url": format!("http://{}/", server.address)}]});
+    let text = config("r:1", &[], &json!({}), &json!({"alerting": pki.listen(), "alerts": {"reject": receivers}}));
+    let alerting = Service::start("alerting", &text, Options::default()).await;
+    for blocking in [false, true] {
+        let alerts = json!({"remote": remote(&pki, at(&alerting, "alerting"), blocking)});
+        let manager = manager(&registry, alerts).await;
+        let before = told.lock().len();
+        for index in 0..5 {
+            assert_eq!(ask(&manager, &format!("{}/absent:{index}", registry.host())).await["allowed"], false);
+        }
+        manager.app.stop().await;
+        until("all are told", || told.lock().len() >= before + 5).await;
+        let images: Vec<_> =
+            told.lock()[before..].iter().map(|alert| alert["container"]["image"]["name"].to_string()).collect();
+        let expected: Vec<_> = (0..5).map(|index| format!("\"{}/absent:{index}\"", registry.host())).collect();
+        assert_eq!(images, expected, "blocking: {blocking}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admitted_without_it() {
+    let (registry, pki) = (Registry::start().await, Pki::new());
+    let good = format!("{}/good:1", registry.host());
+    let gone = "127.0.0.1:1".parse().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dead = folder.path().join("dead");
+    let quiet = manager(&registry, json!({"remote": remote(&pki, gone, false), "deadLetters": dead})).await;
+    let started = std::time::Instant::now();
+    for _ in 0..20 {
+        assert_eq!(ask(&quiet, &good).await["allowed"], true);
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
+    let strict = manager(&registry, json!({"remote": remote(&pki, gone, true)})).await;
+    let answer = ask(&strict, &good).await;
+    let said = answer["status"]["message"].as_str().unwrap_or_default();
+    assert!(
+        answer["allowed"] == false && said.starts_with("the alert could not be brought to https://127.0.0.1:1: "),
+        "{answer}"
+    );
+}
+
+/// A receiver without which nothing is admitted may be one of the other process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_of_the_other_process_may_decide() {
+    let (registry, pki) = (Registry::start().await, Pki::new());
+    let (server, told) = receiver(400).await;
+    let url = format!("http://{}/", server.address);
+    let receivers =
+        json!({"receivers": [{"name": "ops", "template": "slack", "url": url, "failIfAlertSendingFails": true}]});
+    let text = config("r:1", &[], &json!({}), &json!({"alerting": pki.listen(), "alerts": {"admit": receivers}}));
+    let alerting = Service::start("alerting", &text, Options::default()).await;
+    let manager = manager(&registry, json!({"remote": remote(&pki, at(&alerting, "alerting"), true)})).await;
+    let answer = ask(&manager, &format!("{}/good:1", registry.host())).await;
+    let said = answer["status"]["message"].as_str().unwrap_or_default();
+    assert!(
+        answer["allowed"] == false && said.contains("the alert could not be sent to ops: it answered 400"),
+        "{answer}"
+    );
+    assert_eq!(told.lock().len(), 1, "it is told once");
+}

@@ -1,0 +1,29 @@
+//! The section `validator`: where verdicts are asked for. Whom they are about is in `validators`.
+
+use serde::Deserialize;
+use service_contract::listen::{Listen, RawListen};
+use service_core::config::{Checker, Error, Section};
+
+/// A question with the demands of a rule and the credentials of a pod; or one of Gatekeeper with the images of a large object.
+const MAX_BODY_BYTES: usize = 128 << 10;
+
+/// Where verdicts are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validator(pub Listen);
+
+#[doc(hidden)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawFile {
+    validator: Option<RawListen>,
+}
+
+impl Section for Validator {
+    const KEYS: &'static [&'static str] = &["validator"];
+    type Raw = RawFile;
+
+    fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
+        let Some(raw) = raw.validator else { return Ok(None) };
+        Listen::check(raw, "validator", MAX_BODY_BYTES, check).map(|listen| Some(Self(listen)))
+    }
+}
