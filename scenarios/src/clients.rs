@@ -145,9 +145,8 @@ impl Column {
                 vec![text(&program(name, name)?)]
             }
             Run::Go(file) => {
-                let content = |name: &str| {
-                    self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content)
-                };
+                let content =
+                    |name: &str| self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content);
                 let (name, source, module) = (self.client.name.clone(), content(file), content("go.mod"));
                 let built = tokio::task::spawn_blocking(move || installer::go_program(&name, source, module));
                 let built = built.await.unwrap_or_else(|error| Err(error.to_string()));

@@ -69,7 +69,8 @@ impl SoFar {
         let memory = manifest.budgets.memory.iter().any(|memory| {
             memory.growth.is_some()
                 || memory.growth_per_own_hour.is_some()
-                || memory.growth_per_object.is_some() || memory.growth_per_request.is_some()
+                || memory.growth_per_object.is_some()
+                || memory.growth_per_request.is_some()
         });
         let series = manifest
             .budgets

@@ -10,7 +10,6 @@ mod provider;
 mod remote;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,13 +200,4 @@ pub fn trust(validators: &[config::Validator]) -> String {
         hash.update(content);
     }
     hex::encode(hash.finalize())
-}
-
-/// Every file that `validators` read, so that somebody can see when one changes.
-pub fn files(validators: &[config::Validator]) -> Vec<PathBuf> {
-    let cosign = validators.iter().filter_map(|validator| match &validator.kind {
-        ValidatorKind::Cosign(cosign) => Some(cosign),
-        ValidatorKind::Static { .. } | ValidatorKind::Remote(_) | ValidatorKind::ExternalData(_) => None,
-    });
-    cosign.flat_map(|cosign| cosign.files().cloned()).collect()
 }

@@ -20,7 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use service_core::edge::{Answer, Broken, Calls, Peer};
-use service_core::logs::{Valve, names};
+use service_core::logs::{Throttle, names};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
@@ -87,7 +87,7 @@ pub struct Internal<D> {
     in_flight: Gauge,
     requests: Family<Code, Counter>,
     duration: Histogram,
-    valve: Valve,
+    throttle: Throttle,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -111,11 +111,11 @@ impl<D: Desk> Internal<D> {
         sub.register("duration_seconds", "Time from call to answer", duration.clone());
         let places = Semaphore::new(settings.max_in_flight);
         let (body_max, timeout) = (settings.max_body_bytes, settings.timeout);
-        Self { desk, places, body_max, timeout, in_flight, requests, duration, valve: Valve::default() }
+        Self { desk, places, body_max, timeout, in_flight, requests, duration, throttle: Throttle::default() }
     }
 
     fn refused(&self, peer: &Peer, refusal: &Refusal) {
-        let Some(left_out) = self.valve.open() else { return };
+        let Some(left_out) = self.throttle.admit() else { return };
         let (listener, status) = (self.desk.name(), refusal.status.as_u16());
         let reason: String = refusal.text.chars().filter(|char| !char.is_control()).take(REASON_BYTES_MAX).collect();
         tracing::warn!(

@@ -124,7 +124,7 @@ impl Listen {
         });
         let address = listener.address().with_context(|| format!("failed to read the address of {name}"))?;
         let internal = Arc::new(Internal::new(self, desk, start.metrics));
-        let probes = vec![Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _];
+        let probes = vec![Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.heartbeat()) as _];
         start.background.spawn(tls.follow_files(start.look.subscribe()));
         let handler: Handler = Arc::new(move |request, peer| serve(Arc::clone(&internal), request, peer).boxed());
         tracing::info!(name: names::SERVED, listener = name, %address, "other processes are answered");

@@ -236,7 +236,7 @@ impl Checker<'_> {
 pub fn files(validators: &[Validator]) -> Vec<PathBuf> {
     let cosign = validators.iter().filter_map(|validator| match &validator.kind {
         Kind::Cosign(cosign) => Some(cosign),
-        Kind::Static { .. } => None,
+        Kind::Static { .. } | Kind::Remote(_) | Kind::ExternalData(_) => None,
     });
     cosign.flat_map(|cosign| cosign.files().cloned()).collect()
 }

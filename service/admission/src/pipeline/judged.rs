@@ -41,7 +41,7 @@ impl Pipeline {
         let demands = inquiry.demands.as_ref().map_or("", |demands| demands.get());
         let validator = validation.validators.demanded(&inquiry.validator, demands)?;
         let keyring = ring(inquiry.credentials)?;
-        let _held = self.room.image().ok_or_else(|| Failure::new(Class::Unavailable, CROWDED))?;
+        let _held = self.memory.image().ok_or_else(|| Failure::new(Class::Unavailable, CROWDED))?;
         let image = inquiry.image;
         let question = Question {
             keyring: validator.relevant(&image.host, &image.repository, &keyring),
@@ -51,7 +51,7 @@ impl Pipeline {
             deadline,
         };
         let answer = validation.approvals.ask(&validator, question).await;
-        validation.approvals.metrics().told(&answer);
+        validation.approvals.metrics().answered(&answer);
         answer
     }
 
@@ -65,7 +65,7 @@ impl Pipeline {
             Treatment::LeaveAlone => nobody("the policy leaves it alone: nobody is asked"),
             Treatment::Resolve { .. } => nobody("the rule asks for no signature"),
             Treatment::Refuse { failure, .. } => Err(failure.clone()),
-            Treatment::Verify { .. } => match self.room.image() {
+            Treatment::Verify { .. } => match self.memory.image() {
                 None => Err(Failure::new(Class::Unavailable, CROWDED)),
                 Some(_held) => match self.answered(&treatment, None, deadline).await {
                     None => nobody("nobody is asked"),
