@@ -24,8 +24,6 @@ use service_core::logs::{Throttle, names};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::listen::Listen;
-
 /// Kept back so that the answer arrives before the caller leaves: a twentieth, at most this.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
 /// Seconds from a head to its answer: from a remembered verdict to a registry that hangs.
@@ -78,6 +76,17 @@ pub trait Desk: Send + Sync + 'static {
     fn answer(&self, route: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>>;
 }
 
+/// The limits of the calls of a role.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Calls in work at one time.
+    pub in_flight: usize,
+    /// Largest body, bytes.
+    pub body_bytes: usize,
+    /// Longest time for a call.
+    pub time: Duration,
+}
+
 /// The calls of a role.
 pub struct Internal<D> {
     desk: D,
@@ -102,15 +111,15 @@ struct ErrorBody<'a> {
 
 impl<D: Desk> Internal<D> {
     /// Counters at zero, under the prefix `longhaul_<role>`.
-    pub fn new(settings: &Listen, desk: D, registry: &mut Registry) -> Self {
+    pub fn new(bounds: Bounds, desk: D, registry: &mut Registry) -> Self {
         let sub = registry.sub_registry_with_prefix(format!("longhaul_{}", desk.name()));
         let (in_flight, requests) = (Gauge::default(), Family::default());
         let duration = Histogram::new(DURATION_EDGES_S);
         sub.register("in_flight", "Calls of other processes in work", in_flight.clone());
         sub.register("http_requests", "Calls of other processes, by HTTP status", requests.clone());
         sub.register("duration_seconds", "Time from call to answer", duration.clone());
-        let places = Semaphore::new(settings.max_in_flight);
-        let (body_max, timeout) = (settings.max_body_bytes, settings.timeout);
+        let places = Semaphore::new(bounds.in_flight);
+        let (body_max, timeout) = (bounds.body_bytes, bounds.time);
         Self { desk, places, body_max, timeout, in_flight, requests, duration, throttle: Throttle::default() }
     }
 

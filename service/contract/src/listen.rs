@@ -17,7 +17,7 @@ use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rule
 use service_core::logs::names;
 use service_core::role::{Handler, Start};
 
-use crate::desk::{Desk, Internal};
+use crate::desk::{Bounds, Desk, Internal};
 
 /// The processes of a cluster, each with a connection or two of HTTP/2.
 const MAX_CONNECTIONS: u64 = 256;
@@ -123,7 +123,8 @@ impl Listen {
             handshakes_per_peer: self.max_connections.div_ceil(4),
         });
         let address = listener.address().with_context(|| format!("failed to read the address of {name}"))?;
-        let internal = Arc::new(Internal::new(self, desk, start.metrics));
+        let bounds = Bounds { in_flight: self.max_in_flight, body_bytes: self.max_body_bytes, time: self.timeout };
+        let internal = Arc::new(Internal::new(bounds, desk, start.metrics));
         let probes = vec![Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.heartbeat()) as _];
         start.background.spawn(tls.follow_files(start.look.subscribe()));
         let handler: Handler = Arc::new(move |request, peer| serve(Arc::clone(&internal), request, peer).boxed());
