@@ -2,12 +2,12 @@
 //!
 //! Owns asking whether the fault still is, may still act, and saying that it did.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::FaultId;
-use super::engine::Core;
 
 /// One fault that was begun.
 #[derive(Debug, Clone)]
@@ -16,12 +16,20 @@ pub struct ActiveFault {
     /// Unlike the id never used twice.
     serial: u64,
     over: CancellationToken,
-    core: Arc<Core>,
+    counts: Arc<dyn Counts>,
+}
+
+/// Who counts the effects of faults, by serial number.
+pub(crate) trait Counts: Debug + Send + Sync {
+    /// Whether the fault may have one more effect.
+    fn may(&self, serial: u64) -> bool;
+    /// Counts one effect, unless the fault is spent or `by_chance` its chance is against it; `detail` is asked only then.
+    fn strike(&self, serial: u64, by_chance: bool, detail: &mut dyn FnMut() -> String) -> bool;
 }
 
 impl ActiveFault {
-    pub(super) fn new(id: FaultId, serial: u64, core: Arc<Core>) -> Self {
-        Self { id, serial, over: CancellationToken::new(), core }
+    pub(super) fn new(id: FaultId, serial: u64, counts: Arc<dyn Counts>) -> Self {
+        Self { id, serial, over: CancellationToken::new(), counts }
     }
 
     /// Which fault it is.
@@ -31,10 +39,6 @@ impl ActiveFault {
 
     pub(super) fn serial(&self) -> u64 {
         self.serial
-    }
-
-    pub(super) fn core(&self) -> &Arc<Core> {
-        &self.core
     }
 
     /// The fault has ended.
@@ -53,16 +57,16 @@ impl ActiveFault {
 
     /// Whether the fault may have one more effect now; nothing is counted.
     pub fn may(&self) -> bool {
-        !self.is_over() && self.core.may(self.serial)
+        !self.is_over() && self.counts.may(self.serial)
     }
 
     /// Counts one effect if the fault is active, not spent, and its chance allows it: only then the effect may be had.
-    pub fn strike(&self, detail: impl FnOnce() -> String) -> bool {
-        !self.is_over() && self.core.strike(self.serial, true, detail)
+    pub fn strike(&self, mut detail: impl FnMut() -> String) -> bool {
+        !self.is_over() && self.counts.strike(self.serial, true, &mut detail)
     }
 
     /// The same for an effect whose chance was taken before; also after the fault's end, which came in between.
-    pub fn hit(&self, detail: impl FnOnce() -> String) -> bool {
-        self.core.strike(self.serial, false, detail)
+    pub fn hit(&self, mut detail: impl FnMut() -> String) -> bool {
+        self.counts.strike(self.serial, false, &mut detail)
     }
 }

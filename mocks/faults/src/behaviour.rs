@@ -8,9 +8,9 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::connection::{Handle, Welcome};
+use super::handle::{Handle, Welcome};
 use super::table::Ring;
-use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Stream, Watches};
+use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Row, Stream, Watches};
 
 /// What the engine needs of the server.
 pub trait Host: Send + Sync + std::fmt::Debug {
@@ -92,6 +92,22 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     /// Somebody came with a token that this fault took away. Also after the fault's end.
     fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
         false
+    }
+}
+
+/// Makes what plays a fault.
+pub(crate) type Play = fn(&Fault) -> Box<dyn Behaviour>;
+
+/// A row of a fault that the mock API server plays.
+pub(crate) struct PlayedRow {
+    pub row: Row,
+    pub play: Play,
+}
+
+impl Row {
+    /// How it is played.
+    pub(crate) const fn played(self, play: Play) -> PlayedRow {
+        PlayedRow { row: self, play }
     }
 }
 

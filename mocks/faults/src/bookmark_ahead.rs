@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use super::{ActiveFault, Behaviour, Effect, Ending, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Ending, Flow, Item, PlayedRow, Row, Scene, Stream};
 
-pub(super) const ROW: Row = Row::watches(
+pub(super) const ROW: PlayedRow = Row::watches(
     "bookmark-ahead",
     "An event is withheld, a bookmark with its revision is sent, and the stream ends cleanly.",
 )

@@ -10,26 +10,36 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Name;
 
-/// A type with a value for each row.
+/// A type with a value for each row: of those that the mock API server plays, and of those that are played elsewhere.
 macro_rules! catalogue {
-    ($($name:ident = $row:path,)*) => {
+    (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
         /// The catalogue of faults.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Name {
             $(#[doc = concat!("See `", stringify!($row), "`.")] $name,)*
+            $(#[doc = concat!("See `", stringify!($other_row), "`.")] $other,)*
         }
 
         impl Name {
             /// Every name, in the order of the catalogue.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
+            pub const ALL: &[Self] = &[$(Self::$name,)* $(Self::$other,)*];
 
             /// As scenarios spell them.
-            pub(crate) const WORDS: &[&str] = &[$($row.name,)*];
+            pub(crate) const WORDS: &[&str] = &[$($row.row.name,)* $($other_row.name,)*];
 
             /// What there is to say of the fault.
             pub fn row(self) -> &'static Row {
                 match self {
-                    $(Self::$name => &$row,)*
+                    $(Self::$name => &$row.row,)*
+                    $(Self::$other => &$other_row,)*
+                }
+            }
+
+            /// Makes what plays it, where the mock API server does.
+            pub(crate) fn play(self) -> Option<behaviour::Play> {
+                match self {
+                    $(Self::$name => Some($row.play),)*
+                    $(Self::$other => None,)*
                 }
             }
         }

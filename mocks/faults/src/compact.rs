@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Fault, Form, Host, Row, Scene, Stream};
+use super::{Asked, Behaviour, Fault, Form, Host, PlayedRow, Row, Scene, Stream};
 
 keys! {
     /// The keys of `compact`.
@@ -13,7 +13,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::server("compact", "The history is forgotten; open watches go on.")
+pub(super) const ROW: PlayedRow = Row::server("compact", "The history is forgotten; open watches go on.")
     .takes::<Keys>()
     .instant()
     .sees("history is forgotten, open watches go on")

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::reason_of;
 use super::settings::keys;
 use super::{
-    ActiveFault, Behaviour, Code, Effect, Ending, Error, Fault, Flow, Http2Code, Item, Name, Row, Scene, Stream, Then,
-    WatchState,
+    ActiveFault, Behaviour, Code, Effect, Ending, Error, Fault, Flow, Http2Code, Item, Name, PlayedRow, Row, Scene,
+    Stream, Then, WatchState,
 };
 
 keys! {
@@ -36,7 +36,7 @@ keys! {
     }
 }
 
-pub(super) const WATCH_RESET: Row =
+pub(super) const WATCH_RESET: PlayedRow =
     Row::watches("watch-reset", "The connection of each open watch is reset (RST; `RST_STREAM` on HTTP/2).")
         .takes::<ResetKeys>()
         .instant()
@@ -45,14 +45,14 @@ pub(super) const WATCH_RESET: Row =
         .hit("a watch")
         .played(|fault| Box::new(Cut::new(fault)));
 
-pub(super) const WATCH_END: Row =
+pub(super) const WATCH_END: PlayedRow =
     Row::watches("watch-end", "Watches end cleanly: the last chunk on HTTP/1.1, `END_STREAM` on HTTP/2.")
         .instant()
         .sees("a clean end: last chunk, or END_STREAM")
         .hit("a watch")
         .played(|fault| Box::new(Cut::new(fault)));
 
-pub(super) const WATCH_EOF: Row = Row::watches(
+pub(super) const WATCH_EOF: PlayedRow = Row::watches(
     "watch-eof",
     "The connection of a watch ends with FIN in the middle of the body, without TLS `close_notify`.",
 )
@@ -62,7 +62,7 @@ pub(super) const WATCH_EOF: Row = Row::watches(
 .hit("a watch")
 .played(|fault| Box::new(Cut::new(fault)));
 
-pub(super) const ERROR_EVENT: Row = Row::watches(
+pub(super) const ERROR_EVENT: PlayedRow = Row::watches(
     "error-event",
     "An `ERROR` event with a `Status` in the stream; the stream then ends or stays open without a byte.",
 )
@@ -139,7 +139,7 @@ impl Effect for MidLine {
             Item::Event(event) if self.active.strike(|| cut(event.revision)) => {
                 let bytes = event.line.slice(..event.line.len() / 2);
                 out.push(Item::Withheld { revision: event.revision, by: self.active.id() });
-                out.push(Item::Block(super::pipe::Block { bytes, ..Default::default() }));
+                out.push(Item::Block(super::stream::pipe::Block { bytes, ..Default::default() }));
                 out.push(Item::Over(Ending::Eof));
             }
             other => out.push(other),

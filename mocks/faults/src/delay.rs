@@ -7,7 +7,7 @@ use std::time::Duration;
 use units::Span;
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Error, Injection, Name, On, Row, Scene};
+use super::{Asked, Behaviour, Error, Injection, Name, On, PlayedRow, Row, Scene};
 
 keys! {
     /// The keys of `delay-answer`.
@@ -23,14 +23,14 @@ keys! {
     }
 }
 
-pub(super) const DELAY_ANSWER: Row =
+pub(super) const DELAY_ANSWER: PlayedRow =
     Row::requests("delay-answer", "Answers are decided at once and sent later; watches begin later.")
         .takes::<AnswerKeys>()
         .on(On::List)
         .sees("the answer is decided now (a list's snapshot too) and sent later; a watch begins later")
         .played(|_| Box::new(Delay));
 
-pub(super) const HOLD_HEADERS: Row =
+pub(super) const HOLD_HEADERS: PlayedRow =
     Row::requests("hold-headers", "A watch is opened at once, but its headers and events are sent later, together.")
         .takes::<HeadersKeys>()
         .refuses(|fault| {

@@ -2,7 +2,7 @@
 //! as real servers do for resources without a watch cache. A hit is one answer.
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Injection, Instead, Row, Scene};
+use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 
 keys! {
     /// The keys of `empty-200`.
@@ -11,7 +11,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::requests("empty-200", "Watches are answered with 200 and end at once.")
+pub(super) const ROW: PlayedRow = Row::requests("empty-200", "Watches are answered with 200 and end at once.")
     .takes::<Keys>()
     .sees("200 and a clean end at once")
     .played(|_| Box::new(Empty200));

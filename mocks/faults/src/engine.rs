@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::connection::{Handle, Welcome};
+use super::active::Counts;
+use super::handle::{Handle, Welcome};
 use super::table::{Entry, Table};
 use super::{
     ActiveFault, Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Hit, Host, Injection, Item, Name,
@@ -51,6 +52,7 @@ struct Played {
 /// Waits on a stream until it has sent as many events as a fault wants.
 #[derive(Debug)]
 struct AfterEvents {
+    core: Arc<Core>,
     active: ActiveFault,
     events: u64,
     reached: bool,
@@ -104,7 +106,7 @@ impl Core {
         inner.next_serial += 1;
         let index = inner.table.begin(id, fault, Played { active, behaviour })?;
         let mut open = inner.concerned(index);
-        open.retain(|stream| inner.is_due(index, stream));
+        open.retain(|stream| inner.is_due(index, stream, self));
         inner.act(index, now_us, |behaviour, scene| behaviour.begin(&open, scene));
         drop(inner);
         if let (Some(host), Some(ask)) = (self.host.get(), once_begun) {
@@ -158,7 +160,7 @@ impl Core {
         injection
     }
 
-    pub(crate) fn opened(&self, stream: &Arc<Stream>, injection: &Injection) {
+    pub(crate) fn opened(self: &Arc<Self>, stream: &Arc<Stream>, injection: &Injection) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         inner.streams.insert(stream.id, stream.clone());
@@ -171,38 +173,19 @@ impl Core {
                 // It began while the request was on its way.
                 !running.fault.counts_turns() && !running.is_moment() && inner.concerns(running, stream)
             };
-            if running.active && matched && inner.is_due(index, stream) {
+            if running.active && matched && inner.is_due(index, stream, self) {
                 inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
             }
         }
     }
 
     /// A stream has sent as many events as a fault waits for.
-    fn reached(&self, serial: u64, stream: &Arc<Stream>) {
+    fn reached(self: &Arc<Self>, serial: u64, stream: &Arc<Stream>) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         if let Some(index) = inner.place(serial).filter(|index| inner.table.entries[*index].active) {
             inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
         }
-    }
-
-    pub(crate) fn may(&self, serial: u64) -> bool {
-        let inner = self.inner.lock();
-        inner.place(serial).is_some_and(|index| {
-            let running = &inner.table.entries[index];
-            running.active && !running.is_spent()
-        })
-    }
-
-    pub(crate) fn strike(&self, serial: u64, by_chance: bool, detail: impl FnOnce() -> String) -> bool {
-        let now_us = self.now_us();
-        let mut inner = self.inner.lock();
-        let Some(index) = inner.place(serial) else { return false };
-        if inner.table.entries[index].is_spent() || (by_chance && !inner.table.chance(index)) {
-            return false;
-        }
-        inner.table.hit(index, now_us, detail());
-        true
     }
 
     /// Runs `act` on every fault that concerns a stream, ended ones included.
@@ -266,6 +249,27 @@ impl Core {
     }
 }
 
+impl Counts for Core {
+    fn may(&self, serial: u64) -> bool {
+        let inner = self.inner.lock();
+        inner.place(serial).is_some_and(|index| {
+            let running = &inner.table.entries[index];
+            running.active && !running.is_spent()
+        })
+    }
+
+    fn strike(&self, serial: u64, by_chance: bool, detail: &mut dyn FnMut() -> String) -> bool {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        let Some(index) = inner.place(serial) else { return false };
+        if inner.table.entries[index].is_spent() || (by_chance && !inner.table.chance(index)) {
+            return false;
+        }
+        inner.table.hit(index, now_us, detail());
+        true
+    }
+}
+
 impl Inner {
     pub(crate) fn hits_of(&self, id: FaultId) -> u64 {
         self.table.hits_of(id)
@@ -325,14 +329,15 @@ impl Inner {
     }
 
     /// Whether a stream has sent as many events as the fault waits for; if not, the stream says so when it has.
-    fn is_due(&self, index: usize, stream: &Stream) -> bool {
+    fn is_due(&self, index: usize, stream: &Stream, core: &Arc<Core>) -> bool {
         let running = &self.table.entries[index];
         let events = running.fault.after_events.unwrap_or(0);
         if stream.sent() >= events {
             return true;
         }
         let (active, settles) = (running.played.active.clone(), running.fault.name.row().family == Family::Connections);
-        stream.attach(Box::new(AfterEvents { active, events, reached: false, settles, settling: None }));
+        let after = AfterEvents { core: core.clone(), active, events, reached: false, settles, settling: None };
+        stream.attach(Box::new(after));
         false
     }
 
@@ -362,7 +367,7 @@ impl Effect for AfterEvents {
             }
         }
         self.reached = true;
-        self.active.core().reached(self.active.serial(), flow.stream);
+        self.core.reached(self.active.serial(), flow.stream);
     }
 
     fn due(&self) -> Option<Instant> {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use units::Span;
 
 use super::settings::keys;
-use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
 keys! {
     /// The keys of `event-delayed`.
@@ -20,12 +20,13 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
-    .takes::<Keys>()
-    .sees("events come later, in order")
-    .drawn(3, None)
-    .hit("an event")
-    .played(|_| Box::new(EventDelayed));
+pub(super) const ROW: PlayedRow =
+    Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
+        .takes::<Keys>()
+        .sees("events come later, in order")
+        .drawn(3, None)
+        .hit("an event")
+        .played(|_| Box::new(EventDelayed));
 
 /// When the fault does not say.
 const DELAY: Duration = Duration::from_secs(1);

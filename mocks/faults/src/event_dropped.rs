@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::settings::keys;
-use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 use facts::Change;
 
 keys! {
@@ -15,7 +15,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::watches("event-dropped", "Committed events are never sent on a stream.")
+pub(super) const ROW: PlayedRow = Row::watches("event-dropped", "Committed events are never sent on a stream.")
     .takes::<Keys>()
     .once()
     .sees("events are never sent")

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::settings::keys;
-use super::{ActiveFault, Behaviour, Effect, Error, EventLine, Fault, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Error, EventLine, Fault, Flow, Item, PlayedRow, Row, Scene, Stream};
 use facts::Change;
 
 keys! {
@@ -20,7 +20,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::watches("event-edited", "Fields of events are rewritten on their way.")
+pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events are rewritten on their way.")
     .takes::<Keys>()
     .once()
     .refuses(needs_fields)

@@ -2,7 +2,7 @@
 //! hit is one watch that had something repeated.
 
 use super::settings::{keys, not_zero};
-use super::{Asked, Behaviour, Injection, Row, Scene};
+use super::{Asked, Behaviour, Injection, PlayedRow, Row, Scene};
 
 keys! {
     /// The keys of `event-repeated`.
@@ -11,7 +11,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row =
+pub(super) const ROW: PlayedRow =
     Row::watches("event-repeated", "A watch that resumes gets the last events before its revision once more.")
         .takes::<Keys>()
         .refuses(|fault| not_zero("events", fault.keys::<Keys>().events == Some(0)))

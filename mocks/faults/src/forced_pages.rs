@@ -2,7 +2,7 @@
 //! successor.
 
 use super::settings::{keys, not_zero};
-use super::{Asked, Behaviour, Injection, On, Row, Scene};
+use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
 
 keys! {
     /// The keys of `forced-pages`.
@@ -11,12 +11,13 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::requests("forced-pages", "Lists come in small pages although nobody asked for them.")
-    .takes::<Keys>()
-    .refuses(|fault| not_zero("items", fault.keys::<Keys>().items == Some(0)))
-    .on(On::List)
-    .sees("lists in pages that nobody asked for; counts pages with a successor")
-    .played(|_| Box::new(ForcedPages));
+pub(super) const ROW: PlayedRow =
+    Row::requests("forced-pages", "Lists come in small pages although nobody asked for them.")
+        .takes::<Keys>()
+        .refuses(|fault| not_zero("items", fault.keys::<Keys>().items == Some(0)))
+        .on(On::List)
+        .sees("lists in pages that nobody asked for; counts pages with a successor")
+        .played(|_| Box::new(ForcedPages));
 
 /// When the fault does not say.
 const ITEMS: u64 = 1;

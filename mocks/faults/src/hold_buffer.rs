@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use units::Bytes;
 
-use super::pipe::{Block, Rank};
 use super::settings::{keys, not_zero};
-use super::{ActiveFault, Asked, Behaviour, Effect, Error, Flow, Injection, Item, Row, Scene, Stream};
+use super::stream::pipe::{Block, Rank};
+use super::{ActiveFault, Asked, Behaviour, Effect, Error, Flow, Injection, Item, PlayedRow, Row, Scene, Stream};
 
 keys! {
     /// The keys of `hold-buffer`.
@@ -17,7 +17,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row =
+pub(super) const ROW: PlayedRow =
     Row::watches("hold-buffer", "Nothing is sent before so many bytes are there, as through a proxy's buffer.")
         .takes::<Keys>()
         .refuses(|fault| match fault.keys::<Keys>().bytes {

@@ -3,7 +3,7 @@
 use units::Span;
 
 use super::settings::{error_status, keys};
-use super::{Asked, Behaviour, Error, ErrorBody, Injection, Instead, Refusal, Row, Scene};
+use super::{Asked, Behaviour, Error, ErrorBody, Injection, Instead, PlayedRow, Refusal, Row, Scene};
 
 keys! {
     /// The keys of `http-error`.
@@ -15,7 +15,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::requests("http-error", "Requests are answered with an HTTP error.")
+pub(super) const ROW: PlayedRow = Row::requests("http-error", "Requests are answered with an HTTP error.")
     .takes::<Keys>()
     .refuses(|fault| {
         let keys = fault.keys::<Keys>();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use units::Span;
 
 use super::settings::keys;
-use super::{ActiveFault, Behaviour, Effect, Flow, Item, Name, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Name, PlayedRow, Row, Scene, Stream};
 
 keys! {
     /// The keys of `initial-end-held`.
@@ -18,7 +18,7 @@ keys! {
     }
 }
 
-pub(super) const MISSING: Row = Row::watches(
+pub(super) const MISSING: PlayedRow = Row::watches(
     "initial-end-missing",
     "The closing bookmark of `sendInitialEvents` goes without its annotation.",
 )
@@ -26,7 +26,7 @@ pub(super) const MISSING: Row = Row::watches(
 .hit("such a bookmark")
 .played(|_| Box::new(InitialEnd));
 
-pub(super) const HELD: Row =
+pub(super) const HELD: PlayedRow =
     Row::watches("initial-end-held", "The closing bookmark of `sendInitialEvents` comes late, after live events.")
         .takes::<Keys>()
         .sees("live events come before that bookmark")

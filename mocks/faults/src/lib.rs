@@ -13,7 +13,7 @@ mod behaviour;
 mod bookmark_ahead;
 mod catalogue;
 mod compact;
-pub mod connection;
+mod connection;
 mod cut;
 mod delay;
 mod empty_200;
@@ -23,6 +23,7 @@ mod event_dropped;
 mod event_edited;
 mod event_repeated;
 mod forced_pages;
+pub mod handle;
 mod hold_buffer;
 mod http_error;
 mod initial_end;
@@ -31,13 +32,11 @@ mod network;
 mod no_answer;
 mod no_bookmarks;
 mod out_of_order;
-mod pipe;
 mod player;
 pub mod random;
 mod reason;
 mod registry;
 mod rewind;
-mod row;
 mod schedule;
 mod settings;
 mod silent_watch;
@@ -59,87 +58,89 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use active::ActiveFault;
 pub use asked::{Asked, Injection, Instead, Refusal, Stale};
-pub(crate) use behaviour::{Behaviour, Scene};
+pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
 pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
-pub use pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use player::Player;
 pub use reason::reason_of;
 pub use registry::{DownKeys, ErrorKeys, SlowKeys};
-pub use row::{Drawn, Family, Row, Takes};
 pub use schedule::{Schedule, Step};
 pub use settings::{
-    Code, Connections, Direction, Error, ErrorBody, Every, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
-    NewStreams, Newer, Nth, On, Settings, Then, Watches, When, check_all,
+    Code, Connections, Direction, Drawn, Error, ErrorBody, Every, Family, Fault, Form, How, Http2Code, Kind, Lasting,
+    NewConnections, NewStreams, Newer, Nth, On, Row, Settings, Takes, Then, Watches, When, check_all,
 };
 pub use silent_watch::Keys as SilentWatchKeys;
+pub use stream::pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use stream::{Ending, Stream, Streaming, WatchState};
-
 pub use view::View;
 
 use catalogue::catalogue;
-use connection::{Handle, Welcome};
 use engine::Core;
+use handle::{Handle, Welcome};
 
 // The list of faults: one line each, in the order of the page.
 catalogue! {
-    WatchReset = cut::WATCH_RESET,
-    WatchEnd = cut::WATCH_END,
-    WatchEof = cut::WATCH_EOF,
-    Watch410 = watch_410::ROW,
-    SilentWatch = silent_watch::ROW,
-    ErrorEvent = cut::ERROR_EVENT,
-    EventDropped = event_dropped::ROW,
-    EventDelayed = event_delayed::ROW,
-    EventRepeated = event_repeated::ROW,
-    EventEdited = event_edited::ROW,
-    WatchDuplicate = watch_duplicate::ROW,
-    OutOfOrder = out_of_order::ROW,
-    TruncatedLine = truncated_line::ROW,
-    Split = slices::SPLIT,
-    MergeLines = merge_lines::ROW,
-    HoldBuffer = hold_buffer::ROW,
-    SlowDrip = slices::SLOW_DRIP,
-    BookmarkAhead = bookmark_ahead::ROW,
-    NoBookmarks = no_bookmarks::ROW,
-    InitialEndMissing = initial_end::MISSING,
-    InitialEndHeld = initial_end::HELD,
-    HttpError = http_error::ROW,
-    NoAnswer = no_answer::ROW,
-    DelayAnswer = delay::DELAY_ANSWER,
-    HoldHeaders = delay::HOLD_HEADERS,
-    Empty200 = empty_200::ROW,
-    StaleView = stale_view::ROW,
-    TooLarge = too_large::ROW,
-    ForcedPages = forced_pages::ROW,
-    Unordered = unordered::ROW,
-    WrongContentType = wrong_content_type::ROW,
-    Compact = compact::ROW,
-    TokenRotated = token_rotated::ROW,
-    Rewind = rewind::ROW,
-    Freeze = connection::freeze::ROW,
-    NoPong = connection::no_pong::ROW,
-    Goaway = connection::goaway::ROW,
-    RefuseConnections = connection::refuse_connections::ROW,
-    MaxStreams = connection::max_streams::ROW,
-    Certificate = connection::certificate::ROW,
-    NetFreeze = network::FREEZE,
-    NetReset = network::RESET,
-    NetRefuse = network::REFUSE,
-    NetLatency = network::LATENCY,
-    NetBandwidth = network::BANDWIDTH,
-    NetCut = network::CUT,
-    NetLoss = network::LOSS,
-    RegistryError = registry::ERROR,
-    RegistryHang = registry::HANG,
-    RegistrySlow = registry::SLOW,
-    RegistryCut = registry::CUT,
-    RegistryDown = registry::DOWN,
-    RegistryAuthFailing = registry::AUTH_FAILING,
-    RegistryWrongDigest = registry::WRONG_DIGEST,
-    RegistryTagMoved = registry::TAG_MOVED,
-    RegistryReferrers404 = registry::REFERRERS_404,
-    RegistryRedirectLoop = registry::REDIRECT_LOOP,
+    played {
+        WatchReset = cut::WATCH_RESET,
+        WatchEnd = cut::WATCH_END,
+        WatchEof = cut::WATCH_EOF,
+        Watch410 = watch_410::ROW,
+        SilentWatch = silent_watch::ROW,
+        ErrorEvent = cut::ERROR_EVENT,
+        EventDropped = event_dropped::ROW,
+        EventDelayed = event_delayed::ROW,
+        EventRepeated = event_repeated::ROW,
+        EventEdited = event_edited::ROW,
+        WatchDuplicate = watch_duplicate::ROW,
+        OutOfOrder = out_of_order::ROW,
+        TruncatedLine = truncated_line::ROW,
+        Split = slices::SPLIT,
+        MergeLines = merge_lines::ROW,
+        HoldBuffer = hold_buffer::ROW,
+        SlowDrip = slices::SLOW_DRIP,
+        BookmarkAhead = bookmark_ahead::ROW,
+        NoBookmarks = no_bookmarks::ROW,
+        InitialEndMissing = initial_end::MISSING,
+        InitialEndHeld = initial_end::HELD,
+        HttpError = http_error::ROW,
+        NoAnswer = no_answer::ROW,
+        DelayAnswer = delay::DELAY_ANSWER,
+        HoldHeaders = delay::HOLD_HEADERS,
+        Empty200 = empty_200::ROW,
+        StaleView = stale_view::ROW,
+        TooLarge = too_large::ROW,
+        ForcedPages = forced_pages::ROW,
+        Unordered = unordered::ROW,
+        WrongContentType = wrong_content_type::ROW,
+        Compact = compact::ROW,
+        TokenRotated = token_rotated::ROW,
+        Rewind = rewind::ROW,
+        Freeze = connection::freeze::ROW,
+        NoPong = connection::no_pong::ROW,
+        Goaway = connection::goaway::ROW,
+        RefuseConnections = connection::refuse_connections::ROW,
+        MaxStreams = connection::max_streams::ROW,
+        Certificate = connection::certificate::ROW,
+    }
+    elsewhere {
+        NetFreeze = network::FREEZE,
+        NetReset = network::RESET,
+        NetRefuse = network::REFUSE,
+        NetLatency = network::LATENCY,
+        NetBandwidth = network::BANDWIDTH,
+        NetCut = network::CUT,
+        NetLoss = network::LOSS,
+        RegistryError = registry::ERROR,
+        RegistryHang = registry::HANG,
+        RegistrySlow = registry::SLOW,
+        RegistryCut = registry::CUT,
+        RegistryDown = registry::DOWN,
+        RegistryAuthFailing = registry::AUTH_FAILING,
+        RegistryWrongDigest = registry::WRONG_DIGEST,
+        RegistryTagMoved = registry::TAG_MOVED,
+        RegistryReferrers404 = registry::REFERRERS_404,
+        RegistryRedirectLoop = registry::REDIRECT_LOOP,
+    }
 }
 
 /// The caller's number for one scheduled fault.
@@ -170,10 +171,9 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let row = fault.name.row();
     let why = match row.family {
         Family::Network => "it is about the network in front of the API server",
-        Family::Registry => "it is about the registry",
-        _ => "nothing plays it",
+        _ => "it is about the registry",
     };
-    row.played.map(|play| play(fault)).ok_or(Error::NotPlayed { fault: row.name, why })
+    fault.name.play().map(|play| play(fault)).ok_or(Error::NotPlayed { fault: row.name, why })
 }
 
 player!(Faults);

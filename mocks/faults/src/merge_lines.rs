@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::pipe::{Block, Rank};
 use super::settings::{keys, not_zero};
-use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
+use super::stream::pipe::{Block, Rank};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
 keys! {
     /// The keys of `merge-lines`.
@@ -17,7 +17,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::watches("merge-lines", "Several events go out as one piece.")
+pub(super) const ROW: PlayedRow = Row::watches("merge-lines", "Several events go out as one piece.")
     .takes::<Keys>()
     .refuses(|fault| not_zero("events", fault.keys::<Keys>().events == Some(0)))
     .sees("several events in one piece, or what came within a second")

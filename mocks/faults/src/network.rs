@@ -2,7 +2,7 @@
 
 use units::{Bytes, Span, Throughput};
 
-use super::row::{Family, Row};
+use super::settings::{Family, Row};
 use super::settings::{keys, not_zero};
 use super::{Direction, Error, Fault, How, NewConnections};
 

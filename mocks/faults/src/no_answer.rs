@@ -1,9 +1,9 @@
 //! `no-answer`: a request is read and never answered, until the client leaves or the fault ends; then the connection is
 //! closed. A hit is one request.
 
-use super::{Asked, Behaviour, Injection, Instead, Row, Scene};
+use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 
-pub(super) const ROW: Row = Row::requests("no-answer", "Requests are read and never answered.")
+pub(super) const ROW: PlayedRow = Row::requests("no-answer", "Requests are read and never answered.")
     .sees("the request is read, no answer comes; the connection closes when the fault ends")
     .played(|_| Box::new(NoAnswer));
 

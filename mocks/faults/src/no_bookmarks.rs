@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
-pub(super) const ROW: Row = Row::watches("no-bookmarks", "Bookmarks that were asked for are not sent.")
+pub(super) const ROW: PlayedRow = Row::watches("no-bookmarks", "Bookmarks that were asked for are not sent.")
     .sees("bookmarks that were asked for do not come")
     .hit("a bookmark")
     .played(|_| Box::new(NoBookmarks));

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, PlayedRow, Row, Scene, Stream};
 
-pub(super) const ROW: Row = Row::watches("out-of-order", "Two neighbouring events are sent in the wrong order.")
+pub(super) const ROW: PlayedRow = Row::watches("out-of-order", "Two neighbouring events are sent in the wrong order.")
     .once()
     .sees("two events that come within a second are swapped")
     .hit("a pair")

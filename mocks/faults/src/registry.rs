@@ -3,7 +3,7 @@
 use units::{Span, Throughput};
 
 use super::How;
-use super::row::{Family, Row};
+use super::settings::{Family, Row};
 use super::settings::{error_status, keys, not_zero};
 
 const fn row(name: &'static str, doc: &'static str) -> Row {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use units::Span;
 
 use super::settings::{Newer, Watches, keys};
-use super::{Asked, Behaviour, Fault, Host, On, Restore, Row, Scene, Stream};
+use super::{Asked, Behaviour, Fault, Host, On, PlayedRow, Restore, Row, Scene, Stream};
 
 keys! {
     /// The keys of `rewind`.
@@ -18,7 +18,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::server(
+pub(super) const ROW: PlayedRow = Row::server(
     "rewind",
     "The store goes back to an older state and hands out its revisions again, as after a restore from a backup.",
 )

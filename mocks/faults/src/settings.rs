@@ -3,9 +3,12 @@
 //! Owns the keys that faults share, with their units, and whether a list of faults makes sense. Every other key belongs to the row of its
 //! fault, which declares it with its default. It must not do anything.
 
+mod described;
 mod error;
 mod keys;
 mod own;
+mod row;
+mod shared;
 mod turns;
 mod values;
 
@@ -15,14 +18,18 @@ use serde_json::{Map, Value};
 use units::Span;
 
 use super::Name;
-use super::row::{Family, Row};
 
+#[cfg(test)]
+pub(super) use described::defaults_of_on;
 pub use error::Error;
 pub use keys::check_all;
 #[cfg(test)]
-pub(super) use keys::{OF_ALL, defaults_of_on, those};
-pub use own::{Keys, Settings};
-pub(crate) use own::{NoKeys, Read, error_status, keys, not_zero, read};
+pub(super) use keys::those;
+pub use own::{Keys, Settings, Takes};
+pub(crate) use own::{error_status, keys, not_zero};
+pub use row::{Drawn, Family, Row};
+#[cfg(test)]
+pub(super) use shared::OF_ALL;
 pub use turns::{Every, Nth};
 pub use values::{
     Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer, On, Then,
@@ -32,7 +39,7 @@ pub use values::{
 /// One scheduled fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", remote = "Self")]
-#[schemars(transform = keys::describe)]
+#[schemars(transform = described::describe)]
 pub struct Fault {
     /// Which misbehaviour.
     pub name: Name,

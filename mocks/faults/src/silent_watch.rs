@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::settings::keys;
-use super::{Behaviour, NewStreams, Row, Scene, Stream, WatchState};
+use super::{Behaviour, NewStreams, PlayedRow, Row, Scene, Stream, WatchState};
 
 keys! {
     /// The keys of `silent-watch`.
@@ -15,7 +15,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::watches("silent-watch", "Open watches stay open and get no bytes.")
+pub(super) const ROW: PlayedRow = Row::watches("silent-watch", "Open watches stay open and get no bytes.")
     .takes::<Keys>()
     .sees("the stream stays open without a byte; on HTTP/2 PINGs are answered")
     .hit("a watch with an event withheld")

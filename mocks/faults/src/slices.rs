@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use units::{Bytes, Span, Throughput};
 
-use super::pipe::Rank;
 use super::settings::{keys, not_zero};
-use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, Row, Scene, Stream};
+use super::stream::pipe::Rank;
+use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, PlayedRow, Row, Scene, Stream};
 
 keys! {
     /// The keys of `split`.
@@ -26,7 +26,7 @@ keys! {
     }
 }
 
-pub(super) const SPLIT: Row =
+pub(super) const SPLIT: PlayedRow =
     Row::watches("split", "Every event goes out in small pieces, each with a flush of its own.")
         .takes::<SplitKeys>()
         .refuses(|fault| not_zero("bytes", fault.keys::<SplitKeys>().bytes.is_some_and(|bytes| bytes.0 == 0)))
@@ -34,7 +34,7 @@ pub(super) const SPLIT: Row =
         .hit("an event")
         .played(|_| Box::new(Slices));
 
-pub(super) const SLOW_DRIP: Row = Row::watches("slow-drip", "Bytes trickle.")
+pub(super) const SLOW_DRIP: PlayedRow = Row::watches("slow-drip", "Bytes trickle.")
     .takes::<DripKeys>()
     .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
     .sees("bytes trickle")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::View;
 use super::settings::keys;
-use super::{Asked, Behaviour, Connections, Error, Fault, Host, Injection, On, Row, Scene, Stale};
+use super::{Asked, Behaviour, Connections, Error, Fault, Host, Injection, On, PlayedRow, Row, Scene, Stale};
 use units::Span;
 
 keys! {
@@ -17,20 +17,22 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row =
-    Row::requests("stale-view", "Lists, gets and watches are answered from an old state.")
-    .takes::<Keys>()
-    .on(On::Any)
-    .refuses(|fault| {
-            let keys = fault.keys::<Keys>();
-            if keys.behind.is_none() || keys.age.is_none() {
-                return Ok(());
-            }
-            let given = "set beside `behind`".to_owned();
-            Err(Error::Value { key: "age", given, instead: "write one of the two" })
-        })
-        .sees("lists, gets and watches show the state when the fault began, or an older one. Counts answers that differ for it")
-    .played(|fault| Box::new(StaleView::new(fault)));
+pub(super) const ROW: PlayedRow = Row::requests(
+    "stale-view",
+    "Lists, gets and watches are answered from an old state.",
+)
+.takes::<Keys>()
+.on(On::Any)
+.refuses(|fault| {
+    let keys = fault.keys::<Keys>();
+    if keys.behind.is_none() || keys.age.is_none() {
+        return Ok(());
+    }
+    let given = "set beside `behind`".to_owned();
+    Err(Error::Value { key: "age", given, instead: "write one of the two" })
+})
+.sees("lists, gets and watches show the state when the fault began, or an older one. Counts answers that differ for it")
+.played(|fault| Box::new(StaleView::new(fault)));
 
 #[derive(Debug)]
 pub(super) struct StaleView {

@@ -3,6 +3,8 @@
 //! Owns the stream's state, the effects on their way to it, and the waker of whoever serves it. It must not know the
 //! server.
 
+pub(super) mod pipe;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
@@ -10,8 +12,10 @@ use std::task::Waker;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::connection::Handle;
-use super::{Effect, FaultId, Http2Code};
+use pipe::Effect;
+
+use super::handle::Handle;
+use super::{FaultId, Http2Code};
 
 /// One open watch.
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use super::{Asked, Behaviour, Host, Row, Scene, Stream};
+use super::{Asked, Behaviour, Host, PlayedRow, Row, Scene, Stream};
 
-pub(super) const ROW: Row =
+pub(super) const ROW: PlayedRow =
     Row::server("token-rotated", "The subject's token is refused from now on; its token file has a new one.")
         .instant()
         .sees("the client's token is refused; a new one stands in its token file")

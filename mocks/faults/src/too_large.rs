@@ -3,7 +3,7 @@
 
 use super::asked::TooLargeRule;
 use super::settings::keys;
-use super::{Asked, Behaviour, Form, Injection, On, Row, Scene};
+use super::{Asked, Behaviour, Form, Injection, On, PlayedRow, Row, Scene};
 
 keys! {
     /// The keys of `too-large`.
@@ -13,7 +13,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::requests(
+pub(super) const ROW: PlayedRow = Row::requests(
     "too-large",
     "A revision that the server has not seen is refused with 504, too large.",
 )

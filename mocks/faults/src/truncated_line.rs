@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::pipe::Block;
-use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
+use super::stream::pipe::Block;
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
-pub(super) const ROW: Row = Row::watches(
+pub(super) const ROW: PlayedRow = Row::watches(
     "truncated-line",
     "Half of an event's line is sent, then a newline; the stream goes on with the next event.",
 )

@@ -1,9 +1,9 @@
 //! `unordered`: the items of lists, and initial events, come newest first, so that the last one is the oldest. A hit is
 //! one answer with more than one item.
 
-use super::{Asked, Behaviour, Injection, On, Row, Scene};
+use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
 
-pub(super) const ROW: Row = Row::requests("unordered", "Lists and initial events come newest first.")
+pub(super) const ROW: PlayedRow = Row::requests("unordered", "Lists and initial events come newest first.")
     .on(On::List)
     .sees("items and initial events newest first; counts answers with two items or more")
     .played(|_| Box::new(Unordered));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::settings::keys;
-use super::{Behaviour, Ending, Fault, Form, Host, Row, Scene, Stream, WatchState};
+use super::{Behaviour, Ending, Fault, Form, Host, PlayedRow, Row, Scene, Stream, WatchState};
 
 keys! {
     /// The keys of `watch-410`.
@@ -13,7 +13,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row =
+pub(super) const ROW: PlayedRow =
     Row::watches("watch-410", "The history is compacted to now and open watches end: resuming answers 410.")
         .takes::<Keys>()
         .instant()
@@ -75,7 +75,7 @@ mod tests {
 
     use parking_lot::Mutex;
 
-    use super::super::connection::Handle;
+    use super::super::handle::Handle;
     use super::super::{Asked, FaultId, Faults, Moment, Name, On, Restore, Streaming};
     use super::*;
 

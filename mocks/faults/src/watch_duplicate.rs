@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, PlayedRow, Row, Scene, Stream};
 
-pub(super) const ROW: Row = Row::watches("watch-duplicate", "Each event is sent twice.")
+pub(super) const ROW: PlayedRow = Row::watches("watch-duplicate", "Each event is sent twice.")
     .sees("each event comes twice, with the same bytes")
     .hit("an event")
     .played(|_| Box::new(WatchDuplicate));
@@ -47,7 +47,7 @@ mod tests {
     use bytes::Bytes;
     use tokio::time::Instant;
 
-    use super::super::connection::Handle;
+    use super::super::handle::Handle;
     use super::super::{Asked, Fault, FaultId, Faults, Name, On, Streaming};
     use super::*;
 

@@ -1,7 +1,7 @@
 //! `wrong-content-type`: answers carry another `Content-Type`, as a proxy's error page would. A hit is one answer.
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Error, Injection, On, Row, Scene};
+use super::{Asked, Behaviour, Error, Injection, On, PlayedRow, Row, Scene};
 
 keys! {
     /// The keys of `wrong-content-type`.
@@ -10,7 +10,7 @@ keys! {
     }
 }
 
-pub(super) const ROW: Row = Row::requests("wrong-content-type", "Answers carry another `Content-Type`.")
+pub(super) const ROW: PlayedRow = Row::requests("wrong-content-type", "Answers carry another `Content-Type`.")
     .takes::<Keys>()
     .refuses(|fault| match fault.keys::<Keys>().content_type {
         Some(media) if http::HeaderValue::from_str(&media).is_err() => {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::upgrade::OnUpgrade;
-use mock_faults::connection::Handle;
+use mock_faults::handle::Handle;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 

@@ -17,7 +17,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mock_faults::How;
-use mock_faults::connection::{Handle, Welcome};
+use mock_faults::handle::{Handle, Welcome};
 use mock_store::wakers;
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;

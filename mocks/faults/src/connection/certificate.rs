@@ -1,9 +1,10 @@
 //! `certificate`: new connections to the subject's endpoints are shown another certificate. A hit is one connection to
 //! which it was shown, whatever its client thought of it.
 
+use super::super::handle::{Handle, Welcome};
 use super::super::settings::keys;
-use super::super::{Behaviour, Kind, Row, Scene};
-use super::{Handle, Turns, Welcome};
+use super::super::{Behaviour, Kind, PlayedRow, Row, Scene};
+use super::Turns;
 
 keys! {
     /// The keys of `certificate`.
@@ -12,7 +13,7 @@ keys! {
     }
 }
 
-pub(crate) const ROW: Row = Row::connections("certificate", "New connections are shown another certificate.")
+pub(crate) const ROW: PlayedRow = Row::connections("certificate", "New connections are shown another certificate.")
     .takes::<Keys>()
     .sees("another certificate on new connections; `rotated` is a good one")
     .hit("a connection")

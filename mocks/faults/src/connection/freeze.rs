@@ -4,9 +4,10 @@
 
 use std::sync::{Arc, Weak};
 
+use super::super::handle::{Handle, Way};
 use super::super::settings::keys;
-use super::super::{Behaviour, NewConnections, Row, Scene, Stream};
-use super::{Handle, Turns, Way, forget_closed};
+use super::super::{Behaviour, NewConnections, PlayedRow, Row, Scene, Stream};
+use super::{Turns, forget_closed};
 
 keys! {
     /// The keys of `freeze`.
@@ -16,7 +17,7 @@ keys! {
     }
 }
 
-pub(crate) const ROW: Row = Row::connections(
+pub(crate) const ROW: PlayedRow = Row::connections(
     "freeze",
     "No byte moves any more on the connections that carry a matching watch; they stay open.",
 )

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use super::super::cut::needs_a_word;
+use super::super::handle::Goaway;
 use super::super::settings::keys;
-use super::super::{Behaviour, Code, Row, Scene, Stream};
-use super::{Goaway, Turns};
+use super::super::{Behaviour, Code, PlayedRow, Row, Scene, Stream};
+use super::Turns;
 
 keys! {
     /// The keys of `goaway`.
@@ -16,14 +17,15 @@ keys! {
     }
 }
 
-pub(crate) const ROW: Row = Row::connections("goaway", "HTTP/2 GOAWAY on the connections that carry a matching watch.")
-    .finds_watches()
-    .takes::<Keys>()
-    .instant()
-    .refuses(|fault| needs_a_word(fault.keys::<Keys>().code))
-    .sees("HTTP/2 GOAWAY; without `drain` the connection closes")
-    .hit("a connection")
-    .played(|_| Box::new(GoAway::default()));
+pub(crate) const ROW: PlayedRow =
+    Row::connections("goaway", "HTTP/2 GOAWAY on the connections that carry a matching watch.")
+        .finds_watches()
+        .takes::<Keys>()
+        .instant()
+        .refuses(|fault| needs_a_word(fault.keys::<Keys>().code))
+        .sees("HTTP/2 GOAWAY; without `drain` the connection closes")
+        .hit("a connection")
+        .played(|_| Box::new(GoAway::default()));
 
 #[derive(Debug, Default)]
 pub(crate) struct GoAway {

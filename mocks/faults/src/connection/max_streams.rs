@@ -1,9 +1,10 @@
 //! `max-streams`: new HTTP/2 connections to the subject's endpoints allow few streams at a time
 //! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that was told so; it keeps that limit.
 
+use super::super::handle::{Handle, Welcome};
 use super::super::settings::{keys, not_zero};
-use super::super::{Behaviour, Row, Scene};
-use super::{Handle, Turns, Welcome};
+use super::super::{Behaviour, PlayedRow, Row, Scene};
+use super::Turns;
 
 keys! {
     /// The keys of `max-streams`.
@@ -12,12 +13,13 @@ keys! {
     }
 }
 
-pub(crate) const ROW: Row = Row::connections("max-streams", "New HTTP/2 connections allow few concurrent streams.")
-    .takes::<Keys>()
-    .refuses(|fault| not_zero("streams", fault.keys::<Keys>().streams == Some(0)))
-    .sees("new HTTP/2 connections allow so many streams at a time")
-    .hit("a connection")
-    .played(|_| Box::new(MaxStreams::default()));
+pub(crate) const ROW: PlayedRow =
+    Row::connections("max-streams", "New HTTP/2 connections allow few concurrent streams.")
+        .takes::<Keys>()
+        .refuses(|fault| not_zero("streams", fault.keys::<Keys>().streams == Some(0)))
+        .sees("new HTTP/2 connections allow so many streams at a time")
+        .hit("a connection")
+        .played(|_| Box::new(MaxStreams::default()));
 
 /// Fewer than the watches of any real operator.
 const STREAMS: u32 = 10;

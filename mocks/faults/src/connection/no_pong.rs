@@ -4,9 +4,10 @@
 
 use std::sync::{Arc, Weak};
 
+use super::super::handle::{Handle, Way};
 use super::super::settings::keys;
-use super::super::{Behaviour, Row, Scene, Stream};
-use super::{Handle, Turns, Way, forget_closed};
+use super::super::{Behaviour, PlayedRow, Row, Scene, Stream};
+use super::{Turns, forget_closed};
 
 keys! {
     /// The keys of `no-pong`.
@@ -16,7 +17,7 @@ keys! {
     }
 }
 
-pub(crate) const ROW: Row = Row::connections("no-pong", "HTTP/2 PINGs of the client are not answered.")
+pub(crate) const ROW: PlayedRow = Row::connections("no-pong", "HTTP/2 PINGs of the client are not answered.")
     .finds_watches()
     .takes::<Keys>()
     .sees("HTTP/2 PINGs are not answered")

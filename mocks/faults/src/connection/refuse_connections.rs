@@ -1,9 +1,10 @@
 //! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never served.
 //! Those that hang do so until their client gives up, also when the fault is over. A hit is one such connection.
 
+use super::super::handle::{Handle, Welcome};
 use super::super::settings::keys;
-use super::super::{Behaviour, How, Row, Scene};
-use super::{Handle, Turns, Welcome};
+use super::super::{Behaviour, How, PlayedRow, Row, Scene};
+use super::Turns;
 
 keys! {
     /// The keys of `refuse-connections`.
@@ -12,7 +13,7 @@ keys! {
     }
 }
 
-pub(crate) const ROW: Row =
+pub(crate) const ROW: PlayedRow =
     Row::connections("refuse-connections", "New TCP connections of the subject are not served.")
         .takes::<Keys>()
         .sees("new connections fail, or are accepted and never served")

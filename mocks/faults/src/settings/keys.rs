@@ -1,30 +1,14 @@
 //! Which key belongs to which fault, and what its value may be.
 //!
-//! Owns the comparison of a fault with its row, and what the schema says of each key. A key that a fault does not understand is
-//! refused with the faults that do.
+//! Owns the comparison of a fault with its row. A key that a fault does not understand is refused with the faults that do.
 
 use std::collections::BTreeMap;
 
-use schemars::Schema;
 use serde_json::{Map, Value};
 
-use super::{Error, Every, Fault, Lasting, Name, Nth, On};
-
-/// What every fault can be told.
-pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
-
-/// Keys that choose what is hit, and in words the faults that they belong to.
-const CHOOSING: [(&str, &str); 9] = [
-    ("resource", "faults on requests and watches"),
-    ("userAgent", "faults on requests and watches"),
-    ("repository", "faults on requests to the registry"),
-    ("on", "faults on requests"),
-    ("query", "faults on requests and watches"),
-    ("nth", "faults on requests, watches and connections"),
-    ("every", "faults on requests, watches and connections"),
-    ("endpoint", "faults on requests, watches and connections"),
-    ("afterEvents", "faults on watches"),
-];
+use super::row::Row;
+use super::shared::{CHOOSING, OF_ALL};
+use super::{Error, Every, Fault, Lasting, Name, Nth};
 
 /// Refuses keys that do not belong to the fault, and values that it cannot use.
 pub(super) fn check(fault: &Fault) -> Result<(), Error> {
@@ -37,16 +21,6 @@ pub(super) fn check(fault: &Fault) -> Result<(), Error> {
     fault.settings.check()?;
     values(fault)?;
     (row.refuses)(fault)
-}
-
-/// Whether a key belongs to rows, and says how.
-fn is_of_rows(key: &str) -> bool {
-    !OF_ALL.contains(&key) && CHOOSING.iter().all(|(choosing, _)| *choosing != key)
-}
-
-/// The keys that every fault or every row of a family has.
-pub(super) fn is_shared(key: &str) -> bool {
-    !is_of_rows(key)
 }
 
 /// The keys that were written: only those are spelled again.
@@ -65,53 +39,17 @@ fn owners(key: &str) -> String {
     those(|row| row.key(key).is_some())
 }
 
-fn quoted(name: Name) -> String {
+pub(super) fn quoted(name: Name) -> String {
     format!("`{}`", name.as_str())
 }
 
-/// Tells the schema of each key which faults take it, with their defaults.
-pub(super) fn describe(schema: &mut Schema) {
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
-    super::own::add_to(properties);
-    for (key, property) in properties {
-        let Some(Value::String(doc)) = property.get_mut("description") else { continue };
-        if is_of_rows(key) {
-            doc.clear();
-        }
-        let told: Vec<String> = Name::ALL.iter().filter_map(|name| told(*name, key)).collect();
-        let told = if told.is_empty() { String::new() } else { format!("For {}.", told.join("; ")) };
-        let default = match key.as_str() {
-            "on" => format!(" Default: {}, else `watch`.", defaults_of_on()),
-            "count" => format!(" Default: 1 for {} without `probability`, else no limit.", those(|row| row.once)),
-            _ => String::new(),
-        };
-        *doc += &(told + &default);
-    }
-}
-
-/// How a fault takes a key: `` `split` (1B): the size of a piece ``.
-fn told(name: Name, key: &str) -> Option<String> {
-    let (_, default, words) = name.row().key(key)?;
-    let default = if default.is_empty() { String::new() } else { format!(" ({default})") };
-    let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-    Some(format!("{}{default}{words}", quoted(name)))
-}
-
 /// The faults of which something is true: `` `a`, `b` and `c` ``.
-pub(crate) fn those(is: impl Fn(&super::Row) -> bool) -> String {
+pub(crate) fn those(is: impl Fn(&Row) -> bool) -> String {
     let names: Vec<String> = Name::ALL.iter().filter(|name| is(name.row())).copied().map(quoted).collect();
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),
     }
-}
-
-/// `` `list` for `delay-answer`, `any` for `stale-view` ``: where it is not `watch`.
-pub(crate) fn defaults_of_on() -> String {
-    let of = |on: On, word: &str| {
-        format!("`{word}` for {}", those(|row| row.family == super::Family::Requests && row.on == on))
-    };
-    format!("{}, {}", of(On::List, "list"), of(On::Any, "any"))
 }
 
 /// Refuses a list of faults whose labels are not unique, or where one waits for a fault that cannot come.

@@ -8,14 +8,15 @@ use std::fmt::{self, Debug};
 use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::keys::is_shared;
+use super::shared::{OF_ALL, is_shared};
 use super::{Error, Fault, Name};
-use crate::row::Takes;
+
+/// A key that a fault takes: its name in scenarios, its default (empty when there is none) and what it says.
+pub type Takes = (&'static str, &'static str, &'static str);
 
 /// The keys of one row.
 pub trait Keys: Default + Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
@@ -41,7 +42,7 @@ macro_rules! keys {
         }
 
         impl $crate::settings::Keys for $name {
-            const TAKES: &'static [$crate::row::Takes] = &[$(($spelled, $default, $words)),*];
+            const TAKES: &'static [$crate::settings::Takes] = &[$(($spelled, $default, $words)),*];
         }
     };
 }
@@ -137,7 +138,7 @@ impl PartialEq for Settings {
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let own = Name::ALL.iter().flat_map(|name| name.row().takes).map(|(key, ..)| *key);
     let chosen = Name::ALL.iter().flat_map(|name| name.row().chooses).copied();
-    let mut all: Vec<&str> = super::keys::OF_ALL.iter().copied().chain(chosen).chain(own).collect();
+    let mut all: Vec<&str> = OF_ALL.iter().copied().chain(chosen).chain(own).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -206,18 +207,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Split<'_, A> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         self.map.next_value_seed(seed)
-    }
-}
-
-/// Adds the keys of all rows to the schema of what they share.
-pub(super) fn add_to(properties: &mut Map<String, Value>) {
-    let mut generator = SchemaSettings::default().with(|settings| settings.inline_subschemas = true).into_generator();
-    for name in Name::ALL {
-        let schema = (name.row().schema)(&mut generator);
-        let own = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-        for (key, property) in own {
-            properties.entry(key).or_insert(property);
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use mock_faults::Faults;
-use mock_faults::connection::{Goaway, Handle};
+use mock_faults::handle::{Goaway, Handle};
 
 /// `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`, which a client sends before its first frame (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;

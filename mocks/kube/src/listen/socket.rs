@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use mock_faults::connection::{Handle, Way};
+use mock_faults::handle::{Handle, Way};
 use mock_faults::{FaultId, Faults};
 
 /// What a client may send into a connection that stands still before the kernel makes it wait.

@@ -13,7 +13,8 @@ use bytes::{Bytes, BytesMut};
 use facts::Change;
 use tokio::time::{Instant, Sleep};
 
-use super::{Ending, FaultId, Stream};
+use super::{Ending, Stream};
+use crate::FaultId;
 
 /// What goes down the pipe.
 #[derive(Debug)]

@@ -5,8 +5,8 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::settings::{self, Keys, Read};
-use super::{Behaviour, Error, Fault, On};
+use super::own::{Keys, NoKeys, Read, Takes, read};
+use super::{Error, Fault, On};
 
 /// A fault, as far as it differs from others.
 pub struct Row {
@@ -38,8 +38,6 @@ pub struct Row {
     pub refuses: fn(&Fault) -> Result<(), Error>,
     /// What it gets when a draw names it and says no more.
     pub drawn: Drawn,
-    /// Makes what plays it; without one the mock API server does not play it.
-    pub(crate) played: Option<Play>,
 }
 
 /// The arguments of a fault that is drawn by its name.
@@ -50,12 +48,6 @@ pub struct Drawn {
     /// The most effects it has; none is no limit but the fault's own.
     pub count: Option<u64>,
 }
-
-/// Makes what plays a fault.
-pub(crate) type Play = fn(&Fault) -> Box<dyn Behaviour>;
-
-/// A key that a fault takes: its name in scenarios, its default (empty when there is none) and what it says.
-pub type Takes = (&'static str, &'static str, &'static str);
 
 /// What a fault acts on, and so who plays it and which keys choose its targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +94,8 @@ impl Row {
             family,
             chooses: family.chooses(),
             takes: &[],
-            read: settings::read::<settings::NoKeys>,
-            schema: <settings::NoKeys as JsonSchema>::json_schema,
+            read: read::<NoKeys>,
+            schema: <NoKeys as JsonSchema>::json_schema,
             sees: "",
             hit: "",
             is_instant: false,
@@ -111,7 +103,6 @@ impl Row {
             once: false,
             refuses: |_| Ok(()),
             drawn: Drawn { for_s: 8, count: None },
-            played: None,
         }
     }
 
@@ -138,7 +129,7 @@ impl Row {
     /// It takes these keys.
     pub(crate) const fn takes<K: Keys>(mut self) -> Self {
         self.takes = K::TAKES;
-        self.read = settings::read::<K>;
+        self.read = read::<K>;
         self.schema = <K as JsonSchema>::json_schema;
         self
     }
@@ -187,11 +178,6 @@ impl Row {
 
     pub(crate) const fn refuses(mut self, refuses: fn(&Fault) -> Result<(), Error>) -> Self {
         self.refuses = refuses;
-        self
-    }
-
-    pub(crate) const fn played(mut self, played: Play) -> Self {
-        self.played = Some(played);
         self
     }
 

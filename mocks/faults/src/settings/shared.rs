@@ -1,0 +1,27 @@
+//! The keys that are no single fault's own: what every fault can be told, and what chooses within a family.
+
+/// What every fault can be told.
+pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
+
+/// Keys that choose what is hit, and in words the faults that they belong to.
+pub(super) const CHOOSING: [(&str, &str); 9] = [
+    ("resource", "faults on requests and watches"),
+    ("userAgent", "faults on requests and watches"),
+    ("repository", "faults on requests to the registry"),
+    ("on", "faults on requests"),
+    ("query", "faults on requests and watches"),
+    ("nth", "faults on requests, watches and connections"),
+    ("every", "faults on requests, watches and connections"),
+    ("endpoint", "faults on requests, watches and connections"),
+    ("afterEvents", "faults on watches"),
+];
+
+/// Whether a key belongs to rows, and says how.
+pub(super) fn is_of_rows(key: &str) -> bool {
+    !OF_ALL.contains(&key) && CHOOSING.iter().all(|(choosing, _)| *choosing != key)
+}
+
+/// The keys that every fault or every row of a family has.
+pub(super) fn is_shared(key: &str) -> bool {
+    !is_of_rows(key)
+}
