@@ -47,12 +47,11 @@ use std::collections::VecDeque;
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use hdrhistogram::Histogram;
 
-use crate::record::{CommitEvent, EventCounts};
+use crate::record::{AnomalyRow, CommitEvent, EventCounts};
 use held::HeldObservations;
 use memory::{Forgotten, Memory};
 use objects::{Objects, Settled};
 
-mod anomaly;
 mod gaps;
 mod held;
 mod memory;
@@ -62,8 +61,7 @@ pub mod restart;
 #[cfg(test)]
 mod tests;
 
-pub use anomaly::Anomaly;
-pub use objects::told::Told;
+pub use objects::believed::Known;
 
 pub use crate::record::Outcome;
 
@@ -147,7 +145,7 @@ struct Fresh {
 #[derive(Debug)]
 struct Tally {
     counts: EventCounts,
-    anomalies: Vec<Anomaly>,
+    anomalies: Vec<AnomalyRow>,
     waiting: [usize; Outcome::COUNT],
     unnamed: u64,
     contradictions: u64,
@@ -286,7 +284,7 @@ impl Ledger {
     }
 
     /// Lets time pass and hands out what was decided since the last call.
-    pub fn advance(&mut self, now_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
+    pub fn advance(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.expire_held(Some(now_ms));
         while let Some(first) = self.fresh.front().copied() {
             if first.t_ms.saturating_add(self.config.deadline_ms) >= now_ms {
@@ -311,13 +309,18 @@ impl Ledger {
     }
 
     /// The run is over and the subject had its time to catch up: decides everything that is not settled.
-    pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
+    pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.finish_quiet(now_ms, u64::MAX, now_ms)
     }
 
     /// The same where nobody but the subject wrote from `quiet_ms` on, and its witness was heard until `heard_ms`: what it wrote less than a
     /// deadline before that stays pending.
-    pub fn finish_quiet(&mut self, now_ms: u64, quiet_ms: u64, heard_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
+    pub fn finish_quiet(
+        &mut self,
+        now_ms: u64,
+        quiet_ms: u64,
+        heard_ms: u64,
+    ) -> impl Iterator<Item = AnomalyRow> + use<> {
         while self.held.len() > 0 {
             self.expire_held(None);
         }
@@ -385,8 +388,8 @@ impl Ledger {
 
     /// The objects that the subject told of and did not tell to be gone: its idea of the world, as far as it told. What waits for
     /// its commit is not in it.
-    pub fn told(&self) -> Vec<Told> {
-        self.objects.told()
+    pub fn believed(&self) -> Vec<Known> {
+        self.objects.believed()
     }
 
     /// Entries held in memory, of all kinds: what the bounds are about.
@@ -497,7 +500,7 @@ impl Tally {
     }
 
     /// Counts an outcome and keeps its row, up to the bound.
-    fn row(&mut self, anomaly: Anomaly) {
+    fn row(&mut self, anomaly: AnomalyRow) {
         self.count(anomaly.outcome, 1);
         let waiting = &mut self.waiting[anomaly.outcome as usize];
         if *waiting >= WAITING_ANOMALIES_PER_OUTCOME {
@@ -517,7 +520,7 @@ impl Tally {
         self.heal.saturating_record(lag_ms.saturating_mul(1000));
     }
 
-    fn hand_out(&mut self) -> std::vec::IntoIter<Anomaly> {
+    fn hand_out(&mut self) -> std::vec::IntoIter<AnomalyRow> {
         self.waiting = [0; Outcome::COUNT];
         std::mem::take(&mut self.anomalies).into_iter()
     }

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::Outcome;
 use super::memory::Memory;
-use super::{Anomaly, Outcome};
-use crate::record::CommitEvent;
+use crate::record::{AnomalyRow, CommitEvent};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -122,22 +122,8 @@ impl Object {
         }
     }
 
-    pub fn anomaly(&self, seen: &Observation, outcome: Outcome, detail: &str) -> Anomaly {
-        let order = self.settled.iter().find(|version| version.revision == seen.revision).map(|version| version.order);
-        Anomaly {
-            t_ms: seen.t_ms,
-            outcome,
-            resource: self.full_name.resource.as_ref().to_owned(),
-            namespace: self.full_name.namespace.as_ref().to_owned(),
-            name: self.full_name.name.as_ref().to_owned(),
-            uid: seen.uid.to_string(),
-            revision: seen.revision.to_string(),
-            change: seen.change,
-            order,
-            committed_ms: None,
-            observed_ms: Some(seen.t_ms),
-            detail: (!detail.is_empty()).then(|| detail.to_owned()),
-        }
+    pub fn anomaly(&self, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
+        row_of(Some(&self.full_name), seen, outcome, detail)
     }
 
     pub fn anomaly_of_version(
@@ -147,23 +133,45 @@ impl Object {
         outcome: Outcome,
         t_ms: u64,
         observed_ms: Option<u64>,
-        detail: String,
-    ) -> Anomaly {
-        Anomaly {
-            t_ms,
-            outcome,
-            resource: self.full_name.resource.as_ref().to_owned(),
-            namespace: self.full_name.namespace.as_ref().to_owned(),
-            name: self.full_name.name.as_ref().to_owned(),
-            uid: uid.to_string(),
-            revision: version.revision.to_string(),
-            change: version.change,
-            order: Some(version.order),
-            committed_ms: Some(version.t_ms),
-            observed_ms,
-            detail: (!detail.is_empty()).then_some(detail),
-        }
+        detail: &str,
+    ) -> AnomalyRow {
+        let row = row(Some(&self.full_name), (uid, &version.revision, version.change), outcome, t_ms, detail);
+        AnomalyRow { committed_ms: Some(version.t_ms), observed_ms, ..row }
     }
+}
+
+/// What became of a version or of an observation, without delivery, stream lines and evidence: these only the control plane knows. The names
+/// are empty where the object is not known.
+fn row(
+    name: Option<&FullName>,
+    (uid, revision, change): (&Uid, &Revision, Change),
+    outcome: Outcome,
+    t_ms: u64,
+    detail: &str,
+) -> AnomalyRow {
+    let named = |part: fn(&FullName) -> &Arc<str>| name.map_or_else(String::new, |name| part(name).to_string());
+    AnomalyRow {
+        t_ms,
+        outcome,
+        resource: named(|name| &name.resource),
+        namespace: named(|name| &name.namespace),
+        name: named(|name| &name.name),
+        uid: uid.to_string(),
+        revision: revision.to_string(),
+        change,
+        committed_ms: None,
+        observed_ms: None,
+        delivery: None,
+        wire: Vec::new(),
+        detail: (!detail.is_empty()).then(|| detail.to_owned()),
+        evidence: None,
+    }
+}
+
+/// The same of an observation.
+pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
+    let row = row(name, (&seen.uid, &seen.revision, seen.change), outcome, seen.t_ms, detail);
+    AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
 /// Until when an observation is in time: by the deadline, or by that of the next version if it came before this one was

@@ -9,13 +9,13 @@ use std::ops::Bound;
 
 use super::gaps::Gaps;
 use super::memory::{Forgotten, Memory};
-use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
+use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms, row_of};
 use super::restart::Restart;
-use super::{Anomaly, Config, Outcome, Tally};
-use crate::record::CommitEvent;
+use super::{Config, Outcome, Tally};
+use crate::record::{AnomalyRow, CommitEvent};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 
-pub mod told;
+pub mod believed;
 
 /// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
 const UNDONE_PER_OBJECT: usize = 1024;
@@ -380,7 +380,7 @@ impl Objects {
             } else {
                 tally.heal(seen.t_ms.saturating_sub(version.came_ms));
                 let detail = if exact { String::new() } else { format!("superseded by revision {}", seen.revision) };
-                tally.row(object.anomaly_of_version(&seen.uid, &version, outcome, seen.t_ms, Some(seen.t_ms), detail));
+                tally.row(object.anomaly_of_version(&seen.uid, &version, outcome, seen.t_ms, Some(seen.t_ms), &detail));
             }
             if version.change == Change::Deleted {
                 self.overdue_deletions.remove(&version.order);
@@ -454,7 +454,7 @@ impl Objects {
                 (true, true) => (Outcome::Unobservable, "a fault kept it from the subject until its object was gone"),
                 (false, _) => (Outcome::Unobservable, why),
             };
-            tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, why.to_owned()));
+            tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, why));
         }
         if let Some(deletion) = &mut object.deletion {
             deletion.settled = true;
@@ -534,7 +534,7 @@ impl Objects {
                 _ if object.newest_seen.is_none() => (Outcome::Missed, "no version of this object was observed"),
                 _ => (Outcome::Missed, ""),
             };
-            let detail = if detail.is_empty() { why.to_owned() } else { detail.to_owned() };
+            let detail = if detail.is_empty() { why } else { detail };
             tally.row(object.anomaly_of_version(uid, &version, outcome, now_ms, None, detail));
         }
         if let Some(deletion) = object.deletion.as_mut().filter(|_| object.pending.is_empty()) {
@@ -554,23 +554,8 @@ impl Objects {
     }
 
     /// The row for an observation, with the object's names if it is known: a witness tells none.
-    pub fn anomaly_of(&self, seen: &Observation, outcome: Outcome, detail: &str) -> Anomaly {
-        match self.by_uid.get(&seen.uid) {
-            Some(object) => object.anomaly(seen, outcome, detail),
-            None => Anomaly {
-                t_ms: seen.t_ms,
-                outcome,
-                resource: String::new(),
-                namespace: String::new(),
-                name: String::new(),
-                uid: seen.uid.to_string(),
-                revision: seen.revision.to_string(),
-                change: seen.change,
-                order: None,
-                committed_ms: None,
-                observed_ms: Some(seen.t_ms),
-                detail: (!detail.is_empty()).then(|| detail.to_owned()),
-            },
-        }
+    pub fn anomaly_of(&self, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
+        let name = self.by_uid.get(&seen.uid).map(|object| &object.full_name);
+        row_of(name, seen, outcome, detail)
     }
 }

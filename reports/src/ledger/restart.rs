@@ -95,7 +95,7 @@ mod tests {
         ledger.commit(5500, &commit("brief", 9, Change::Deleted));
         ledger.subject_started(6000);
         ledger.observe(&seen(6050, "stays", 7, Change::Added));
-        assert_eq!(ledger.told().len(), 2, "`goes` is known to be gone, `old` is not: {:?}", ledger.told());
+        assert_eq!(ledger.believed().len(), 2, "`goes` is known to be gone, `old` is not: {:?}", ledger.believed());
         ledger.finish(20_000).for_each(drop);
         let counts = ledger.counts();
         assert_eq!((counts.unobservable, counts.ghost, counts.missed), (4, 1, 0), "{counts:?}");

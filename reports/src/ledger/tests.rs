@@ -539,7 +539,7 @@ fn what_was_told_last_is_what_the_subject_believes() {
     ] {
         ledger.observe(&seen(20, uid, revision, change));
     }
-    let told = ledger.told();
+    let told = ledger.believed();
     let told: Vec<(&str, Option<&str>)> =
         told.iter().map(|one| (one.uid.as_str(), one.revision.as_ref().map(Revision::as_str))).collect();
     assert_eq!(told, [("stays", Some("1")), ("back", Some("3")), ("ghost", Some("7")), ("risen", Some("9"))]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use loadgen::churn::Api;
-use reports::ledger::Told;
+use reports::ledger::Known;
 use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left, Sees};
 use serde_json::Value;
 
@@ -181,7 +181,7 @@ impl Reader {
     }
 
     /// Compares what was read; `told` is what the witness told of every object.
-    pub(super) fn compare(&self, reading: &Reading, told: Vec<Told>, readings: u32) -> EndState {
+    pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();
         let mut state = EndState {
@@ -297,7 +297,7 @@ fn take(state: &mut EndState, items: &[Item], read: &Read) {
     }
 }
 
-fn believed(told: Told) -> Believed {
+fn believed(told: Known) -> Believed {
     Believed {
         namespace: told.namespace,
         name: told.name,

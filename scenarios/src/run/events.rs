@@ -6,7 +6,7 @@ use loadgen::churn::Writes;
 use mock_faults::Fault;
 use mock_kube::Sending;
 use reports::ledger::{self, Ledger};
-use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
+use reports::record::{CommitEvent, EventCounts, Writer};
 
 use super::arrival::{self, Arrivals};
 use super::claims::Claims;
@@ -207,9 +207,9 @@ impl<'a> Events<'a> {
     }
 
     /// What the subject believes in, as far as its witness told, of everything that was committed until now.
-    pub(super) fn told(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Told>> {
+    pub(super) fn told(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Known>> {
         self.catch_up(writer)?;
-        Ok(self.ledger.told())
+        Ok(self.ledger.believed())
     }
 
     /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come. `follows` is what the subject asked.
@@ -238,8 +238,7 @@ impl<'a> Events<'a> {
         let until_ms = end.map_or(now_ms, |drained| drained.to_ms);
         let sources = Sources { plane: self.plane, clock: &self.clock, faults: self.faults, ordered: self.ordered };
         self.dossiers.overdue(self.ledger.take_overdue(), until_ms, follows, sources);
-        for anomaly in found {
-            let mut row = AnomalyRow::from(anomaly);
+        for mut row in found {
             if writer.wants(row.outcome) {
                 self.dossiers.fill(&mut row, end.is_some(), until_ms, follows, sources);
             }

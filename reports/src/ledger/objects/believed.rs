@@ -8,7 +8,7 @@ use super::Objects;
 
 /// One object of which the subject told last that it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Known {
     /// Its resource.
     pub resource: String,
     /// Its namespace; empty for cluster-wide objects.
@@ -23,7 +23,7 @@ pub struct Told {
 
 impl Objects {
     /// Everything that the subject told of and did not tell to be gone, in the order of the newest commits.
-    pub fn told(&self) -> Vec<Told> {
+    pub fn believed(&self) -> Vec<Known> {
         let mut all: Vec<_> = self
             .by_uid
             .iter()
@@ -31,7 +31,7 @@ impl Objects {
                 let last = object.last_told?;
                 let gone = object.deletion.as_ref().is_some_and(|deletion| deletion.order == last);
                 let version = object.settled.iter().rev().find(|version| version.order == last);
-                let told = Told {
+                let believed = Known {
                     resource: object.full_name.resource.as_ref().to_owned(),
                     namespace: object.full_name.namespace.as_ref().to_owned(),
                     name: object.full_name.name.as_ref().to_owned(),
@@ -39,10 +39,10 @@ impl Objects {
                     revision: version.map(|version| version.revision.clone()),
                 };
                 let hidden = object.deletion.as_ref().is_some_and(|deletion| deletion.hidden_ms.is_some());
-                (!gone && !hidden).then_some((object.newest_committed, told))
+                (!gone && !hidden).then_some((object.newest_committed, believed))
             })
             .collect();
         all.sort_unstable_by_key(|(order, _)| *order);
-        all.into_iter().map(|(_, told)| told).collect()
+        all.into_iter().map(|(_, believed)| believed).collect()
     }
 }

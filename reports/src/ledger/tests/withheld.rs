@@ -71,7 +71,7 @@ fn of_a_gone_object_is_not_missed_what_never_came() {
     ledger.commit(9000, &commit(3, X));
     let counts = ledger.counts();
     assert_eq!((counts.missed, counts.unobservable, counts.unseen), (0, 2, 0));
-    let rows: Vec<Anomaly> = ledger.advance(9000).collect();
+    let rows: Vec<AnomalyRow> = ledger.advance(9000).collect();
     assert!(rows[0].detail.as_deref().is_some_and(|detail| detail.contains("a fault kept it")), "{rows:?}");
     let mut ledger = self::ledger(false);
     ledger.kept(&"u".into(), &Revision::of_number(2));
