@@ -1,25 +1,34 @@
 //! Budgets: the limits of a scenario that decide its verdict.
 //!
-//! Owns the sections; their keys and defaults are rows of the judges. An absent section or field is not judged, with two exceptions:
+//! Owns what a scenario may write; what is judged of it, and the defaults, are rows of the judges. An absent section or field is not judged, with two exceptions:
 //! what breaks the API's contract has the budget zero as soon as [`Events`] or [`Admission`] is present, and [`Writes`],
-//! [`Finalizers`] and [`ChildrenLimits`] have defaults that need no section.
+//! [`Finalizers`] and [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
+
+mod admission;
+mod api;
+mod events;
+mod objects;
+mod process;
+mod requests;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::judge::{
-    Admission, Api, AtLeast, ChildrenLimits, Connections, Crashes, Delivery, Descriptors, Events, Finalizers, Memory,
-    OpenWatches, OwnSeries, Registry, Requests, Threads, Writes,
-};
+pub use admission::{Admission, Registry};
+pub use api::Api;
+pub use events::{Delivery, Events};
+pub use objects::{ChildrenLimits, Finalizers, Writes};
+pub use process::{Crashes, Descriptors, Memory, OpenWatches, OwnSeries, Threads};
+pub use requests::{AtLeast, Connections, Requests};
 
 /// The limits of a run. An absent section is not judged.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budgets {
-    /// What the subject may do wrong with watch events.
+    /// What the subject may do wrong with watch events. Judged without it as well, wherever objects are written and a witness tells of them.
     pub events: Option<Events>,
     /// What the subject may go on writing when nobody else writes. Judged without it as well.
     pub writes: Option<Writes>,

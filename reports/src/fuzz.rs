@@ -73,9 +73,9 @@ pub fn events(bytes: &[u8]) {
 pub fn slices(bytes: &[u8]) {
     let Ok(record) = gate::Record::read(&String::from_utf8_lossy(bytes)) else { return };
     let judgement = gate::judge(&record);
-    let markdown = gate::render::markdown(&judgement);
+    let markdown = render::gate::markdown(&judgement);
     assert!(!markdown.contains(hidden), "{markdown:?}");
-    gate::render::plain(&judgement);
+    render::gate::plain(&judgement);
     gate::junit::junit(&judgement).unwrap_or_else(|error| panic!("{error}"));
     render::gate_html(&record, &judgement).unwrap_or_else(|error| panic!("{error}"));
 }

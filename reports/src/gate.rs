@@ -19,7 +19,6 @@ pub mod order;
 pub mod pairs;
 pub mod pressure;
 pub mod record;
-pub mod render;
 pub mod slice;
 pub mod verdict;
 

@@ -24,6 +24,7 @@ mod finalizers;
 mod harness;
 #[cfg(test)]
 mod page;
+mod quantile;
 mod registry;
 mod requests;
 mod resources;
@@ -36,21 +37,12 @@ mod validity;
 mod word;
 mod writes;
 
-pub use admission::Admission;
-pub use api::Api;
-pub use children::ChildrenLimits;
-pub use crashes::Crashes;
-pub use events::{DRIFT, Delivery, Events};
-pub use finalizers::Finalizers;
-pub use registry::Registry;
+pub use events::DRIFT;
 pub(crate) use requests::grown::{Grown, grown};
-pub use requests::{AtLeast, Connections, Requests};
 pub(crate) use resources::growth::{Fit, fits};
-pub use resources::{Descriptors, Memory, OpenWatches, OwnSeries, Threads};
-pub(crate) use so_far::standings;
-pub use so_far::{SoFar, Standing};
+pub(crate) use so_far::interims;
+pub use so_far::{Interim, SoFar};
 pub use word::Word;
-pub use writes::Writes;
 
 use rule::{Budget, Name, Rule};
 

@@ -12,6 +12,7 @@ use crate::record::{self, Record, file};
 
 mod csv;
 mod diff;
+pub mod gate;
 mod history;
 mod html;
 mod junit;

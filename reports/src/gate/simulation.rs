@@ -96,7 +96,7 @@ pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgemen
 }
 
 /// Enough to see what a certificate says; a thousand are what a gate itself takes.
-pub(super) const FEW: usize = 100;
+pub(crate) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
     judge_by(&record(seed, blocks, noise, times), resamples)

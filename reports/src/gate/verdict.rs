@@ -147,7 +147,7 @@ pub fn judge(record: &Record) -> Judgement {
 }
 
 /// The same with another number of sessions that might have been for the certificate; none without any.
-pub(super) fn judge_by(record: &Record, resamples: usize) -> Judgement {
+pub(crate) fn judge_by(record: &Record, resamples: usize) -> Judgement {
     let why = pressure::dropped(&record.slices);
     let rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();
     let sessions = record.slices.iter().map(|slice| slice.session).max().unwrap_or(1);

@@ -6,6 +6,7 @@ use units::Span;
 
 use super::Findings;
 use super::rule::{Rule as _, Section, section};
+use crate::budgets::Admission;
 use crate::record::{AdmissionRow, Record};
 
 mod errors;
@@ -14,7 +15,6 @@ mod unpinned;
 mod wrong;
 
 section! {
-    /// Limits on admission reviews. `wrongVerdicts` is 0 whenever this section is present.
     Admission as "admission", judge "admission", facts<'a> Vec<&'a AdmissionRow>;
     p50 "p50": Span = latency::P50,
     p99 "p99": Span = latency::P99,

@@ -7,6 +7,7 @@ use units::Span;
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::Api;
 use crate::record::{CallsRow, Record};
 use crate::words::{count, counted};
 
@@ -18,7 +19,6 @@ mod staleness;
 mod tests;
 
 section! {
-    /// Limits on an API over Deployments. Whoever has the section tells nothing wrong, loses nothing and lets nobody in.
     Api as "api", judge "api", facts<'a> Vec<&'a CallsRow>;
     wrong "wrong": u64 = right::Wrong,
     lost "lost": u64 = right::Lost,

@@ -5,13 +5,12 @@
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::ChildrenLimits;
 use crate::record::{Record, Siblings};
 
 mod excess;
 
 section! {
-    /// What the subject may do with its children at any time. Judged of every scenario that says what they are (`subject.children`), with or
-    /// without this section.
     ChildrenLimits as "children", judge "children", facts<'a> &'a [Siblings];
     excess "excess": u64 = excess::Excess,
 }

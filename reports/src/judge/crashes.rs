@@ -5,13 +5,13 @@
 
 use super::Findings;
 use super::rule::{Section, section};
+use crate::budgets::Crashes;
 use crate::record::Record;
 
 mod count;
 mod loops;
 
 section! {
-    /// How often the subject may end by itself. Judged of every subject with `restart`, `max` by 0 where nothing else is said.
     Crashes as "crashes", judge "subject", facts<'a> ();
     max "max": u64 = count::Most,
     loops "loops": u64 = loops::Loops,

@@ -7,6 +7,7 @@ use units::Span;
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::{Delivery, Events};
 use crate::record::{EventCounts, Record, Sees, Sight};
 use crate::words::counted;
 
@@ -23,12 +24,9 @@ mod tests;
 mod unseen;
 mod watch_growth;
 
-pub use delivery::Delivery;
 pub use restored::DRIFT;
 
 section! {
-    /// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever this
-    /// section is present: each of them breaks what the API promises a watcher.
     Events as "events", judge "events", facts<'a> EventCounts,
         always [blind::Blind "blind", hot_loop::HotLoop "hotLoop", watch_growth::WatchGrowth "watchGrowth"];
     missed "missed": u64 = counts::Missed,

@@ -5,12 +5,12 @@
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::Finalizers;
 use crate::record::{Hanging, Record};
 
 mod stuck;
 
 section! {
-    /// What the subject's finalizers may hold up. Judged of every run that churns something, with or without this section.
     Finalizers as "finalizers", judge "finalizers", facts<'a> &'a Hanging;
     stuck "stuck": u64 = stuck::Stuck,
 }

@@ -1,12 +1,15 @@
 //! The parts of the pages that the rows write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
+
 use super::rule::{Name, Row, Section};
-use super::{
+use super::{Word, validity};
+use crate::budgets::{
     Admission, Api, ChildrenLimits, Crashes, Descriptors, Events, Finalizers, Memory, OpenWatches, OwnSeries, Registry,
-    Requests, Threads, Word, Writes, validity,
+    Requests, Threads, Writes,
 };
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -19,11 +22,20 @@ const JUDGED_RESOURCES: &str =
 /// What the example clients of the page do meanwhile.
 const EXAMPLE_FAULTS: &str = "faults:\n  - {name: watch-end, at: 2s, resource: packages}\n  - {name: watch-410, at: 4s, resource: packages}\n```\n";
 
+/// The keys of a section with what each of them says.
+fn keys<S: JsonSchema>() -> BTreeMap<String, String> {
+    let schema = schemars::schema_for!(S);
+    let properties = schema.get("properties").unwrap().as_object().unwrap();
+    let doc = |property: &serde_json::Value| property["description"].as_str().unwrap().replace('\n', " ");
+    properties.iter().map(|(key, property)| (key.clone(), doc(property))).collect()
+}
+
 /// The table of a section's keys.
-fn table<S: Section>(text: &mut String) {
+fn table<S: Section + JsonSchema>(text: &mut String) {
+    let docs = keys::<S>();
     let _ = writeln!(text, "\n| `budgets.{}` | the limit |\n|---|---|", S::KEY);
     for row in S::ROWS {
-        let _ = writeln!(text, "| `{}` | {} |", row.name.key, row.doc.replace('|', "\\|"));
+        let _ = writeln!(text, "| `{}` | {} |", row.name.key, docs[row.name.key].replace('|', "\\|"));
     }
     if !S::ALWAYS.is_empty() {
         let _ = writeln!(text, "\nJudged besides, whenever the section is there:\n");
@@ -123,15 +135,9 @@ fn the_pages_have_the_rows_of_the_judges() {
 }
 
 /// Serde spells the fields, and the rows the keys.
-fn compare<S: Section + schemars::JsonSchema>() {
-    let schema = schemars::schema_for!(S);
-    let properties = schema.get("properties").unwrap().as_object().unwrap();
-    let keys: BTreeSet<&str> = S::ROWS.iter().map(|row| row.name.key).collect();
-    let known: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
-    assert_eq!(keys, known);
-    for row in S::ROWS {
-        assert_eq!(properties[row.name.key]["description"], row.doc);
-    }
+fn compare<S: Section + JsonSchema>() {
+    let rows: BTreeSet<String> = S::ROWS.iter().map(|row| row.name.key.to_owned()).collect();
+    assert_eq!(rows, keys::<S>().into_keys().collect());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use units::Span;
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::Registry;
 use crate::record::{Record, RegistryRow};
 use crate::words::count;
 
@@ -14,7 +15,6 @@ mod staleness;
 mod unavailable;
 
 section! {
-    /// Limits on what the subject asks of the registry, and on what becomes of reviews when that is sick.
     Registry as "registry", judge "registry", facts<'a> Vec<&'a RegistryRow>;
     requests "requests": u64 = requests::Requests,
     requests_per_image "requestsPerImage": u64 = requests::PerImage,

@@ -8,6 +8,7 @@ use units::{Rate, Span};
 
 use super::rule::{Budget, Name, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::{AtLeast, Connections, Requests};
 use crate::record::Record;
 use crate::words::{count, counted, millis};
 
@@ -22,18 +23,12 @@ mod scope;
 #[cfg(test)]
 mod tests;
 
-pub use connections::Connections;
-pub use open::AtLeast;
-
 use scope::Asked;
 
 /// A section, and all its limits where nothing can be judged.
 macro_rules! rules {
     ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
         section! {
-            /// Limits on what the subject asks. An absent key is not judged.
-            ///
-            /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
             Requests as "requests", judge "requests", facts<'a> Asked<'a>;
             $($field $key: $limit = $rule,)*
         }

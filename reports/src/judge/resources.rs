@@ -6,6 +6,7 @@ use units::{Bytes, Growth};
 
 use super::Findings;
 use super::rule::{Section, section};
+use crate::budgets::{Descriptors, Memory, OpenWatches, Threads};
 use crate::record::{Phase, Process, Record};
 
 mod ceiling;
@@ -17,10 +18,7 @@ mod more;
 mod reading;
 mod retained;
 
-pub use metrics::OwnSeries;
-
 section! {
-    /// Limits on the subject's memory.
     Memory as "memory", judge "resources", facts<'a> ();
     ceiling "ceiling": Bytes = ceiling::Memory,
     growth "growth": Growth = growth::Growing,
@@ -31,21 +29,18 @@ section! {
 }
 
 section! {
-    /// Limits on the subject's open file descriptors.
     Descriptors as "descriptors", judge "resources", facts<'a> ();
     ceiling "ceiling": u64 = ceiling::Descriptors,
     growth "growth": u64 = descriptors::Growing,
 }
 
 section! {
-    /// Limits on the subject's threads.
     Threads as "threads", judge "resources", facts<'a> ();
     ceiling "ceiling": u64 = ceiling::Threads,
     growth "growth": u64 = counts::MoreThreads,
 }
 
 section! {
-    /// Limits on the watches that the subject holds open.
     OpenWatches as "openWatches", judge "resources", facts<'a> ();
     growth "growth": u64 = counts::MoreWatches,
 }

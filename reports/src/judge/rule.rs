@@ -1,7 +1,7 @@
 //! What one rule is made of: a row.
 //!
-//! A rule is a file with its row and a line in the list of its section (`section!`). What a scenario may write, the JSON Schema, the
-//! tables of the pages and the words of a verdict come from the rows. Which rule a finding is of says its [`Name`], never the
+//! A rule is a file with its row and a line in the list of its section (`section!`); what a scenario may write below which key is the
+//! section's type in `budgets`. The tables of the pages and the words of a verdict come from the rows. Which rule a finding is of says its [`Name`], never the
 //! text that is shown for it. What every rule needs comes from here.
 
 use std::fmt;
@@ -46,8 +46,9 @@ pub(super) trait Placed {
 
 /// A limit.
 pub(super) trait Rule: Placed {
-    /// What the limit limits, for the schema and the page.
-    const DOC: &'static str;
+    /// What is judged, where no key of the scenario says it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
+    const DOC: &'static str = "";
     /// A value that the example client meets, in YAML; none where no short run can show it.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const EXAMPLE: Option<&'static str> = None;
@@ -144,26 +145,13 @@ pub(super) fn shown(limit: &impl Serialize) -> String {
     }
 }
 
-/// Makes of a list of rules what scenarios may write below a key of `budgets`, and what judges it.
+/// Makes of a list of rules what judges a section of `budgets`: each with its key, and what a scenario writes there.
 macro_rules! section {
     (
-        $(#[$doc:meta])*
         $section:ident as $key:literal, judge $judge:literal, facts<$lifetime:lifetime> $facts:ty
             $(, always [$($always:ident::$always_rule:ident $always_key:literal),*])?;
         $($field:ident $key_of:literal: $limit:ty = $rule:ty,)*
     ) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        pub struct $section {
-            $(
-                #[doc = concat!("The limit of the rule `", stringify!($rule), "`.")]
-                #[schemars(description = <$rule as $crate::judge::rule::Rule>::DOC)]
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub $field: Option<$limit>,
-            )*
-        }
-
         $(
             impl $crate::judge::rule::Placed for $rule {
                 type Section = $section;

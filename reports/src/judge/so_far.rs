@@ -52,7 +52,7 @@ impl Stride {
 
 /// What is known of one budget.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct Interim {
     /// The budget, such as `memory.growth`.
     pub budget: String,
     /// What would be said of a run that ended now.
@@ -131,13 +131,13 @@ impl SoFar {
     }
 
     /// What would be said now, of each budget on growth. It takes as long as judging does: milliseconds.
-    pub fn standings(&self) -> Vec<Standing> {
-        standings(&self.record)
+    pub fn interims(&self) -> Vec<Interim> {
+        interims(&self.record)
     }
 }
 
 /// What would be said of a record that ended now, of each budget on growth.
-pub(crate) fn standings(record: &Record) -> Vec<Standing> {
+pub(crate) fn interims(record: &Record) -> Vec<Interim> {
     let mut findings = Findings::default();
     resources::judge(record, &mut findings);
     let needed = |budget: &str| findings.needed.iter().find(|(one, _)| one == budget).map(|(_, needed_s)| *needed_s);
@@ -145,7 +145,7 @@ pub(crate) fn standings(record: &Record) -> Vec<Standing> {
         .judged
         .iter()
         .filter(|(name, _)| matches!(name.section, "memory" | "metrics") && name.key.starts_with(GROWTH));
-    grow.map(|(_, finding)| Standing {
+    grow.map(|(_, finding)| Interim {
         budget: finding.budget.clone(),
         verdict: finding.verdict,
         observed: finding.observed.split(" (").next().unwrap_or_default().to_owned(),
@@ -196,10 +196,10 @@ mod tests {
         for limit in ["100MiB/h", "1KiB/h"] {
             let mut example = Example::clean();
             budgets(&mut example, &format!(r#"{{"growth": "{limit}", "growthPerObject": "4KiB", "ceiling": "1GiB"}}"#));
-            let standings = so_far(&example).standings();
+            let interims = so_far(&example).interims();
             let judgement = example.judged();
-            assert_eq!(standings.len(), 2, "{standings:?}");
-            for standing in standings {
+            assert_eq!(interims.len(), 2, "{interims:?}");
+            for standing in interims {
                 let same = judgement.findings.iter().find(|finding| finding.budget == standing.budget).unwrap();
                 assert_eq!(standing.verdict, same.verdict, "{standing:?}");
                 assert!(same.observed.starts_with(&standing.observed));
@@ -216,7 +216,7 @@ mod tests {
     fn it_is_bounded_and_loses_no_request() {
         let mut example = Example::clean();
         budgets(&mut example, r#"{"growthPerRequest": "256B"}"#);
-        let before = so_far(&example).standings();
+        let before = so_far(&example).interims();
         let mut bounded = SoFar::new(&example.manifest).unwrap();
         let row = example.intervals[10].clone();
         for n in 0..20_000 {
@@ -250,7 +250,7 @@ mod tests {
                 long.interval(&Interval { start_ms: at_ms, end_ms: at_ms + 5000, ..row.clone() });
             }
         }
-        let standings = long.standings();
-        assert_eq!(standings.iter().map(|one| one.verdict).collect::<Vec<_>>(), [Verdict::Pass], "{standings:?}");
+        let interims = long.interims();
+        assert_eq!(interims.iter().map(|one| one.verdict).collect::<Vec<_>>(), [Verdict::Pass], "{interims:?}");
     }
 }

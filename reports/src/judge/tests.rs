@@ -1,6 +1,7 @@
 //! Each planted fault of a record makes exactly its finding fire; the clean twin none.
 
 use super::*;
+use crate::budgets::{Delivery, Events};
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
 use crate::record::{

@@ -121,7 +121,8 @@ impl fmt::Display for Word {
 mod tests {
     use super::*;
     use crate::judge::rule::Section;
-    use crate::judge::{Memory, Requests, validity};
+    use crate::budgets::{Memory, Requests};
+    use crate::judge::validity;
 
     #[test]
     fn a_word_is_spelled_the_same_everywhere() {

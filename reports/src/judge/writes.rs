@@ -5,6 +5,7 @@
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
+use crate::budgets::Writes;
 use crate::record::{Quiet, Record};
 use crate::words::millis;
 
@@ -14,7 +15,6 @@ mod steady;
 const QUIET_MIN_MS: u64 = 2000;
 
 section! {
-    /// What the subject may write when nobody else does. Judged of every run that leaves it some time alone, with or without this section.
     Writes as "writes", judge "writes", facts<'a> &'a Quiet;
     steady "steady": units::Rate = steady::Steady,
 }

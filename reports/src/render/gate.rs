@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use super::decide::Word;
-use super::verdict::{Judgement, Row};
+use super::table;
+use crate::gate::decide::Word;
+use crate::gate::verdict::{Judgement, Row};
 use crate::outside::{code, line, markdown as escaped};
-use crate::render::table;
 use crate::words::{count, counted, millis, percent};
 
 /// Stands where nothing is known.

@@ -207,13 +207,13 @@ fn newest(registry: &mut Registry, record: &Record) {
 fn growth(registry: &mut Registry, record: &Record) {
     let needed =
         gauges(registry, "growth_needed_seconds", "Length of the steady phase that decides the budget; 0 once decided");
-    for standing in crate::judge::standings(record) {
-        let seconds = match (standing.verdict, standing.needed_s) {
+    for interim in crate::judge::interims(record) {
+        let seconds = match (interim.verdict, interim.needed_s) {
             (Verdict::Inconclusive, Some(seconds)) => seconds,
             (Verdict::Inconclusive, None) => f64::INFINITY,
             _ => 0.0,
         };
-        needed.get_or_create(&vec![("budget", standing.budget)]).set(seconds);
+        needed.get_or_create(&vec![("budget", interim.budget)]).set(seconds);
     }
 }
 

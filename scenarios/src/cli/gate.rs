@@ -192,7 +192,7 @@ fn tell(json: bool, folder: &Path, judgement: &Judgement) -> Result<()> {
     if json {
         out!("{}", super::json(judgement)?);
     } else {
-        for line in reports::gate::render::plain(judgement).lines() {
+        for line in reports::render::gate::plain(judgement).lines() {
             out!("{line}");
         }
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use reports::gate::record::{FILE, Line};
-use reports::gate::{Header, Judgement, Record, judge, junit, render};
+use reports::gate::{Header, Judgement, Record, judge, junit};
+use reports::render;
 
 use crate::private;
 
@@ -67,9 +68,9 @@ fn read(folder: &Path) -> Result<Record> {
 /// Writes the pages, and the Markdown to the summary of a CI job where there is one.
 pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     let record = read(folder)?;
-    let markdown = render::markdown(judgement);
+    let markdown = render::gate::markdown(judgement);
     let json = serde_json::to_string_pretty(judgement).context("failed to write the verdict as JSON")? + "\n";
-    let texts = [json, markdown.clone(), reports::render::gate_html(&record, judgement)?, junit::junit(judgement)?];
+    let texts = [json, markdown.clone(), render::gate_html(&record, judgement)?, junit::junit(judgement)?];
     for (name, text) in PAGES.into_iter().zip(texts) {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;

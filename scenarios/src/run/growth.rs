@@ -1,6 +1,6 @@
 //! What the live line says of growth: what each budget would be judged to be, and when it will be decided.
 
-use reports::judge::{SoFar, Standing, Verdict};
+use reports::judge::{Interim, SoFar, Verdict};
 use reports::record::{Interval, Manifest, MetricsRow, Phase, Sample};
 use reports::words::millis;
 
@@ -45,7 +45,7 @@ impl Growth {
         self.due_ms = row.end_ms + EVERY_MS;
         let began_ms = *self.began_ms.get_or_insert(row.start_ms);
         let passed_s = row.end_ms.saturating_sub(began_ms) as f64 / 1000.0;
-        let texts: Vec<String> = so_far.standings().iter().map(|one| text(one, passed_s, self.steady_s)).collect();
+        let texts: Vec<String> = so_far.interims().iter().map(|one| text(one, passed_s, self.steady_s)).collect();
         self.text = texts.join(", ");
     }
 
@@ -56,7 +56,7 @@ impl Growth {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, saturates at u64::MAX")]
-fn text(standing: &Standing, passed_s: f64, steady_s: f64) -> String {
+fn text(standing: &Interim, passed_s: f64, steady_s: f64) -> String {
     let key = standing.budget.rsplit('.').next().unwrap_or_default();
     let whole_s = |s: f64| millis(s.max(0.0) as u64 * 1000);
     let when = match (standing.verdict, standing.needed_s) {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn it_says_when_it_will_be_decided() {
-        let standing = |verdict, needed_s| Standing {
+        let standing = |verdict, needed_s| Interim {
             budget: "memory.growth".to_owned(),
             verdict,
             observed: "2.1 MiB/h".to_owned(),

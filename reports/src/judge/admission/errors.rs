@@ -8,8 +8,6 @@ use crate::words::{count, counted};
 pub(super) struct Errors;
 
 impl Rule for Errors {
-    const DOC: &'static str =
-        "Reviews without a valid answer: HTTP error, timeout, connect, TLS, invalid response. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::NoAnswer);
 
     fn judge(_: &Record, rows: &Vec<&AdmissionRow>, limit: &u64, findings: &mut Findings) {

@@ -1,67 +1,11 @@
 //! `admission.p50`, `admission.p99`, `admission.p999`: how long answers take.
-//!
-//! Counted from the planned start, over all outcomes: a subject that fails fast must not look fast.
 
-use units::Span;
-
-use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
-use crate::record::{AdmissionRow, Phase, Record, quantile_us, samples_needed, tag};
-use crate::words::{count, counted, micros};
-
-/// A rule for each quantile: its name, key, words and parts per thousand.
-macro_rules! quantiles {
-    ($($name:ident = $key:literal, $words:literal, $parts_per_thousand:literal;)*) => {$(
-        #[doc = concat!("`admission.", $key, "`.")]
-        pub(super) struct $name;
-
-        impl Rule for $name {
-            const DOC: &'static str =
-                concat!("The ", $words, " of the response time from the planned start, in the steady phase.");
-            const WORD: Option<Word> = Some(Word::Slow);
-
-            fn judge(record: &Record, _: &Vec<&AdmissionRow>, limit: &Span, findings: &mut Findings) {
-                judge_quantile(record, findings, Name::of::<Self>(), $words, $parts_per_thousand, *limit);
-            }
-        }
-    )*};
-}
+use crate::judge::quantile::{Measured, quantiles};
+use crate::record::{AdmissionRow, tag};
 
 quantiles! {
+    "admission", Vec<&AdmissionRow>, Measured { tag: tag::RESPONSE, one: "answer" };
     P50 = "p50", "median", 500;
     P99 = "p99", "99th percentile", 990;
     P999 = "p999", "99.9th percentile", 999;
-}
-
-fn judge_quantile(
-    record: &Record,
-    findings: &mut Findings,
-    name: Name,
-    words: &str,
-    parts_per_thousand: u64,
-    limit: Span,
-) {
-    let steady = record.latency.in_phase(tag::RESPONSE, Phase::Steady);
-    let n = steady.map_or(0, hdrhistogram::Histogram::len);
-    let Some(value_us) = steady.and_then(|steady| quantile_us(steady, parts_per_thousand)) else {
-        let missing = samples_needed(parts_per_thousand) - n;
-        let text = format!(
-            "the {words} needs {} answers in the steady phase and there were {}: {} more would decide it.",
-            count(samples_needed(parts_per_thousand)),
-            count(n),
-            count(missing)
-        );
-        let observed = format!("{} samples", count(n));
-        findings.push(name, Verdict::Inconclusive, observed, limit.to_string(), text);
-        return;
-    };
-    let broken = u128::from(value_us) > limit.0.as_micros();
-    let text = format!(
-        "the {words} of the response time over {} in the steady phase is {}, {} the limit of {limit}.",
-        counted(n, "answer"),
-        micros(value_us),
-        if broken { "over" } else { "within" }
-    );
-    let verdict = if broken { Verdict::Fail } else { Verdict::Pass };
-    let found = findings.push(name, verdict, micros(value_us), limit.to_string(), text);
-    found.used(value_us as f64, limit.0.as_micros() as f64);
 }

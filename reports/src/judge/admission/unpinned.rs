@@ -11,8 +11,6 @@ use crate::words::{count, counted};
 pub(super) struct Unpinned;
 
 impl Rule for Unpinned {
-    const DOC: &'static str = "Objects that the control plane stored with an image that has no digest, whether the webhook was asked or not. Needs load \
-        through the API server. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::Unpinned);
 
     fn judge(_: &Record, rows: &Vec<&AdmissionRow>, limit: &u64, findings: &mut Findings) {

@@ -8,7 +8,6 @@ use crate::words::{count, counted};
 pub(super) struct WrongVerdicts;
 
 impl Rule for WrongVerdicts {
-    const DOC: &'static str = "Answers that differ from the right one in verdict or patch. Default 0.";
     const WORD: Option<Word> = Some(Word::WrongAnswer);
     const DEFAULT: Option<u64> = Some(0);
 

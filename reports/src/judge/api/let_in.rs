@@ -8,8 +8,6 @@ use crate::record::{CallsRow, Record};
 pub(super) struct LetIn;
 
 impl Rule for LetIn {
-    const DOC: &'static str = "Calls that were answered though their certificate was revoked, had expired, was not valid yet, was not for clients, of another \
-         authority, or not there. Default 0.";
     const WORD: Option<Word> = Some(Word::LetIn);
     const DEFAULT: Option<u64> = Some(0);
 

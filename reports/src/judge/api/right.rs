@@ -8,8 +8,6 @@ use crate::record::{CallsRow, Record};
 pub(super) struct Wrong;
 
 impl Rule for Wrong {
-    const DOC: &'static str =
-        "Answers with a count that was never committed, or that a Deployment which exists does not. Default 0.";
     const WORD: Option<Word> = Some(Word::StaleAnswer);
     const DEFAULT: Option<u64> = Some(0);
 
@@ -32,7 +30,6 @@ impl Rule for Wrong {
 pub(super) struct Lost;
 
 impl Rule for Lost {
-    const DOC: &'static str = "Counts that were said to be set and never were. Default 0.";
     const WORD: Option<Word> = Some(Word::LostUpdate);
     const DEFAULT: Option<u64> = Some(0);
 
@@ -63,7 +60,6 @@ impl Rule for Lost {
 pub(super) struct Errors;
 
 impl Rule for Errors {
-    const DOC: &'static str = "Calls of those who may call that were not answered with success. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::NoAnswer);
 
     fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {

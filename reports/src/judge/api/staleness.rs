@@ -11,8 +11,6 @@ use crate::words::{count, counted, micros};
 pub(super) struct Staleness;
 
 impl Rule for Staleness {
-    const DOC: &'static str = "The age of the oldest count that an answer told: from the commit that followed it, to the question. The time of a \
-        fault that keeps the subject from learning is part of it. Absent: not judged.";
     const WORD: Option<Word> = Some(Word::StaleAnswer);
 
     fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &Span, findings: &mut Findings) {

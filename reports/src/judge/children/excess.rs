@@ -11,8 +11,6 @@ use crate::words::{count, counted, millis};
 pub(super) struct Excess;
 
 impl Rule for Excess {
-    const DOC: &'static str = "Objects that at any time had more children than `subject.children` says, also where that was mended before the end. \
-        Children of an older version of their parent may stand beside those that replace them, for the least deadline of events. Default 0.";
     const WORD: Option<Word> = Some(Word::Excess);
     const DEFAULT: Option<u64> = Some(0);
 

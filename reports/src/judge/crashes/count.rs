@@ -12,8 +12,6 @@ const TOLD_MAX: usize = 3;
 pub(super) struct Most;
 
 impl Rule for Most {
-    const DOC: &'static str =
-        "How often a process of a subject with `restart` may end by itself, be it before it was ready. Default 0.";
     const WORD: Option<Word> = Some(Word::Crashed);
     const DEFAULT: Option<u64> = Some(0);
 

@@ -7,8 +7,6 @@ use crate::words::{count, counted, millis};
 pub(super) struct Loops;
 
 impl Rule for Loops {
-    const DOC: &'static str = "How often it may fall into a crash loop, which a cluster calls CrashLoopBackOff: it ends again before the \
-                               back-off is reset, and has to wait. Absent: told and not judged.";
     const WORD: Option<Word> = Some(Word::Crashed);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {

@@ -10,9 +10,6 @@ use crate::words::{counted, millis};
 pub(super) struct Converged;
 
 impl Rule for Converged {
-    const DOC: &'static str = "`true`: after the drain the subject's own idea of the world equals a fresh list of what is churned. The idea is read \
-        from its page (`subject.world`; the service's is `/debug/watch`), else from the children that it keeps (`subject.children`), else \
-        it is what it told last of each object. After `churn: {end: empty}` that list has to be empty.";
     const EXAMPLE: Option<&'static str> = Some("true");
     const WORD: Option<Word> = Some(Word::Diverged);
 

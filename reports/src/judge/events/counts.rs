@@ -13,14 +13,13 @@ const NEVER: Option<u64> = Some(0);
 /// What only some subjects promise is not judged unless asked for.
 const UNJUDGED: Option<u64> = None;
 
-/// A rule for each outcome that has a budget: its name, key, default, example, word and number, and what it limits.
+/// A rule for each outcome that has a budget: its name, key, default, example, needs and number.
 macro_rules! counts {
-    ($($name:ident = $key:literal, $default:ident, $example:literal, needs [$($needs:ident),*], $number:expr; $doc:literal)*) => {$(
+    ($($name:ident = $key:literal, $default:ident, $example:literal, needs [$($needs:ident),*], $number:expr;)*) => {$(
         #[doc = concat!("`events.", $key, "`.")]
         pub(super) struct $name;
 
         impl Rule for $name {
-            const DOC: &'static str = $doc;
             const EXAMPLE: Option<&'static str> = Some($example);
             const WORD: Option<Word> = Some(Word::$name);
             const DEFAULT: Option<u64> = $default;
@@ -37,29 +36,19 @@ macro_rules! counts {
 
 counts! {
     Missed = "missed", NEVER, "0", needs [Created, Updated], |counts| counts.missed;
-        "Versions of which neither they nor a later version were observed by the end of the drain phase. Default 0."
     Ghost = "ghost", NEVER, "0", needs [Deleted], |counts| counts.ghost;
-        "Deletions that were not observed by the end. Default 0."
     Regressed = "regressed", NEVER, "0", needs [Updated, Each], |counts| counts.regressed;
-        "Observations of an older version of an object after a newer one. Default 0."
     Phantom = "phantom", NEVER, "0", needs [Each], |counts| counts.phantom;
-        "Observations of something that was never committed. Default 0."
     Resurrected = "resurrected", NEVER, "0", needs [Deleted, Each], |counts| counts.resurrected;
-        "Observations of a version of an object after its deletion was observed. Default 0."
     IdentitySwap = "identitySwap", NEVER, "0", needs [Deleted], |counts| counts.identity_swap;
-        "Objects replaced under the same name whose deletion was never observed. Default 0."
     Late = "late", UNJUDGED, "0", needs [Created, Updated, Deleted], |counts| counts.late + counts.late_ghost;
-        "Versions observed only after the deadline, deletions too. Absent: not judged."
     Duplicate = "duplicate", UNJUDGED, "20", needs [Each], |counts| counts.duplicate;
-        "Observations of a version that had been observed already. Absent: not judged."
 }
 
 /// `events.deadline`.
 pub(super) struct Deadline;
 
 impl Rule for Deadline {
-    const DOC: &'static str = "The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag \
-        if that is more.";
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = None;
 

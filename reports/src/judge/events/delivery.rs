@@ -1,29 +1,14 @@
 //! `events.delivery`: whether a version may be superseded unseen.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use crate::budgets::Delivery;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
-
-/// Which versions of an object the subject must observe.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Delivery {
-    /// The latest one; a version superseded by an observed one is coalesced, which is legal.
-    #[default]
-    Latest,
-    /// Each one; a coalesced version breaks the budget.
-    EveryVersion,
-}
 
 /// `events.delivery`.
 pub(super) struct Asked;
 
 impl Rule for Asked {
-    const DOC: &'static str = "Which versions must be observed. `latest`: a version that a newer one superseded may be left out; `every-version`: \
-        it may not. Default `latest`.";
     const EXAMPLE: Option<&'static str> = Some("latest");
     // A version that was asked for itself and superseded unseen.
     const WORD: Option<Word> = Some(Word::Missed);

@@ -11,8 +11,6 @@ use crate::words::micros;
 pub(super) struct Heal;
 
 impl Rule for Heal {
-    const DOC: &'static str =
-        "The longest time from a commit to the observation that made up for it, of commits observed late.";
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = Some(Word::Late);
     const NEEDS: &'static [Sight] = &[Sight::Created, Sight::Updated, Sight::Deleted];

@@ -12,8 +12,6 @@ use crate::words::{count, micros};
 pub(super) struct P99;
 
 impl Rule for P99 {
-    const DOC: &'static str = "The 99th percentile of the time from commit to observation, of commits made while no fault was active; needs about \
-        300 of them, so `churn`.";
     const WORD: Option<Word> = Some(Word::Late);
 
     fn judge(record: &Record, _: &EventCounts, limit: &Span, findings: &mut Findings) {

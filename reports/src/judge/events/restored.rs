@@ -13,9 +13,6 @@ const NAMED_MAX: usize = 3;
 pub(super) struct Restored;
 
 impl Rule for Restored {
-    const DOC: &'static str = "`true`: after the drain each object has its children as `subject.children` says: none too few, none too many, none \
-        of an older version, none that is still as `drift` edited it, and none whose parent is gone. What drifted proves something only \
-        where the subject restored it before anybody wrote the parent again.";
     const WORD: Option<Word> = Some(Word::Drifted);
 
     fn judge(record: &Record, _: &EventCounts, limit: &bool, findings: &mut Findings) {

@@ -8,8 +8,6 @@ use crate::words::{count, counted};
 pub(super) struct Unseen;
 
 impl Rule for Unseen {
-    const DOC: &'static str = "Objects of which no version was observed by the end. Absent: 0 where the witness tells that objects are there but not \
-        which version is known, so that `missed` cannot be judged; else not judged.";
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::Missed);
     const NEEDS: &'static [Sight] = &[Sight::Created];

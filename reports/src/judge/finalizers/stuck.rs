@@ -25,9 +25,6 @@ const UNSEEN: u64 = 3;
 pub(super) struct Stuck;
 
 impl Rule for Stuck {
-    const DOC: &'static str = "Objects that were deleted and are still there after the drain because a finalizer holds them that the subject put on. \
-        What was deleted later than the deadline of events before the end does not count, nor what the subject was refused to write so often \
-        that client-go would still be waiting. Default 0.";
     const WORD: Option<Word> = Some(Word::Stuck);
     const DEFAULT: Option<u64> = Some(0);
 

@@ -9,7 +9,6 @@ use crate::words::counted;
 pub(super) struct Requests;
 
 impl Rule for Requests {
-    const DOC: &'static str = "Requests in the whole run, tokens included.";
     const WORD: Option<Word> = Some(Word::RegistryLoad);
 
     fn judge(_: &Record, rows: &Vec<&RegistryRow>, limit: &u64, findings: &mut Findings) {
@@ -23,7 +22,6 @@ impl Rule for Requests {
 pub(super) struct PerImage;
 
 impl Rule for PerImage {
-    const DOC: &'static str = "Requests for the manifest of any one tag in the whole run.";
     const WORD: Option<Word> = Some(Word::RegistryLoad);
 
     fn judge(_: &Record, rows: &Vec<&RegistryRow>, limit: &u64, findings: &mut Findings) {

@@ -9,8 +9,6 @@ use crate::words::{count, counted};
 pub(super) struct Unavailable;
 
 impl Rule for Unavailable {
-    const DOC: &'static str =
-        "Reviews that were refused only because the registry was sick: what a cache knows need not be refused.";
     const WORD: Option<Word> = Some(Word::Unavailable);
 
     fn judge(record: &Record, _: &Vec<&RegistryRow>, limit: &u64, findings: &mut Findings) {

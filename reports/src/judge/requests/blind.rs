@@ -24,10 +24,6 @@ impl Gap {
 pub(super) struct Blind;
 
 impl Rule for Blind {
-    const DOC: &'static str = "The longest time in which no list and no watch of a judged resource was open and none was sent, from the end of \
-        one to the start of the next or to the end of the run. It counts once the subject has watched that resource, and \
-        otherwise only while something was committed. Judged resources: what the subject was told to watch, or else what \
-        it has watched.";
     const EXAMPLE: Option<&'static str> = Some("5s");
     const WORD: Option<Word> = Some(Word::Blind);
 

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{Asked, Limit, at_most};
+use crate::budgets::Connections;
 use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::{count, counted, three_digits};
@@ -13,18 +11,6 @@ use crate::words::{count, counted, three_digits};
 /// The keys of the limit, as findings name them.
 const OPEN: &str = "open";
 const PER_RECONNECT: &str = "perReconnect";
-
-/// Limits on the subject's connections, counted by the control plane. A connection is known to be the subject's from its first
-/// request on.
-#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Connections {
-    /// How many may be open when the drain phase ends.
-    pub open: Option<u64>,
-    /// How many new ones may be used for each watch that is opened, from the end of the first watch on.
-    pub per_reconnect: Option<f64>,
-}
 
 impl Limit for Connections {
     fn of(&self, name: Name) -> Vec<(Budget, String)> {
@@ -38,8 +24,6 @@ impl Limit for Connections {
 pub(super) struct Held;
 
 impl Rule for Held {
-    const DOC: &'static str = "How many connections the subject may hold and open. `open`: open when the drain phase ends. `perReconnect`: new ones for \
-        each watch that is opened, from the end of the first watch on.";
     const EXAMPLE: Option<&'static str> = Some("{open: 4, perReconnect: 2}");
     const WORD: Option<Word> = Some(Word::ConnectionLeak);
 

@@ -25,10 +25,6 @@ struct Busiest {
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
-    const DOC: &'static str = "How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or its \
-        revision is no newer than the subject had been given before; further pages of a list are not, nor is one that a \
-        fruitful watch follows. A watch is fruitless if it is over without having carried a version newer than that. Any \
-        other request is fruitless if it is refused; those are counted for each method and object.";
     const EXAMPLE: Option<&'static str> = Some("2/s");
     const WORD: Option<Word> = Some(Word::HotLoop);
 

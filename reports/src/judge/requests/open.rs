@@ -1,20 +1,10 @@
 //! `requests.watches`, `requests.openWatches`: how many watches were open at once.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{Asked, Limit, at_least, at_most, watches};
+use crate::budgets::AtLeast;
 use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis};
-
-/// A lower limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AtLeast {
-    /// The least that must be reached.
-    pub min: u64,
-}
 
 impl Limit for AtLeast {
     fn of(&self, name: Name) -> Vec<(Budget, String)> {
@@ -26,7 +16,6 @@ impl Limit for AtLeast {
 pub(super) struct Watches;
 
 impl Rule for Watches {
-    const DOC: &'static str = "`{min: 12}`: so many watches must have been open at once, of all scopes together.";
     const EXAMPLE: Option<&'static str> = Some("{min: 1}");
     const WORD: Option<Word> = Some(Word::TooFewWatches);
 
@@ -39,8 +28,6 @@ impl Rule for Watches {
 pub(super) struct OpenWatches;
 
 impl Rule for OpenWatches {
-    const DOC: &'static str = "How many watches of one scope may be open at once, as the control plane sees it: a watch that the subject \
-        abandoned without closing it is open.";
     const EXAMPLE: Option<&'static str> = Some("1");
     const WORD: Option<Word> = Some(Word::WatchLeak);
 

@@ -15,8 +15,6 @@ use crate::words::{count, millis, three_digits};
 pub(super) struct Most;
 
 impl Rule for Most {
-    const DOC: &'static str = "How many requests a second of any kind, over any 5 s after the start of the warm-up, lists, watches and their \
-        resumptions included.";
     const EXAMPLE: Option<&'static str> = Some("20/s");
     const WORD: Option<Word> = Some(Word::TooManyRequests);
 

@@ -43,11 +43,6 @@ struct Marks {
 pub(super) struct StaleResume;
 
 impl Rule for StaleResume {
-    const DOC: &'static str = "Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status \
-        or as `ERROR` event), or not newer than what a so ended watch had reached, without a list in between; or one \
-        older than the subject had been given: by a list while no watch of the scope was open, by a watch that the \
-        server ended cleanly, or than it had itself watched from. A list without `resourceVersion` that is answered from \
-        an older state (a restored control plane) takes that back. Not counted: a watch beside another one of its scope.";
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::WrongResourceVersion);
 
@@ -60,8 +55,6 @@ impl Rule for StaleResume {
 pub(super) struct Unanchored;
 
 impl Rule for Unanchored {
-    const DOC: &'static str = "Watches without `resourceVersion` (or with 0), and without `sendInitialEvents`, in a scope that was listed \
-        before: what happened between list and watch is lost.";
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::UnanchoredWatch);
 
@@ -74,7 +67,6 @@ impl Rule for Unanchored {
 pub(super) struct InitialEvents;
 
 impl Rule for InitialEvents {
-    const DOC: &'static str = "How often the subject may ask for `sendInitialEvents=true`, for each scope.";
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::Replayed);
 

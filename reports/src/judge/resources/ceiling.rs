@@ -11,7 +11,6 @@ use crate::words::{bytes, count, millis};
 pub(super) struct Memory;
 
 impl Rule for Memory {
-    const DOC: &'static str = "The largest resident set of the process tree in any sample.";
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
@@ -23,7 +22,6 @@ impl Rule for Memory {
 pub(super) struct Descriptors;
 
 impl Rule for Descriptors {
-    const DOC: &'static str = "The most descriptors in any sample.";
     const WORD: Option<Word> = Some(Word::Descriptors);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
@@ -36,7 +34,6 @@ impl Rule for Descriptors {
 pub(super) struct Threads;
 
 impl Rule for Threads {
-    const DOC: &'static str = "The most threads in any sample.";
     const WORD: Option<Word> = Some(Word::Threads);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {

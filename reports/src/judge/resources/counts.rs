@@ -8,7 +8,6 @@ use crate::judge::rule::{Findings, Name, Record, Rule, Word};
 pub(super) struct MoreThreads;
 
 impl Rule for MoreThreads {
-    const DOC: &'static str = "How many more at the end of the steady phase than at the end of the warm-up.";
     const WORD: Option<Word> = Some(Word::Threads);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
@@ -22,8 +21,6 @@ impl Rule for MoreThreads {
 pub(super) struct MoreWatches;
 
 impl Rule for MoreWatches {
-    const DOC: &'static str =
-        "How many more at the end of the steady phase than at the end of the warm-up, as the control plane sees it.";
     const WORD: Option<Word> = Some(Word::WatchLeak);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {

@@ -9,7 +9,6 @@ use crate::record::{Process, Record};
 pub(super) struct Growing;
 
 impl Rule for Growing {
-    const DOC: &'static str = "How many more at the end of the steady phase than at the end of the warm-up.";
     const WORD: Option<Word> = Some(Word::Descriptors);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {

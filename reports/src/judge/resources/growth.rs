@@ -22,7 +22,6 @@ pub(crate) use fit::{Fit, fits};
 pub(super) struct Growing;
 
 impl Rule for Growing {
-    const DOC: &'static str = "How much memory may grow with time at a constant population: the heap in use where the subject tells it, else the resident set. Memory that grows outside of the heap breaks it too.";
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Growth, findings: &mut Findings) {
@@ -48,7 +47,6 @@ impl Rule for PerOwnHour {
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
-    const DOC: &'static str = "How much memory may grow with each distinct object that has come and gone.";
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
@@ -61,7 +59,6 @@ impl Rule for PerObject {
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
-    const DOC: &'static str = "How much memory may grow with each admission review.";
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {

@@ -9,6 +9,7 @@ use units::Rate;
 use super::growth::amount::Amount;
 use super::growth::decide::{Limit, decide, size_of_count};
 use super::growth::{Axis, judge_growth};
+use crate::budgets::OwnSeries;
 use crate::judge::rule::{Findings, Name, Record, Rule, Section, Verdict, Word, section};
 use crate::statistics::quantile;
 use crate::words::{millis, three_digits};
@@ -20,7 +21,6 @@ const SIGMA_SHARE_LEAST: f64 = 0.01;
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
 section! {
-    /// Limits on one series of the subject's own metrics.
     OwnSeries as "metrics", judge "resources", facts<'a> &'a str;
     ceiling "ceiling": f64 = Ceiling,
     growth "growth": Rate = Growing,
@@ -39,7 +39,6 @@ pub(super) fn judge(record: &Record, series: &BTreeMap<String, OwnSeries>, findi
 pub(super) struct Ceiling;
 
 impl Rule for Ceiling {
-    const DOC: &'static str = "The largest value in any reading, from the first to the last phase.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
     fn judge(record: &Record, series: &&str, limit: &f64, findings: &mut Findings) {
@@ -61,7 +60,6 @@ impl Rule for Ceiling {
 pub(super) struct Growing;
 
 impl Rule for Growing {
-    const DOC: &'static str = "How much it may grow with time, such as `10/h`.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
     fn judge(record: &Record, series: &&str, limit: &Rate, findings: &mut Findings) {
@@ -75,7 +73,6 @@ impl Rule for Growing {
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
-    const DOC: &'static str = "How much it may grow with each distinct object that has come and gone.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
     fn judge(record: &Record, series: &&str, limit: &f64, findings: &mut Findings) {
@@ -88,7 +85,6 @@ impl Rule for PerObject {
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
-    const DOC: &'static str = "How much it may grow with each admission review.";
     const WORD: Option<Word> = Some(Word::Metrics);
 
     fn judge(record: &Record, series: &&str, limit: &f64, findings: &mut Findings) {

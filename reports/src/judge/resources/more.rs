@@ -106,8 +106,8 @@ pub(super) fn judge<T: Copy>(
 ) {
     let all = lives(record);
     let found = all.iter().filter_map(|life| Some((*life, ends(record, *life, samples, of.least, &read)?)));
-    let told: Vec<(Life, Told)> = found
-        .map(|(life, ends)| (life, Told::of(&of, &ends, (read(&ends.before), read(&ends.after)), &parts(&ends))))
+    let told: Vec<(Life, Judged)> = found
+        .map(|(life, ends)| (life, Judged::of(&of, &ends, (read(&ends.before), read(&ends.after)), &parts(&ends))))
         .collect();
     let Some((_, worst)) = told.iter().max_by_key(|(_, told)| (told.verdict == Verdict::Fail, told.grown)) else {
         undecided(record, findings, &of);
@@ -137,13 +137,13 @@ pub(super) fn judge<T: Copy>(
 }
 
 /// What became of one life.
-struct Told {
+struct Judged {
     verdict: Verdict,
     grown: u64,
     text: String,
 }
 
-impl Told {
+impl Judged {
     fn of<T>(of: &Of<'_>, ends: &Ends<T>, (before, after): (u64, u64), parts: &str) -> Self {
         let (what, limit) = (of.what, of.limit as f64);
         let grown = after.saturating_sub(before);

@@ -23,7 +23,6 @@ const BLOCKS_LEAST: usize = 3;
 pub(super) struct Retained;
 
 impl Rule for Retained {
-    const DOC: &'static str = "How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use where the subject tells it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least twice as many.";
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {

@@ -19,9 +19,6 @@ const FIELDS_NAMED: usize = 3;
 pub(super) struct Steady;
 
 impl Rule for Steady {
-    const DOC: &'static str = "How often the subject may write one object while nobody else writes anything: in the drain, after some time to \
-        catch up. An object counts where it was written in each third of that time and more often than this. Leases, events and writes \
-        that change nothing do not count. `0/s`: not at all. Default `6/m`.";
     const WORD: Option<Word> = Some(Word::WriteLoop);
     const DEFAULT: Option<Rate> = Some(HEARTBEAT);
 

@@ -1,15 +1,15 @@
 //! The page of a gate: the verdict, each metric, and every slice of both builds in the order in which they were played.
 //!
-//! Owns what is shown and in which order. The figures are those of the text and the Markdown ([`crate::gate::render`]); nothing is judged here.
+//! Owns what is shown and in which order. The figures are those of the text and the Markdown ([`crate::render::gate`]); nothing is judged here.
 
 use askama::Template;
 
 use super::chart::Chart;
 use super::timeline::Axis;
 use super::{Data, data_json};
-use crate::gate::render::{COLUMNS, HOW, Shown, certificate, played};
 use crate::gate::{Judgement, Outcome, Record, Word, pressure};
 use crate::render::Error;
+use crate::render::gate::{COLUMNS, HOW, Shown, certificate, played};
 
 mod slices;
 

@@ -66,12 +66,12 @@ pub(super) struct Band {
     /// The line of labels in which this one does not cover another, from 0.
     pub lane: usize,
     /// Where its label stands, if there is room for one: else it is told when one points at it.
-    pub room: Option<Room>,
+    pub room: Option<LabelSpace>,
 }
 
 /// Where a label stands: it ends where the next one in its lane begins, whatever the screen's width.
 #[derive(Debug, PartialEq)]
-pub(super) struct Room {
+pub(super) struct LabelSpace {
     pub left: String,
     pub width: String,
 }
@@ -177,7 +177,7 @@ fn stack(bands: &mut [Band]) -> usize {
     for lane in &labels {
         for (place, (index, begins)) in lane.iter().enumerate() {
             let next = lane.get(place + 1).map_or(100.0, |(_, begins)| *begins);
-            bands[*index].room = Some(Room { left: position(*begins), width: position(next - begins) });
+            bands[*index].room = Some(LabelSpace { left: position(*begins), width: position(next - begins) });
         }
     }
     used

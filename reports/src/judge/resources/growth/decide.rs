@@ -136,7 +136,7 @@ pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Optio
 fn one(record: &Record, limit: &Limit, amount: &Amount, looks: usize) -> Decided {
     let (answer, settled, axis) = ask(record, limit, amount, looks);
     let planned_s = planned_s(record);
-    let said = Said { amount, limit, answer: &answer, settled: &settled, planned_s };
+    let said = Wording { amount, limit, answer: &answer, settled: &settled, planned_s };
     let observed = match (&answer.outcome, &answer.slope) {
         (Outcome::Invalid { .. }, _) => "not judged".to_owned(),
         (_, Some(slope)) => said.between(slope),
@@ -162,7 +162,7 @@ fn one(record: &Record, limit: &Limit, amount: &Amount, looks: usize) -> Decided
 }
 
 /// What is said of an answer.
-struct Said<'a> {
+struct Wording<'a> {
     amount: &'a Amount,
     limit: &'a Limit,
     answer: &'a Answer,
@@ -170,7 +170,7 @@ struct Said<'a> {
     planned_s: f64,
 }
 
-impl Said<'_> {
+impl Wording<'_> {
     fn grew(&self) -> String {
         let slope = self.answer.slope.as_ref().map_or_else(String::new, |slope| self.between(slope));
         let blocks = count(self.answer.blocks as u64);

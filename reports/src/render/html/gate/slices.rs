@@ -9,8 +9,8 @@ use super::super::chart::{Chart, Curve, Step, Tick, position, reach};
 use super::super::scale::Scale;
 use super::super::timeline::{Axis, Band};
 use crate::gate::metric::{RULES, Scale as Comparison, Unit};
-use crate::gate::render::Shown;
 use crate::gate::{Judgement, Metric, Record, Rule, Side, Slice};
+use crate::render::gate::Shown;
 use crate::words::{counted, three_digits};
 
 /// Units of the axis for a slice.

@@ -18,7 +18,7 @@ pub(super) struct Played<'a> {
 
 /// What is told of one fault.
 #[derive(Default)]
-struct Told {
+struct Moments {
     started_ms: Option<u64>,
     hit_ms: Option<u64>,
     ended_ms: Option<u64>,
@@ -27,7 +27,7 @@ struct Told {
 
 /// All faults that were active, in the order of their plan.
 pub(super) fn played(record: &Record) -> Vec<Played<'_>> {
-    let mut told: BTreeMap<&str, Told> = BTreeMap::new();
+    let mut told: BTreeMap<&str, Moments> = BTreeMap::new();
     for row in &record.faults {
         let fault = told.entry(&row.id).or_default();
         fault.hits = fault.hits.max(row.hits);

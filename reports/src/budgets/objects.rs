@@ -1,0 +1,38 @@
+//! What the subject may write, hold up and make of children.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Rate;
+
+/// What the subject may write when nobody else does. Judged of every run that leaves it some time alone, with or without this section.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Writes {
+    /// How often the subject may write one object while nobody else writes anything: in the drain, after some time to catch up. An object
+    /// counts where it was written in each third of that time and more often than this. Leases, events and writes that change nothing do
+    /// not count. `0/s`: not at all. Default `6/m`.
+    pub steady: Option<Rate>,
+}
+
+/// What the subject's finalizers may hold up. Judged of every run that churns something, with or without this section.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Finalizers {
+    /// Objects that were deleted and are still there after the drain because a finalizer holds them that the subject put on. What was
+    /// deleted later than the deadline of events before the end does not count, nor what the subject was refused to write so often that
+    /// client-go would still be waiting. Default 0.
+    pub stuck: Option<u64>,
+}
+
+/// What the subject may do with its children at any time. Judged of every scenario that says what they are (`subject.children`), with or
+/// without this section.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChildrenLimits {
+    /// Objects that at any time had more children than `subject.children` says, also where that was mended before the end. Children of an
+    /// older version of their parent may stand beside those that replace them, for the least deadline of events. Default 0.
+    pub excess: Option<u64>,
+}
