@@ -165,8 +165,8 @@ async fn local_up(up: Up, registration: Registration) -> Result<IsUp, Error> {
     let local = Local::start_to_stay(config, registration).await?;
     let kubeconfig = directory.join("kubeconfig");
     // `Config::new` has this user.
-    write(&kubeconfig, &local.kubeconfig("admin").unwrap_or_default())?;
-    let (version, url, logs) = (local.version().to_owned(), local.url(), local.logs());
+    write(&kubeconfig, &local.access().kubeconfig("admin").unwrap_or_default())?;
+    let (version, url, logs) = (local.access().version().to_owned(), local.access().url(), local.access().logs());
     local.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: None })
 }
@@ -178,8 +178,9 @@ async fn node_up(up: Up, registration: Registration, init: Vec<OsString>) -> Res
     config.start_deadline = up.start_deadline.unwrap_or(config.start_deadline);
     let node = Node::start_to_stay(config, registration).await?;
     let kubeconfig = directory.join("kubeconfig");
-    write(&kubeconfig, &node.kubeconfig("admin").unwrap_or_default())?;
-    let (version, url, logs, machine) = (node.version().to_owned(), node.url(), node.logs(), node.machine());
+    write(&kubeconfig, &node.access().kubeconfig("admin").unwrap_or_default())?;
+    let access = node.access();
+    let (version, url, logs, machine) = (access.version().to_owned(), access.url(), access.logs(), node.machine());
     node.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: Some(machine) })
 }

@@ -3,6 +3,7 @@
 //! Owns the manifests and bringing real control planes up and down. It must not know the mocks, the load or the reports:
 //! whoever runs a scenario chooses between this crate and the mocks.
 
+pub mod access;
 pub mod cluster;
 pub mod fetch;
 pub mod local;

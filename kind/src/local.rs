@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::access::Access;
 use crate::programs::files::{Files, Server};
 use crate::programs::process::{Lifetime, Process};
 use crate::programs::ready;
@@ -48,10 +49,8 @@ pub struct Local {
     // In this order: kube-apiserver goes before the etcd that it needs, the files after both, the note of it last.
     apiserver: Process,
     etcd: Process,
-    files: Files,
+    access: Access,
     registration: Option<Registration>,
-    address: SocketAddr,
-    version: String,
 }
 
 impl Config {
@@ -97,7 +96,7 @@ impl Local {
         }
         self.apiserver.release();
         self.etcd.release();
-        self.files.keep();
+        self.access.files.keep();
         if let Some(registration) = self.registration {
             registration.keep();
         }
@@ -156,47 +155,12 @@ impl Local {
             let url = format!("https://{address}");
             registration.ready(Ready { version: version.clone(), url, kubeconfig: None })?;
         }
-        Ok(Self { apiserver, etcd, files, registration: registration.take(), address, version })
+        Ok(Self { apiserver, etcd, access: Access { files, address, version }, registration: registration.take() })
     }
 
-    /// `https://127.0.0.1:port`
-    pub fn url(&self) -> String {
-        format!("https://{}", self.address)
-    }
-
-    /// Where the API server listens.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// What the API server says it is, for example `v1.34.1`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// The authority of the API server's certificate.
-    pub fn ca_pem(&self) -> &str {
-        self.files.ca_pem()
-    }
-
-    /// The bearer token of a user.
-    pub fn token(&self, user: &str) -> Option<&str> {
-        self.files.token(user)
-    }
-
-    /// A kubeconfig with everything in it; none for somebody who is not among [`Config::users`].
-    pub fn kubeconfig(&self, user: &str) -> Option<String> {
-        self.files.kubeconfig(user, &self.url())
-    }
-
-    /// The audit log: one JSON event a line, metadata only, rotated at 100 MiB.
-    pub fn audit_log(&self) -> PathBuf {
-        self.files.log("audit.log")
-    }
-
-    /// The folder of the logs of both programs.
-    pub fn logs(&self) -> PathBuf {
-        self.files.logs()
+    /// The way into it.
+    pub const fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Both programs with their process ids, for whoever measures them.
@@ -211,11 +175,11 @@ impl Local {
 
     /// Asks both to end, kills what has not ended after ten seconds, and removes keys and data.
     pub async fn stop(self) {
-        let Self { mut apiserver, mut etcd, files, registration, .. } = self;
+        let Self { mut apiserver, mut etcd, access, registration } = self;
         let ending = tokio::task::spawn_blocking(move || {
             apiserver.stop(STOP_DEADLINE);
             etcd.stop(STOP_DEADLINE);
-            drop((files, registration));
+            drop((access, registration));
         });
         let _ = ending.await;
     }

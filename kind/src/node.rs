@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::access::Access;
 use crate::programs::files::Files;
 use crate::programs::process::{self, Lifetime, Process};
 use crate::programs::{self, Unready, User, ready};
@@ -83,13 +84,12 @@ pub struct Node {
     // In this order: the processes go before their groups and files, the note of it last.
     process: Process,
     groups: Groups,
-    files: Files,
+    access: Access,
     registration: Option<Registration>,
     found: Found,
     link: Link,
     /// The node's first process, as the machine knows it.
     pid: u32,
-    version: String,
 }
 
 /// A node that did not start, or did not do what it should.
@@ -238,7 +238,7 @@ impl Node {
         }
         self.process.release();
         self.groups.keep();
-        self.files.keep();
+        self.access.files.keep();
         if let Some(registration) = self.registration {
             registration.keep();
         }
@@ -292,9 +292,10 @@ impl Node {
         write(init::PLAN, &json(&plan))?;
         let waiting = Waiting { process: &process, files: &files, began, deadline };
         let version = bring_up(&waiting, &found, link, pid, &own).await?;
-        let mut node = Self { process, groups, files, registration, found, link, pid, version };
+        let access = Access { files, address: SocketAddr::from((link.node(), PORT)), version };
+        let mut node = Self { process, groups, access, registration, found, link, pid };
         if lifetime == Lifetime::Owned {
-            let ready = Ready { version: node.version.clone(), url: node.url(), kubeconfig: None };
+            let ready = Ready { version: node.access.version.clone(), url: node.access.url(), kubeconfig: None };
             if let Some(registration) = &mut node.registration {
                 registration.ready(ready).map_err(programs::Error::from)?;
             }
@@ -302,49 +303,14 @@ impl Node {
         Ok(node)
     }
 
-    /// `https://10.N.0.2:6443`
-    pub fn url(&self) -> String {
-        format!("https://{}", self.address())
-    }
-
-    /// Where the API server listens.
-    pub fn address(&self) -> SocketAddr {
-        SocketAddr::from((self.link.node(), PORT))
+    /// The way into it.
+    pub const fn access(&self) -> &Access {
+        &self.access
     }
 
     /// The machine's address as the node and its Pods reach it.
     pub fn machine(&self) -> Ipv4Addr {
         self.link.machine()
-    }
-
-    /// What the API server says it is, for example `v1.34.1`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// The authority of the API server's certificate.
-    pub fn ca_pem(&self) -> &str {
-        self.files.ca_pem()
-    }
-
-    /// The bearer token of a user.
-    pub fn token(&self, user: &str) -> Option<&str> {
-        self.files.token(user)
-    }
-
-    /// A kubeconfig with everything in it; none for somebody who is not among [`Config::users`].
-    pub fn kubeconfig(&self, user: &str) -> Option<String> {
-        self.files.kubeconfig(user, &self.url())
-    }
-
-    /// The audit log: one JSON event a line, metadata only, rotated at 100 MiB.
-    pub fn audit_log(&self) -> PathBuf {
-        self.files.log("audit.log")
-    }
-
-    /// The folder of the logs of all programs.
-    pub fn logs(&self) -> PathBuf {
-        self.files.logs()
     }
 
     /// The number of the node's first process, for whoever looks below it.

@@ -38,7 +38,7 @@ impl Kubectl {
             return None;
         }
         let kubeconfig = directory.join(format!("{user}.yaml"));
-        std::fs::write(&kubeconfig, local.kubeconfig(user).unwrap()).unwrap();
+        std::fs::write(&kubeconfig, local.access().kubeconfig(user).unwrap()).unwrap();
         Some(Self { program, kubeconfig })
     }
 
@@ -77,23 +77,23 @@ async fn a_control_plane_takes_our_manifests_and_leaves_nothing() {
     config.users.push(User { name: "watcher".into(), groups: vec!["readers".into()] });
     let began = Instant::now();
     let local = Local::start(config).await.unwrap();
-    println!("{} was ready after {:?}", local.version(), began.elapsed());
-    assert!(local.version().starts_with("v1."));
+    println!("{} was ready after {:?}", local.access().version(), began.elapsed());
+    assert!(local.access().version().starts_with("v1."));
     assert_eq!(local.ended(), None);
 
     if let Some(admin) = Kubectl::new(&assets, directory.path(), &local, "admin") {
-        apply_everything(&admin, local.ca_pem()).await;
+        apply_everything(&admin, local.access().ca_pem()).await;
         let watcher = Kubectl::new(&assets, directory.path(), &local, "watcher").unwrap();
         use_packages(&admin, &watcher).await;
         ask_what_the_api_over_deployments_may(&admin).await;
-        let audit = std::fs::read_to_string(local.audit_log()).unwrap();
+        let audit = std::fs::read_to_string(local.access().audit_log()).unwrap();
         assert!(
             audit.lines().any(|line| line.contains(r#""verb":"create""#) && line.contains(r#""resource":"packages""#))
         );
     }
     let pids = local.processes();
     assert!(pids.iter().all(|(_, pid)| alive(*pid)));
-    let address = local.address();
+    let address = local.access().address();
     local.stop().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
     assert_nothing_left(&pids, &directory.path().join("plane"));

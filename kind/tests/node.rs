@@ -69,12 +69,12 @@ async fn a_node_runs_pods_whose_processes_are_known_and_leaves_nothing() {
     let began = Instant::now();
     let config = Config { state_directory: Some(folder.path().join("state")), ..Config::new(&assets, &plane, init()) };
     let node = Node::start(config).await.unwrap();
-    println!("{} was Ready after {:?}", node.version(), began.elapsed());
+    println!("{} was Ready after {:?}", node.access().version(), began.elapsed());
     assert_ne!(groups(), before);
     let kubectl = assets.join("kubectl");
     if kubectl.is_file() {
         let kubeconfig = folder.path().join("kubeconfig");
-        std::fs::write(&kubeconfig, node.kubeconfig("admin").unwrap()).unwrap();
+        std::fs::write(&kubeconfig, node.access().kubeconfig("admin").unwrap()).unwrap();
         let ask = async |words: &str| {
             let mut command = Command::new(&kubectl);
             command.arg("--kubeconfig").arg(&kubeconfig).args(words.split(' ')).env("HOME", folder.path());

@@ -85,10 +85,10 @@ impl ApiServer {
         let local = Local::start(config).await?;
         let [(_, pid), _] = local.processes();
         let measured = Measured::new(pid)?;
-        let kubeconfig = local.kubeconfig(USER).context("the user is known")?;
-        let token = local.token(USER).context("the user is known")?;
-        let endpoint = Endpoint::new(local.address(), local.ca_pem(), None, token)?;
-        let about = format!("kube-apiserver {} (without etcd)", local.version());
+        let kubeconfig = local.access().kubeconfig(USER).context("the user is known")?;
+        let token = local.access().token(USER).context("the user is known")?;
+        let endpoint = Endpoint::new(local.access().address(), local.access().ca_pem(), None, token)?;
+        let about = format!("kube-apiserver {} (without etcd)", local.access().version());
         // No controller makes it here, and without it no Pod is taken.
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         let path = "/api/v1/namespaces/default/serviceaccounts";

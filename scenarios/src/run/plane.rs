@@ -93,7 +93,7 @@ impl Plane {
     pub(super) fn url(&self) -> String {
         match self {
             Self::Mock(mock) => mock.server.url(),
-            Self::Real(real, _) => real.url(),
+            Self::Real(real, _) => real.access().url(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Plane {
     pub(super) fn ca_pem(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.ca_pem,
-            Self::Real(real, _) => real.ca_pem(),
+            Self::Real(real, _) => real.access().ca_pem(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Plane {
     pub(super) fn subject_address(&self) -> SocketAddr {
         match self {
             Self::Mock(mock) => mock.endpoint.address(),
-            Self::Real(real, _) => real.address(),
+            Self::Real(real, _) => real.access().address(),
         }
     }
 
@@ -141,7 +141,7 @@ impl Plane {
     pub(super) fn kubeconfig(&self) -> Option<String> {
         match self {
             Self::Mock(mock) => mock.endpoint.kubeconfig(self.subject()),
-            Self::Real(real, _) => real.kubeconfig(self.subject()),
+            Self::Real(real, _) => real.access().kubeconfig(self.subject()),
         }
     }
 
@@ -194,7 +194,7 @@ impl Plane {
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Real(real, _) => Some(real.audit_log()),
+            Self::Real(real, _) => Some(real.access().audit_log()),
         }
     }
 
@@ -202,7 +202,7 @@ impl Plane {
     pub(super) fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Real(real, _) => Some(real.logs()),
+            Self::Real(real, _) => Some(real.access().logs()),
         }
     }
 

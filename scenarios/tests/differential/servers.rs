@@ -37,7 +37,7 @@ pub async fn mock() -> anyhow::Result<(Server, Endpoint)> {
     // What a real server's watch cache does not reach back to either.
     server.compact(server.revision());
     let tls = mock_pki::client_config(authority.ca_pem(), None, &[])?;
-    let endpoint = Endpoint { address: server.address(), tls, token: TOKEN.to_owned() };
+    let endpoint = Endpoint { address: server.access().address(), tls, token: TOKEN.to_owned() };
     Ok((server, endpoint))
 }
 
@@ -46,9 +46,9 @@ pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyh
     let mut config = local::Config::new(assets, directory.join("plane"));
     config.apiserver_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let server = Local::start(config).await?;
-    let tls = mock_pki::client_config(server.ca_pem(), None, &[])?;
-    let token = server.token("admin").unwrap_or_default().to_owned();
-    let endpoint = Endpoint { address: server.address(), tls, token };
+    let tls = mock_pki::client_config(server.access().ca_pem(), None, &[])?;
+    let token = server.access().token("admin").unwrap_or_default().to_owned();
+    let endpoint = Endpoint { address: server.access().address(), tls, token };
     // Served a moment after it was made, which no sequence should have to wait for.
     let steps = vec![
         Step::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", special::definition(GROUP)),

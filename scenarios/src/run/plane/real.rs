@@ -2,10 +2,11 @@
 //!
 //! Owns which of the two it is. What a killed run leaves of it the keeper takes down, and `longhaul cluster status` finds.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kind::access::Access;
 use kind::local::{self, Local};
 use kind::node::{self, Node};
 
@@ -47,23 +48,17 @@ impl Real {
             Self::Local(Box::new(Local::start(config).await.context("failed to start the local control plane")?))
         };
         let crd = kind::manifests::package_crd().context("failed to read the Package CRD")?;
-        let url = real.url();
-        let api = Api { url: &url, ca_pem: real.ca_pem(), token: real.token(HARNESS) };
+        let url = real.access().url();
+        let api = Api { url: &url, ca_pem: real.access().ca_pem(), token: real.token(HARNESS) };
         install::crd(&api, &crd).await.context("failed to install the Package CRD")?;
         Ok(real)
     }
 
-    pub(super) fn url(&self) -> String {
+    /// The way into it.
+    pub(super) fn access(&self) -> &Access {
         match self {
-            Self::Local(local) => local.url(),
-            Self::Node(node) => node.url(),
-        }
-    }
-
-    pub(super) fn address(&self) -> SocketAddr {
-        match self {
-            Self::Local(local) => local.address(),
-            Self::Node(node) => node.address(),
+            Self::Local(local) => local.access(),
+            Self::Node(node) => node.access(),
         }
     }
 
@@ -75,34 +70,14 @@ impl Real {
         }
     }
 
-    pub(super) fn ca_pem(&self) -> &str {
-        match self {
-            Self::Local(local) => local.ca_pem(),
-            Self::Node(node) => node.ca_pem(),
-        }
-    }
-
     /// A user's token; empty for somebody who is not known.
     pub(super) fn token(&self, user: &str) -> &str {
-        let token = match self {
-            Self::Local(local) => local.token(user),
-            Self::Node(node) => node.token(user),
-        };
-        token.unwrap_or_default()
-    }
-
-    pub(super) fn kubeconfig(&self, user: &str) -> Option<String> {
-        match self {
-            Self::Local(local) => local.kubeconfig(user),
-            Self::Node(node) => node.kubeconfig(user),
-        }
+        self.access().token(user).unwrap_or_default()
     }
 
     pub(super) fn describe(&self) -> String {
-        match self {
-            Self::Local(local) => format!("local, kube-apiserver {}", local.version()),
-            Self::Node(node) => format!("node, Kubernetes {}", node.version()),
-        }
+        let kind = if matches!(self, Self::Local(_)) { "local, kube-apiserver" } else { "node, Kubernetes" };
+        format!("{kind} {}", self.access().version())
     }
 
     /// What of it ended, and how, if nobody stopped it.
@@ -110,20 +85,6 @@ impl Real {
         match self {
             Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
             Self::Node(node) => node.ended().map(|how| format!("the node ended: {how}")),
-        }
-    }
-
-    pub(super) fn audit_log(&self) -> PathBuf {
-        match self {
-            Self::Local(local) => local.audit_log(),
-            Self::Node(node) => node.audit_log(),
-        }
-    }
-
-    pub(super) fn logs(&self) -> PathBuf {
-        match self {
-            Self::Local(local) => local.logs(),
-            Self::Node(node) => node.logs(),
         }
     }
 
