@@ -34,7 +34,7 @@ pub use mix::Mix;
 pub use own::{Hook, Own};
 pub use plan::Plan;
 pub use review::Operation;
-pub use settle::Said;
+pub use settle::FirstAnswer;
 pub use truth::Truth;
 
 pub use crate::{Arrivals, Shape};

@@ -179,6 +179,49 @@ impl Default for Interval {
 }
 
 impl Interval {
+    /// Counts an answer that took so long, from the call and from the plan.
+    pub(super) fn answered(
+        &mut self,
+        (service, response): (Duration, Duration),
+        judgement: Judgement,
+        examples: &mut Examples,
+    ) -> Outcome {
+        histogram::record(&mut self.service, service);
+        if let Some(wrong) = judgement.wrong {
+            self.counts.wrong_verdicts += 1;
+            self.counts.wrong_allows += u64::from(wrong.allow);
+            examples.note(if wrong.allow { "wrong allow" } else { "wrong verdict" }, || wrong.why);
+        }
+        if judgement.allowed {
+            self.counts.allowed += 1;
+            histogram::record(&mut self.response_allowed, response);
+            Outcome::Allowed
+        } else {
+            self.counts.denied += 1;
+            histogram::record(&mut self.response_denied, response);
+            Outcome::Denied
+        }
+    }
+
+    /// The same of a call without one.
+    pub(super) fn failed(
+        &mut self,
+        (service, response): (Duration, Duration),
+        failure: Failure,
+        examples: &mut Examples,
+    ) {
+        histogram::record(&mut self.service, service);
+        histogram::record(&mut self.response_error, response);
+        *match failure.class {
+            Class::HttpError => &mut self.counts.http_error,
+            Class::Timeout => &mut self.counts.timeout,
+            Class::Connect => &mut self.counts.connect,
+            Class::Tls => &mut self.counts.tls,
+            Class::InvalidResponse => &mut self.counts.invalid_response,
+        } += 1;
+        examples.note(failure.class.text(), || failure.text);
+    }
+
     /// Adds another interval to this one, for totals.
     pub fn add(&mut self, other: &Self) {
         self.counts.add(&other.counts);
@@ -272,42 +315,16 @@ impl Recorder {
 
     /// `template` is the number of the call's template in the corpus.
     pub(super) fn answered(&mut self, times: Times, template: u32, judgement: Judgement) {
-        let interval = &mut self.interval;
         let response = times.phases.response();
-        histogram::record(&mut interval.service, times.service);
-        let outcome = if judgement.allowed {
-            interval.counts.allowed += 1;
-            histogram::record(&mut interval.response_allowed, response);
-            Outcome::Allowed
-        } else {
-            interval.counts.denied += 1;
-            histogram::record(&mut interval.response_denied, response);
-            Outcome::Denied
-        };
-        interval.counts.unavailable += u64::from(judgement.unavailable);
+        self.interval.counts.unavailable += u64::from(judgement.unavailable);
+        let outcome = self.interval.answered((times.service, response), judgement, &mut self.examples);
         self.slowest.note(response, times.phases, template, outcome);
-        if let Some(wrong) = judgement.wrong {
-            interval.counts.wrong_verdicts += 1;
-            interval.counts.wrong_allows += u64::from(wrong.allow);
-            let sort = if wrong.allow { "wrong allow" } else { "wrong verdict" };
-            self.examples.note(sort, || wrong.why);
-        }
     }
 
     pub(super) fn failed(&mut self, times: Times, template: u32, failure: Failure) {
-        let interval = &mut self.interval;
         let response = times.phases.response();
-        histogram::record(&mut interval.service, times.service);
-        histogram::record(&mut interval.response_error, response);
-        *match failure.class {
-            Class::HttpError => &mut interval.counts.http_error,
-            Class::Timeout => &mut interval.counts.timeout,
-            Class::Connect => &mut interval.counts.connect,
-            Class::Tls => &mut interval.counts.tls,
-            Class::InvalidResponse => &mut interval.counts.invalid_response,
-        } += 1;
         self.slowest.note(response, times.phases, template, failure.class.into());
-        self.examples.note(failure.class.text(), || failure.text);
+        self.interval.failed((times.service, response), failure, &mut self.examples);
     }
 
     /// A complete answer came, whatever it says.

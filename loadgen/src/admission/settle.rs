@@ -26,7 +26,7 @@ const CONNECTIONS: usize = 1;
 
 /// What a webhook said of one review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct FirstAnswer {
     /// What was asked: `Cache CREATE lh-7-0/cache-0000001`.
     pub about: String,
     /// Whether it let it in; an error is what the API server would make of the answer.
@@ -90,7 +90,7 @@ impl Plan {
     /// # Errors
     ///
     /// When the target is none, or nothing would be sent.
-    pub async fn first_said(&self, target: &Target) -> Result<Said, Error> {
+    pub async fn first_said(&self, target: &Target) -> Result<FirstAnswer, Error> {
         let asking = Asking::new(target)?;
         let Some((_, request)) = self.clone().requests().next() else {
             return Err(Error::Config { key: "rate", problem: "makes no request".to_owned() });
@@ -101,7 +101,7 @@ impl Plan {
             Ok(verdict) => (Ok(verdict.allowed), verdict.message),
             Err(failure) => (Err(failure.text), String::new()),
         };
-        Ok(Said { about: template.label.clone(), allowed, message })
+        Ok(FirstAnswer { about: template.label.clone(), allowed, message })
     }
 }
 

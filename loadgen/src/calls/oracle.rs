@@ -23,7 +23,7 @@ const DOUBTFUL_MAX: usize = 4096;
 
 /// What an answer told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reply {
     pub(super) deployment: u32,
     pub(super) what: What,
     pub(super) sent: Instant,
@@ -62,9 +62,9 @@ pub(super) struct Oracle {
     commits: HashMap<u32, VecDeque<(Instant, i64)>>,
     /// Deployments of which versions were not seen.
     gaps: HashSet<u32>,
-    waiting: VecDeque<Told>,
+    waiting: VecDeque<Reply>,
     /// What has waited, and told what is not known.
-    doubtful: VecDeque<Told>,
+    doubtful: VecDeque<Reply>,
     /// Answers that found no room, and are not judged.
     pub(super) unjudged: u64,
 }
@@ -89,7 +89,7 @@ impl Oracle {
     }
 
     /// An answer came.
-    pub(super) fn told(&mut self, told: Told) {
+    pub(super) fn told(&mut self, told: Reply) {
         if self.waiting.len() == WAITING_MAX {
             self.unjudged += 1;
             return;
@@ -99,7 +99,7 @@ impl Oracle {
 
     /// Judges what has waited long enough at `now`; all of it when `everything` is seen that there will be.
     pub(super) fn judge(&mut self, now: Instant, everything: bool) -> Vec<Found> {
-        let is_over = |told: &Told, wait| everything || now.saturating_duration_since(told.answered) >= wait;
+        let is_over = |told: &Reply, wait| everything || now.saturating_duration_since(told.answered) >= wait;
         let mut found = Vec::new();
         // Those that stay are put behind those that have not been looked at.
         for _ in 0..self.doubtful.len() {
@@ -133,7 +133,7 @@ impl Oracle {
         if self.doubtful.is_empty() { GRACE } else { DOUBT }
     }
 
-    fn about(&self, told: Told) -> Found {
+    fn about(&self, told: Reply) -> Found {
         let name = super::plan::name(told.deployment);
         let none = VecDeque::new();
         let versions = self.commits.get(&told.deployment).unwrap_or(&none);
@@ -160,8 +160,8 @@ mod tests {
         Duration::from_millis(number)
     }
 
-    fn told(begin: Instant, sent_ms: u64, what: What) -> Told {
-        Told { deployment: 1, what, sent: begin + ms(sent_ms), answered: begin + ms(sent_ms + 5) }
+    fn told(begin: Instant, sent_ms: u64, what: What) -> Reply {
+        Reply { deployment: 1, what, sent: begin + ms(sent_ms), answered: begin + ms(sent_ms + 5) }
     }
 
     /// The age is counted from the commit that followed, to the moment of the question.

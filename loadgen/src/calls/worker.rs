@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::oracle::{Oracle, Told, What};
+use super::oracle::{Oracle, Reply, What};
 use super::plan::{NAMESPACE, Operation, Plan, Verb, first_count, name, number};
 use super::{Error, Identity, Shared, Target};
 use crate::audit::{Audit, Entry, Source};
@@ -154,7 +154,7 @@ impl Worker {
     fn finish(&mut self, finished: Finished) {
         let Finished { operation, moments, result } = finished;
         let (response, Moments { begun: sent, ended: answered, .. }) = (moments.response(), moments);
-        let told = |deployment, what| Told { deployment, what, sent, answered };
+        let told = |deployment, what| Reply { deployment, what, sent, answered };
         let mut recorder = self.shared.recorder.lock();
         match operation.verb {
             Verb::Other => match result {

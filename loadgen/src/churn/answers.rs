@@ -90,7 +90,7 @@ impl Answers {
 
 /// What an answer says of the webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Verdict {
     Allowed,
     Denied(String),
     Failed(String),
@@ -98,35 +98,41 @@ pub(super) enum Said {
     Nothing,
 }
 
-pub(super) fn said(reply: &Reply) -> Said {
+pub(super) fn said(reply: &Reply) -> Verdict {
     if reply.status.is_success() {
-        return Said::Allowed;
+        return Verdict::Allowed;
     }
     let message = reply.message();
     if message.contains(FAILED) || message.contains(PATCHED_NOTHING) {
-        Said::Failed(message)
+        Verdict::Failed(message)
     } else if REFUSED.iter().all(|text| message.contains(text)) {
-        Said::Denied(message)
+        Verdict::Denied(message)
     } else {
-        Said::Nothing
+        Verdict::Nothing
     }
 }
 
 /// Collects answers. The operator writes, `take` swaps.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Collector {
     answers: Answers,
     examples: Examples,
     /// The first denial of something of which nobody knows whether it has to be let in.
     refused: Option<String>,
 }
 
-impl Heard {
+impl Collector {
     /// `what` is the write, for messages; without `expect` nobody knows what is right.
-    pub(super) fn note(&mut self, what: impl FnOnce() -> String, expect: Option<Expect>, said: &Said, took: Duration) {
+    pub(super) fn note(
+        &mut self,
+        what: impl FnOnce() -> String,
+        expect: Option<Expect>,
+        said: &Verdict,
+        took: Duration,
+    ) {
         let answers = &mut self.answers;
         match said {
-            Said::Allowed => {
+            Verdict::Allowed => {
                 answers.allowed += 1;
                 histogram::record(&mut answers.response_allowed, took);
                 if expect == Some(Expect::Denied) {
@@ -135,7 +141,7 @@ impl Heard {
                     self.examples.note("wrong allow", || format!("{} was allowed, and says `expect: denied`", what()));
                 }
             }
-            Said::Denied(message) => {
+            Verdict::Denied(message) => {
                 answers.denied += 1;
                 histogram::record(&mut answers.response_denied, took);
                 if expect.is_none() {
@@ -146,12 +152,12 @@ impl Heard {
                     self.examples.note("wrong verdict", why);
                 }
             }
-            Said::Failed(message) => {
+            Verdict::Failed(message) => {
                 answers.failed += 1;
                 histogram::record(&mut answers.response_error, took);
                 self.examples.note("http error", || format!("{}: {message}", what()));
             }
-            Said::Nothing => {}
+            Verdict::Nothing => {}
         }
     }
 
@@ -181,31 +187,31 @@ mod tests {
 
     #[test]
     fn what_a_webhook_said_is_told_from_what_the_server_said() {
-        assert_eq!(said(&reply(201, "")), Said::Allowed);
+        assert_eq!(said(&reply(201, "")), Verdict::Allowed);
         let denial = "admission webhook \"vcache.kb.io\" denied the request: size";
-        assert_eq!(said(&reply(403, denial)), Said::Denied(denial.to_owned()));
+        assert_eq!(said(&reply(403, denial)), Verdict::Denied(denial.to_owned()));
         let failure = "Internal error occurred: failed calling webhook \"vcache.kb.io\": failed to call webhook: EOF";
-        assert!(matches!(said(&reply(500, failure)), Said::Failed(_)));
+        assert!(matches!(said(&reply(500, failure)), Verdict::Failed(_)));
         // A webhook may give its denial any status from 400 on: controller-runtime's `Errored(500, …)` is one.
-        assert_eq!(said(&reply(500, denial)), Said::Denied(denial.to_owned()));
+        assert_eq!(said(&reply(500, denial)), Verdict::Denied(denial.to_owned()));
         let patched = "Internal error occurred: admission webhook \"m.kb.io\" attempted to modify the object, which is not supported for this \
                        operation";
-        assert_eq!(said(&reply(500, patched)), Said::Failed(patched.to_owned()));
-        assert_eq!(said(&reply(400, "admission webhook \"m.kb.io\" does not support dry run")), Said::Nothing);
-        assert_eq!(said(&reply(422, "Cache \"a\" is invalid: spec.size: Invalid value")), Said::Nothing);
-        assert_eq!(said(&reply(409, "already exists")), Said::Nothing);
+        assert_eq!(said(&reply(500, patched)), Verdict::Failed(patched.to_owned()));
+        assert_eq!(said(&reply(400, "admission webhook \"m.kb.io\" does not support dry run")), Verdict::Nothing);
+        assert_eq!(said(&reply(422, "Cache \"a\" is invalid: spec.size: Invalid value")), Verdict::Nothing);
+        assert_eq!(said(&reply(409, "already exists")), Verdict::Nothing);
     }
 
     #[test]
     fn wrong_is_what_is_not_expected() {
-        let mut heard = Heard::default();
+        let mut heard = Collector::default();
         let ms = Duration::from_millis(3);
-        heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Said::Allowed, ms);
-        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Said::Denied("no".to_owned()), ms);
-        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Said::Allowed, ms);
-        heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Said::Denied("no".to_owned()), ms);
-        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Said::Failed("EOF".to_owned()), ms);
-        heard.note(|| "CREATE made".to_owned(), None, &Said::Denied("spec: Required value".to_owned()), ms);
+        heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Verdict::Allowed, ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Verdict::Denied("no".to_owned()), ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Verdict::Allowed, ms);
+        heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Verdict::Denied("no".to_owned()), ms);
+        heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Verdict::Failed("EOF".to_owned()), ms);
+        heard.note(|| "CREATE made".to_owned(), None, &Verdict::Denied("spec: Required value".to_owned()), ms);
         assert_eq!(heard.refused().as_deref(), Some("CREATE made was denied; it said: spec: Required value"));
         let answers = heard.finish();
         assert_eq!((answers.allowed, answers.denied, answers.failed), (2, 3, 1));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 
-use super::answers::{Said, said};
+use super::answers::{Verdict, said};
 use super::api::{Client, Metadata, Reply};
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
@@ -188,7 +188,7 @@ impl Operator {
         let is_made = expect == Expect::Allowed && self.plan.config().made;
         let expect = (!is_made).then_some(expect);
         self.shared.heard.lock().note(|| what.to_owned(), expect, &said, begun.elapsed());
-        matches!(said, Said::Denied(_))
+        matches!(said, Verdict::Denied(_))
     }
 
     /// Patches an object. A conflict is read again, once.

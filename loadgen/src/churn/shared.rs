@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
-use super::answers::Heard;
+use super::answers::Collector;
 use super::interval::Recorder;
 use super::writes::Record;
 use crate::open_loop::Counts;
@@ -28,7 +28,7 @@ pub struct CanaryWrite {
 pub(super) struct Shared {
     pub counts: Arc<Counts>,
     pub recorder: Mutex<Recorder>,
-    pub heard: Mutex<Heard>,
+    pub heard: Mutex<Collector>,
     pub objects_total: AtomicU64,
     /// Only when the plan records writes.
     pub writes: Option<Mutex<Record>>,

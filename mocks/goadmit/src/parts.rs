@@ -16,12 +16,12 @@ use super::shape::{self, Shape};
 pub(crate) struct Parts<'a> {
     pub api_version: Cow<'a, str>,
     pub kind: Cow<'a, str>,
-    pub response: Option<Said<'a>>,
+    pub response: Option<Answered<'a>>,
 }
 
 /// Its answer.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct Answered<'a> {
     pub uid: Cow<'a, str>,
     pub allowed: bool,
     /// In base64.
@@ -60,7 +60,7 @@ pub(crate) fn read(text: &str, version: Version) -> Result<Parts<'static>, Probl
         let mut response = response;
         let mut status = response["status"].take();
         let warnings = response["warnings"].as_array().into_iter().flatten();
-        Said {
+        Answered {
             warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
             uid: own(&mut response["uid"]).unwrap_or_default(),
             allowed: response["allowed"] == true,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::parts::{Parts, Said};
+use super::parts::{Answered, Parts};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -69,6 +69,6 @@ pub(crate) fn read(body: &[u8]) -> Option<Parts<'_>> {
     }
     let patch = patch.map(|text| text.0);
     let patch_type = patch_type.map(|text| text.0);
-    let response = Some(Said { uid, allowed, patch, patch_type, message, reason, code, warnings: Vec::new() });
+    let response = Some(Answered { uid, allowed, patch, patch_type, message, reason, code, warnings: Vec::new() });
     Some(Parts { api_version, kind, response })
 }
