@@ -26,12 +26,17 @@ fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
 }
 
+/// Both examples to copy from, through each kind of trouble.
 #[test]
 #[ignore = "slow"]
-fn the_python_watcher_passes() {
-    let Some(command) = python() else { return };
-    let soak = watcher(&command, &[]);
-    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+fn the_example_watchers_pass() {
+    let more = "faults:\n  - {name: watch-reset, at: 3s}\n  - {name: watch-410, at: 5s, form: stream}\n  - {name: silent-watch, at: 6s}\n";
+    // Silence is noticed after twenty seconds.
+    let text = WATCHER.replace("faults:\n", more).replace("drain: 5s", "drain: 28s").replace("heal: 15s", "heal: 32s");
+    for command in program("example-watcher").map(|_| "[example-watcher]".to_owned()).into_iter().chain(python()) {
+        let soak = run(&text.replace("[SUBJECT]", &command), &[]);
+        assert_eq!(soak.code(), Some(0), "{command}: {}", soak.story());
+    }
 }
 
 /// A clean program must not run under the name of a bug: a pass would be a lie.

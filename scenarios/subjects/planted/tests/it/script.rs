@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, StreamBody, combinators::BoxBody};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
 use hyper::body::Frame;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ impl Play {
             "current-context": "x",
         });
         std::fs::write(&kubeconfig, text.to_string()).unwrap();
-        let (url, heard, mut tasks) = crate::world::witness(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let (url, heard, mut tasks) = witness(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let server = Server { asks: Arc::default(), opened: Arc::default(), script, http2: http == "2" };
         let asks = server.asks.clone();
         tasks.spawn(server.run(listener, tls));
@@ -230,4 +230,33 @@ fn stream(pieces: Vec<Piece>) -> BoxBody<Bytes, Infallible> {
         }
     });
     StreamBody::new(futures_util::stream::poll_fn(move |context| receiver.poll_recv(context))).boxed()
+}
+
+/// A receiver of JSON lines.
+fn witness(listener: std::net::TcpListener) -> (String, Arc<Mutex<Vec<Value>>>, JoinSet<()>) {
+    let url = format!("http://{}/observations", listener.local_addr().unwrap());
+    listener.set_nonblocking(true).unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let lines = heard.clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let lines = lines.clone();
+            let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
+                let lines = lines.clone();
+                async move {
+                    assert_eq!((request.method(), request.uri().path()), (&Method::POST, "/observations"));
+                    let body = request.into_body().collect().await?.to_bytes();
+                    let parsed = body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+                    lines.lock().extend(parsed.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::new())))
+                }
+            });
+            // One connection at a time is enough for one client, and keeps the order.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        }
+    });
+    (url, heard, tasks)
 }

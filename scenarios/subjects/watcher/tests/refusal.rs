@@ -1,0 +1,13 @@
+//! A clean program must not run under the name of a bug. What it sees is judged as every subject's is (`scenarios/tests/e2e`).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::process::Command;
+
+#[test]
+fn a_bug_that_is_not_compiled_in_is_refused() {
+    let mut watcher = Command::new(env!("CARGO_BIN_EXE_example-watcher"));
+    let output = watcher.env("LONGHAUL_PLANTED_BUG", "missed-delete").output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("this program has no bugs"));
+}
