@@ -17,7 +17,7 @@ use units::Rate;
 use self::book::Book;
 use self::plan::{Besides, Plan};
 use self::work::Work;
-use crate::run::{Options, Stand};
+use crate::run::{Options, Testbed};
 use crate::scenario::Source;
 use crate::signals::Signals;
 
@@ -118,10 +118,10 @@ pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
 }
 
 /// Starts both builds.
-async fn stands<'a>(options: &'a [Options; 2], signals: &mut Signals) -> Result<[Stand<'a>; 2]> {
+async fn stands<'a>(options: &'a [Options; 2], signals: &mut Signals) -> Result<[Testbed<'a>; 2]> {
     let start = async {
-        let a = Box::pin(Stand::up(&options[0])).await.context("A")?;
-        match Box::pin(Stand::up(&options[1])).await.context("B") {
+        let a = Box::pin(Testbed::up(&options[0])).await.context("A")?;
+        match Box::pin(Testbed::up(&options[1])).await.context("B") {
             Ok(b) => Ok([a, b]),
             Err(error) => {
                 a.down().await;
@@ -135,7 +135,7 @@ async fn stands<'a>(options: &'a [Options; 2], signals: &mut Signals) -> Result<
     }
 }
 
-async fn down(stands: [Stand<'_>; 2]) {
+async fn down(stands: [Testbed<'_>; 2]) {
     for stand in stands {
         stand.down().await;
     }
@@ -145,7 +145,7 @@ async fn down(stands: [Stand<'_>; 2]) {
 async fn begin<'a>(
     choice: &'a Choice,
     (work, plan): (Work, Plan),
-    stands: &[Stand<'_>; 2],
+    stands: &[Testbed<'_>; 2],
     signals: &'a mut Signals,
 ) -> Result<(Gate<'a>, Book)> {
     let saturation = tokio::select! {
@@ -157,8 +157,10 @@ async fn begin<'a>(
     let rate = wanted.min(slower * SHARE_OF_SATURATION).floor();
     let work = work.at(rate, slower)?;
     let [a, b] = stands;
-    let build =
-        |contestant: &Contestant, stand: &Stand<'_>| Build { command: contestant.name(), digest: stand.digest.clone() };
+    let build = |contestant: &Contestant, stand: &Testbed<'_>| Build {
+        command: contestant.name(),
+        digest: stand.digest.clone(),
+    };
     let header = Header {
         schema: SCHEMA.to_owned(),
         started_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -195,7 +197,7 @@ async fn begin<'a>(
 }
 
 /// Warms both up. What each can take of reviews is found by that; none where they are sent none.
-async fn warm(stands: &[Stand<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
+async fn warm(stands: &[Testbed<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
     for stand in stands {
         stand.events(Work::events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
     }
@@ -206,7 +208,7 @@ async fn warm(stands: &[Stand<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> 
 }
 
 /// What each build can take, in valid answers a second.
-async fn saturation(stands: &[Stand<'_>; 2], config: &Config) -> Result<[f64; 2]> {
+async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 2]> {
     let mut found = [0.0; 2];
     for (at, (stand, found)) in stands.iter().zip(&mut found).enumerate() {
         let mut filling = config.clone();
@@ -232,7 +234,7 @@ async fn saturation(stands: &[Stand<'_>; 2], config: &Config) -> Result<[f64; 2]
 
 /// Refuses a gate that would compare how fast two builds say no, or give wrong answers.
 async fn is_work(
-    stand: &Stand<'_>,
+    stand: &Testbed<'_>,
     config: &Config,
     plan: &loadgen::admission::Plan,
     interval: &loadgen::admission::Interval,
@@ -269,7 +271,7 @@ const FILLING_SEED: u64 = 1;
 
 impl Gate<'_> {
     /// The second session, after its processes were warmed up as those of the first were.
-    async fn again(&mut self, options: &[Options; 2], stands: &mut [Stand<'_>; 2], book: &mut Book) -> Result<bool> {
+    async fn again(&mut self, options: &[Options; 2], stands: &mut [Testbed<'_>; 2], book: &mut Book) -> Result<bool> {
         warm(stands, &self.work).await?;
         self.session(2, options, stands, book).await
     }
@@ -279,7 +281,7 @@ impl Gate<'_> {
         &mut self,
         number: u32,
         options: &[Options; 2],
-        stands: &mut [Stand<'_>; 2],
+        stands: &mut [Testbed<'_>; 2],
         book: &mut Book,
     ) -> Result<bool> {
         let began = Instant::now();

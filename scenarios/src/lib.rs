@@ -15,6 +15,7 @@ mod gate;
 mod init;
 mod itself;
 mod keeper;
+mod live;
 mod load;
 mod machine;
 pub mod matrix;

@@ -54,8 +54,8 @@ mod registration;
 mod requests;
 mod restored;
 mod siblings;
-mod stand;
 mod start;
+mod testbed;
 mod timeline;
 mod upkeep;
 mod wake;
@@ -67,7 +67,7 @@ pub(crate) use keys::Trusted;
 pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
-pub(crate) use stand::{Events, Stand, While};
+pub(crate) use testbed::{Events, Testbed, While};
 pub(crate) use window::{Addresses, address};
 
 /// What to run, and how.
@@ -127,7 +127,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let writer = if options.keep_events { writer.keep_events()? } else { writer };
     let world = prepared.world;
     let writer = if world.plane.mock().is_some() { writer.tell_requests()? } else { writer };
-    let live = live::Live::new(options.quiet, options.source.scenario.phases.total());
+    let live = live::live(options.quiet);
     live.say(&format!(
         "longhaul: {} (seed {}) → {}",
         prepared.manifest.name,

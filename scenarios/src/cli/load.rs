@@ -11,7 +11,7 @@ use reports::judge::Verdict;
 use super::senders::{self, Senders};
 use super::traffic::{self, Curve, Output, To, Traffic};
 use crate::load::limits::{Limits, worst};
-use crate::load::live::Live;
+use crate::load::live::live;
 use crate::load::measure::Watch;
 use crate::load::pressure::Reading;
 use crate::load::report::{Numbers, Report, SCHEMA, findings};
@@ -113,6 +113,6 @@ fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
 fn watch(output: &Output) -> Result<Watch> {
     let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("--hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;
-    let (live, log_offset) = (Live::new(output.quiet), std::time::Duration::ZERO);
+    let (live, log_offset) = (live(output.quiet), std::time::Duration::ZERO);
     Ok(Watch { live, log, log_ended: None, signals, log_offset })
 }

@@ -15,7 +15,7 @@ use units::{Rate, Span};
 
 use self::profile::Profile;
 use super::work::Work;
-use crate::run::{Options, Stand, While};
+use crate::run::{Options, Testbed, While};
 use crate::scenario::Source;
 
 mod profile;
@@ -62,7 +62,7 @@ impl Counting<'_> {
     pub(super) async fn count(&self, options: &Options) -> Result<(Vec<(Metric, f64)>, Option<String>)> {
         let thorough = usize::from(self.left() > IS_THOROUGH);
         let slowed = Slowed::write(options, self.folder, self.left())?;
-        let stand = Box::pin(Stand::up(&slowed.options)).await.context("it does not start under callgrind")?;
+        let stand = Box::pin(Testbed::up(&slowed.options)).await.context("it does not start under callgrind")?;
         let mut dumps = Dumps { pid: stand.pid(), output: &slowed.output, number: 0, until: self.until };
         let (mut found, mut missing) = (Vec::new(), None);
         let counted = async {
@@ -90,7 +90,7 @@ impl Counting<'_> {
     }
 
     /// Rounds of changes, after one that is not counted.
-    async fn events(&self, stand: &Stand<'_>, dumps: &mut Dumps<'_>) -> Result<Vec<(Metric, f64)>> {
+    async fn events(&self, stand: &Testbed<'_>, dumps: &mut Dumps<'_>) -> Result<Vec<(Metric, f64)>> {
         let mut found = Vec::new();
         self.churn(stand, self.seed).await?;
         dumps.next().await?;
@@ -107,7 +107,7 @@ impl Counting<'_> {
     }
 
     /// Sends so many reviews, one after the other, and returns how many were answered.
-    async fn fill(&self, stand: &Stand<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
+    async fn fill(&self, stand: &Testbed<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
         let mut config = config.clone();
         // The plan's times do not count: only how many there are.
         config.rate = Rate::per_second(reviews as f64);
@@ -130,7 +130,7 @@ impl Counting<'_> {
     }
 
     /// Churns for a moment, and returns how many changes that made.
-    async fn churn(&self, stand: &Stand<'_>, seed: u64) -> Result<u64> {
+    async fn churn(&self, stand: &Testbed<'_>, seed: u64) -> Result<u64> {
         let how = While { seed, settle: Duration::ZERO, length: CHURN, patience: self.left() };
         let events = tokio::time::timeout(self.left(), stand.events(how));
         let events = events.await.context("the time was up while it watched under callgrind")??;

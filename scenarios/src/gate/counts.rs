@@ -15,7 +15,7 @@ use super::plan::Besides;
 use super::slice::DRAIN;
 use super::work::Work;
 use crate::observer::tree;
-use crate::run::{Options, Stand};
+use crate::run::{Options, Testbed};
 
 /// The order of the passes: three of each build, so that chance puts all of one above all of the other in one session of twenty.
 const ORDER: [Side; 6] = [Side::A, Side::B, Side::B, Side::A, Side::A, Side::B];
@@ -33,7 +33,7 @@ pub(super) struct Pass<'a> {
 
 impl Pass<'_> {
     /// Counts system calls, instructions and allocations, and writes them into the record; or a note that says what is missing.
-    pub(super) async fn count(&self, options: &[Options; 2], stands: &[Stand<'_>; 2], book: &mut Book) -> Result<()> {
+    pub(super) async fn count(&self, options: &[Options; 2], stands: &[Testbed<'_>; 2], book: &mut Book) -> Result<()> {
         let folder = tempfile::tempdir().context("failed to make a folder for the pipes of `perf`")?;
         let by_perf = match perf::works(folder.path()).await {
             Ok(counts) => self.by_perf(folder.path(), stands, book).await.map(|()| counts.instructions.is_some()),
@@ -60,7 +60,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn by_perf(&self, folder: &Path, stands: &[Stand<'_>; 2], book: &mut Book) -> Result<()> {
+    async fn by_perf(&self, folder: &Path, stands: &[Testbed<'_>; 2], book: &mut Book) -> Result<()> {
         for side in ORDER {
             let stand = &stands[usize::from(side == Side::B)];
             if let Some(config) = &self.work.reviews {
@@ -79,7 +79,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn reviews(&self, stand: &Stand<'_>, config: &Config, folder: &Path) -> Result<(perf::Counts, u64)> {
+    async fn reviews(&self, stand: &Testbed<'_>, config: &Config, folder: &Path) -> Result<(perf::Counts, u64)> {
         let pass = self.besides.pass;
         let plan = stand.plan(config, self.seed, pass).await?;
         let perf = Perf::start(&tree(stand.pid()), folder).await?;

@@ -9,7 +9,7 @@ use reports::record::quantile_us;
 
 use super::work::{EVENTS_LEAST, Work};
 use crate::observer::{Strain, Usage};
-use crate::run::{Events, Stand};
+use crate::run::{Events, Testbed};
 
 /// Calls under way at the end of a slice may take so long.
 pub(super) const DRAIN: Duration = Duration::from_secs(11);
@@ -30,7 +30,7 @@ pub(super) struct Place {
 }
 
 /// Plays one slice.
-pub(super) async fn play(stand: &Stand<'_>, work: &Work, place: Place) -> Result<Slice> {
+pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Place) -> Result<Slice> {
     let mut slice = Slice {
         session: place.session,
         block: place.block,
@@ -53,7 +53,7 @@ pub(super) async fn play(stand: &Stand<'_>, work: &Work, place: Place) -> Result
     Ok(slice)
 }
 
-fn usage(stand: &Stand<'_>, place: Place) -> Result<Usage> {
+fn usage(stand: &Testbed<'_>, place: Place) -> Result<Usage> {
     Usage::read(stand.pid()).with_context(|| format!("{} has no process any more", place.side.letter()))
 }
 
@@ -62,7 +62,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
 }
 
 /// Sends the reviews of a slice, measured from the end of their settling on.
-async fn reviews(stand: &Stand<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
+async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
     let plan = stand.plan(config, place.seed, length).await?;
@@ -105,7 +105,7 @@ async fn reviews(stand: &Stand<'_>, config: &Config, work: &Work, place: Place, 
 }
 
 /// Makes the changes of a slice.
-async fn events(stand: &Stand<'_>, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
+async fn events(stand: &Testbed<'_>, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let how = work.events(place.seed);
     let idle = usage(stand, place)?;
     let (strain, from) = (Strain::read(), Instant::now());

@@ -1,73 +1,19 @@
-//! The live line while load runs: rewritten on a terminal, a plain line now and then elsewhere.
+//! What the live line says while load runs.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loadgen::admission::Interval;
 use reports::record::quantile_us;
 use reports::words;
 
-/// Without a terminal a line every ten seconds: enough to see life in a CI log, not enough to fill it.
-const PLAIN_EVERY: Duration = Duration::from_secs(10);
+use crate::live::{Live, PLAIN_EVERY};
 
-/// Where the line goes.
-pub(crate) enum Live {
-    Terminal(ProgressBar),
-    Plain { next: Duration },
-    Quiet,
+/// The line, not shown yet.
+pub(crate) fn live(quiet: bool) -> Live {
+    Live::new(quiet, "{bar:10} {wide_msg}", PLAIN_EVERY)
 }
 
-impl Live {
-    /// On stderr: stdout belongs to the result.
-    pub(crate) fn new(quiet: bool) -> Self {
-        if quiet {
-            return Self::Quiet;
-        }
-        if !std::io::stderr().is_terminal() {
-            return Self::Plain { next: PLAIN_EVERY };
-        }
-        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:10} {wide_msg}") {
-            bar.set_style(style.progress_chars("━╸─"));
-        }
-        Self::Terminal(bar)
-    }
-
-    /// A line of its own, for what happens once.
-    pub(crate) fn say(&self, text: &str) {
-        match self {
-            Self::Terminal(bar) => bar.println(text),
-            Self::Plain { .. } => crate::out::err!("{text}"),
-            Self::Quiet => {}
-        }
-    }
-
-    /// Shows the state after the newest interval.
-    pub(crate) fn show(&mut self, now: Duration, length: Duration, total: &Interval, newest: &Interval) {
-        match self {
-            Self::Terminal(bar) => {
-                bar.set_length(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
-                bar.set_position(u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-                bar.set_message(line(now, length, total, newest));
-            }
-            Self::Plain { next } if now >= *next => {
-                *next = now + PLAIN_EVERY;
-                crate::out::err!("{}", line(now, length, total, newest));
-            }
-            Self::Plain { .. } | Self::Quiet => {}
-        }
-    }
-
-    /// Takes the line away.
-    pub(crate) fn end(&self) {
-        if let Self::Terminal(bar) = self {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn line(now: Duration, length: Duration, total: &Interval, newest: &Interval) -> String {
+pub(super) fn line(now: Duration, length: Duration, total: &Interval, newest: &Interval) -> String {
     use std::fmt::Write as _;
     let mut line = format!(
         "{:>3}/{:.0}s sent {} answered {} errors {}",

@@ -7,7 +7,8 @@ use loadgen::admission::{Interval, Load, Plan};
 
 use super::Job;
 use super::hlog::Log;
-use super::live::Live;
+use super::live::line;
+use crate::live::Live;
 use crate::signals::Signals;
 
 /// Threads need a moment before they can be on time.
@@ -126,7 +127,8 @@ impl Run {
         self.total.add(newest);
         self.told_ms = end_ms;
         watch.write(start_ms, end_ms, newest);
-        watch.live.show(self.begin.elapsed(), self.length, &self.total, newest);
+        let (now, length) = (self.begin.elapsed(), self.length);
+        watch.live.show(now, length, || line(now, length, &self.total, newest));
     }
 }
 

@@ -29,7 +29,7 @@ use super::drift::{self, Drifts};
 use super::events::{Drained, Events};
 use super::growth::Growth;
 use super::interval::{self, Intervals, Now};
-use super::live::{Facts, Live};
+use super::live::{self, Facts};
 use super::load::{Load, LoadPlan};
 use super::manifest::{describe, fault_id};
 use super::quiet::Quiet;
@@ -43,6 +43,7 @@ use super::upkeep::Upkeep;
 use super::wake::Wake;
 use super::world::World;
 use crate::clock::Clock;
+use crate::live::Live;
 use crate::metrics::Scraper;
 use crate::observer::Observer;
 use crate::scenario::Scenario;
@@ -516,7 +517,7 @@ impl<'a> Conductor<'a> {
             rss_bytes: stage.rss_bytes,
             faults: stage.active.iter().map(|index| self.scenario.faults[*index].name.as_str().to_owned()).collect(),
         };
-        self.live.show(&facts);
+        live::show(&mut self.live, &facts);
     }
 }
 

@@ -1,12 +1,8 @@
-//! The live line while a run goes on: one line that is rewritten on a terminal, a plain line now and then elsewhere.
+//! What the live line says while a run goes on.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Without a terminal a line every ten seconds: enough to see life in a CI log, not enough to fill it.
-const PLAIN_EVERY_MS: u64 = 10_000;
+use crate::live::Live;
 
 /// What the line shows.
 #[derive(Debug, Default, Clone)]
@@ -27,62 +23,15 @@ pub(super) struct Facts {
     pub(super) growth: String,
 }
 
-/// Where the line goes.
-pub(super) enum Live {
-    Terminal(ProgressBar),
-    Plain { next_ms: u64 },
-    Quiet,
+/// The line, not shown yet.
+pub(super) fn live(quiet: bool) -> Live {
+    Live::new(quiet, "{bar:20} {percent:>3} % ends in {eta} {msg}", Duration::ZERO)
 }
 
-impl Live {
-    /// On stderr: stdout belongs to the verdict.
-    pub(super) fn new(quiet: bool, total: Duration) -> Self {
-        if quiet {
-            return Self::Quiet;
-        }
-        if !std::io::stderr().is_terminal() {
-            return Self::Plain { next_ms: 0 };
-        }
-        let length = crate::clock::millis(total);
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} % ends in {eta} {msg}") {
-            bar.set_style(style.progress_chars("━╸─"));
-        }
-        Self::Terminal(bar)
-    }
-
-    /// A line of its own, for what happens once.
-    pub(super) fn say(&self, text: &str) {
-        match self {
-            Self::Terminal(bar) => bar.println(crate::shown::text(text)),
-            Self::Plain { .. } => crate::out::err!("{text}"),
-            Self::Quiet => {}
-        }
-    }
-
-    /// Shows the newest facts.
-    pub(super) fn show(&mut self, facts: &Facts) {
-        match self {
-            Self::Terminal(bar) => {
-                bar.set_position(facts.now_ms);
-                bar.set_message(line(facts));
-            }
-            Self::Plain { next_ms } => {
-                if facts.now_ms >= *next_ms {
-                    *next_ms = facts.now_ms + PLAIN_EVERY_MS;
-                    crate::out::err!("{}", line(facts));
-                }
-            }
-            Self::Quiet => {}
-        }
-    }
-
-    /// Takes the line away.
-    pub(super) fn end(&self) {
-        if let Self::Terminal(bar) = self {
-            bar.finish_and_clear();
-        }
-    }
+/// Shows the newest facts.
+pub(super) fn show(live: &mut Live, facts: &Facts) {
+    let length = Duration::from_millis(facts.total_ms);
+    live.show(Duration::from_millis(facts.now_ms), length, || line(facts));
 }
 
 fn line(facts: &Facts) -> String {

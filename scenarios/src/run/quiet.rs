@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::rewrites::Rewrites;
 pub(super) use self::writers::Writers;
 use super::end_state::all_spelled;
-use super::listen::{Statement, listen};
+use super::listen::{Statement, gather, listen};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
@@ -29,8 +29,6 @@ const BATCHES_MAX: usize = 64;
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// Of a shorter drain so much is left to catch up.
 const CATCH_UP_SHARE: u32 = 3;
-/// What was written in the quiet is shown within this.
-const LINGER: Duration = Duration::from_millis(300);
 
 /// The watches under way.
 pub(super) struct Quiet {
@@ -126,28 +124,16 @@ async fn watch(
 async fn count(
     mut rewrites: Rewrites,
     clock: Clock,
-    mut hears: mpsc::Receiver<Statement>,
-    mut stopped: oneshot::Receiver<()>,
+    hears: mpsc::Receiver<Statement>,
+    stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Rewrites {
-    let take = |said: Statement, rewrites: &mut Rewrites| match said {
-        Ok(batch) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
-        Err(why) => rewrites.lost(why),
+    let take = |said: Option<Statement>| match said {
+        Some(Ok(batch)) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
+        Some(Err(why)) => rewrites.lost(why),
+        None => {}
     };
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut stopped => break,
-            said = hears.recv() => match said {
-                Some(said) => take(said, &mut rewrites),
-                None => return rewrites,
-            },
-        }
-    }
-    let linger = tokio::time::Instant::now() + LINGER;
-    while let Ok(Some(said)) = tokio::time::timeout_at(linger, hears.recv()).await {
-        take(said, &mut rewrites);
-    }
+    gather(hears, stopped, take).await;
     rewrites
 }
 

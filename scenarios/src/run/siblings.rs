@@ -5,8 +5,6 @@
 
 mod census;
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use loadgen::audit;
 use loadgen::churn::Api;
@@ -16,21 +14,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::census::Census;
 use super::end_state::{all_spelled, churned};
-use super::listen::{Statement, listen};
+use super::listen::{Statement, gather, listen};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
 /// Changes that are taken from a watch at a time, and batches that wait to be counted.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// How often time passes where nothing changes.
-const TICK: Duration = Duration::from_millis(250);
 /// Where an object says that it is going, whose it is, and by which label.
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
-/// What a watch showed is known to the other within this at the end of a run.
-const LINGER: Duration = Duration::from_millis(300);
 
 /// What the watch of the parents, or of a kind of children, says.
 type Reported = (Option<usize>, Statement);
@@ -86,14 +80,12 @@ async fn watch(
 async fn count(
     mut census: Census,
     clock: Clock,
-    mut hears: mpsc::Receiver<Reported>,
-    mut stopped: oneshot::Receiver<()>,
+    hears: mpsc::Receiver<Reported>,
+    stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Vec<record::Siblings> {
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let take = |said: Reported, census: &mut Census| match said {
-        (kind, Ok(batch)) => {
+    let take = |said: Option<Reported>| match said {
+        Some((kind, Ok(batch))) => {
             for entry in &batch {
                 let t_ms = clock.at_ms(entry.at);
                 match kind {
@@ -102,22 +94,9 @@ async fn count(
                 }
             }
         }
-        (_, Err(why)) => census.lost(why),
+        Some((_, Err(why))) => census.lost(why),
+        None => census.advance(clock.now_ms()),
     };
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut stopped => break,
-            said = hears.recv() => match said {
-                Some(said) => take(said, &mut census),
-                None => break,
-            },
-            _ = tick.tick() => census.advance(clock.now_ms()),
-        }
-    }
-    let linger = tokio::time::Instant::now() + LINGER;
-    while let Ok(Some(said)) = tokio::time::timeout_at(linger, hears.recv()).await {
-        take(said, &mut census);
-    }
+    gather(hears, stopped, take).await;
     census.finish(clock.now_ms())
 }

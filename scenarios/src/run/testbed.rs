@@ -27,7 +27,7 @@ use crate::subject::{Log, Running};
 use crate::witness::{Open, Reporter};
 
 /// A subject that is ready, and its world.
-pub(crate) struct Stand<'a> {
+pub(crate) struct Testbed<'a> {
     scenario: &'a Scenario,
     world: World,
     subject: Running,
@@ -73,7 +73,7 @@ pub(crate) struct Events {
     pub(crate) cpu_ns: u64,
 }
 
-impl<'a> Stand<'a> {
+impl<'a> Testbed<'a> {
     /// Starts world and subject, and waits until that is ready. What it logs goes to the folder that the options name.
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;

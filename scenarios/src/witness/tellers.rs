@@ -14,7 +14,7 @@ const DELETED_MAX: usize = 100_000;
 
 /// What was told of an object last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct Newest {
     revision: u64,
     deleted: bool,
 }
@@ -22,8 +22,8 @@ struct Told {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Tellers {
-    newest: HashMap<Uid, Told>,
-    each: BTreeMap<String, HashMap<Uid, Told>>,
+    newest: HashMap<Uid, Newest>,
+    each: BTreeMap<String, HashMap<Uid, Newest>>,
     /// In the order in which they came.
     order: VecDeque<String>,
     deleted: VecDeque<Uid>,
@@ -35,7 +35,7 @@ impl Tellers {
         let Some(teller) = teller else { return true };
         // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
         let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };
-        let now = Told { revision, deleted: observation.change == Change::Deleted };
+        let now = Newest { revision, deleted: observation.change == Change::Deleted };
         let own = self.own(teller).insert(observation.uid.clone(), now);
         if own.is_some_and(|own| now.goes_back_behind(own)) {
             return true;
@@ -51,7 +51,7 @@ impl Tellers {
         true
     }
 
-    fn own(&mut self, teller: &str) -> &mut HashMap<Uid, Told> {
+    fn own(&mut self, teller: &str) -> &mut HashMap<Uid, Newest> {
         if !self.each.contains_key(teller) {
             self.order.push_back(teller.to_owned());
             if self.order.len() > TELLERS_MAX
@@ -77,7 +77,7 @@ impl Tellers {
     }
 }
 
-impl Told {
+impl Newest {
     fn goes_back_behind(self, own: Self) -> bool {
         !self.deleted && (own.deleted || self.revision < own.revision)
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::gather::Workers;
 use super::lines::{self, write};
 use super::merge::{self, Merge, Sum};
-use super::peer::{Ear, Worker, nanos};
+use super::peer::{Reader, Worker, nanos};
 use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
@@ -74,9 +74,9 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
     let (said, mut words) = mpsc::channel(WORDS_MAX);
     let mut readers = JoinSet::new();
     let mut outputs = Vec::new();
-    for (number, Worker { ear, output }) in workers.0.drain(..).enumerate() {
+    for (number, Worker { reader, output }) in workers.0.drain(..).enumerate() {
         outputs.push(output);
-        readers.spawn(listen(number, ear, said.clone()));
+        readers.spawn(listen(number, reader, said.clone()));
     }
     drop(said);
     let mut run = Run::new(begin, job.length());
@@ -101,7 +101,7 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
             }
             () = tokio::time::sleep_until(until.into()) => break Ended::Broken("the workers do not end".to_owned()),
         };
-        let Some(Said { worker, name, word }) = word else {
+        let Some(Message { worker, name, word }) = word else {
             break Ended::Broken("the workers are gone".to_owned());
         };
         let added = word.and_then(|word| add(&mut merge, worker, word));
@@ -120,9 +120,9 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
         run.tell_at(&interval, (start_ms, end_ms), watch);
     }
     if all_ended {
-        let mut ears = readers.join_all().await;
-        ears.sort_by_key(|(number, _)| *number);
-        workers.0.extend(ears.into_iter().zip(outputs).map(|((_, ear), output)| Worker { ear, output }));
+        let mut ended = readers.join_all().await;
+        ended.sort_by_key(|(number, _)| *number);
+        workers.0.extend(ended.into_iter().zip(outputs).map(|((_, reader), output)| Worker { reader, output }));
     } else {
         // The end of their input ends workers that still run; what was started here is killed with their readers.
         drop(outputs);
@@ -175,24 +175,24 @@ enum Spoilt {
 }
 
 /// What came from a worker.
-struct Said {
+struct Message {
     worker: usize,
     name: String,
     word: Result<Word, Spoilt>,
 }
 
 /// Passes on what a worker says, to its end.
-async fn listen(worker: usize, mut ear: Ear, said: mpsc::Sender<Said>) -> (usize, Ear) {
+async fn listen(worker: usize, mut reader: Reader, said: mpsc::Sender<Message>) -> (usize, Reader) {
     loop {
-        let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, ear.input.next::<Word>()).await {
+        let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, reader.input.next::<Word>()).await {
             Ok(Ok(Some(word))) => Ok(word),
-            Ok(Ok(None)) => Err(Spoilt::Ended(ear.ending().await)),
+            Ok(Ok(None)) => Err(Spoilt::Ended(reader.ending().await)),
             Ok(Err(why)) => Err(why.into()),
             Err(_) => Err(Spoilt::Silent),
         };
         let over = matches!(word, Err(_) | Ok(Word::End { .. } | Word::Error { .. }));
-        if said.send(Said { worker, name: ear.name.clone(), word }).await.is_err() || over {
-            return (worker, ear);
+        if said.send(Message { worker, name: reader.name.clone(), word }).await.is_err() || over {
+            return (worker, reader);
         }
     }
 }

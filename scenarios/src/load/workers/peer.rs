@@ -18,12 +18,12 @@ const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
 /// A worker.
 pub(super) struct Worker {
-    pub(super) ear: Ear,
+    pub(super) reader: Reader,
     pub(super) output: ChildStdin,
 }
 
 /// The half that listens.
-pub(super) struct Ear {
+pub(super) struct Reader {
     pub(super) name: String,
     pub(super) input: Reading<ChildStdout>,
     /// The process that was started; it is killed when this is dropped.
@@ -36,11 +36,11 @@ impl Worker {
         let (Some(output), Some(input)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("{name} has no pipes");
         };
-        Ok(Self { ear: Ear { name, input: Reading::new(input), child }, output })
+        Ok(Self { reader: Reader { name, input: Reading::new(input), child }, output })
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.ear.name
+        &self.reader.name
     }
 
     pub(super) async fn say(&mut self, order: &Order) -> Result<()> {
@@ -55,12 +55,12 @@ impl Worker {
     }
 
     pub(super) async fn hear(&mut self, limit: Duration) -> Result<Word> {
-        let next = tokio::time::timeout(limit, self.ear.input.next::<Word>()).await;
+        let next = tokio::time::timeout(limit, self.reader.input.next::<Word>()).await;
         match next {
             Ok(Ok(Some(Word::Error { message }))) => bail!("{}: {}", self.name(), cut(&message)),
             Ok(Ok(Some(word))) => Ok(word),
             Ok(Ok(None)) => {
-                let ending = self.ear.ending().await;
+                let ending = self.reader.ending().await;
                 bail!("{} ended early{ending}", self.name())
             }
             Ok(Err(why)) => bail!("{} {why}", self.name()),
@@ -107,7 +107,7 @@ impl Worker {
     }
 }
 
-impl Ear {
+impl Reader {
     /// How the process ended, when it did.
     pub(super) async fn ending(&mut self) -> String {
         match tokio::time::timeout(ENDING_LIMIT, self.child.wait()).await {
