@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
+mod crd;
 mod folder;
 mod go;
 mod java;
@@ -23,9 +24,9 @@ mod text;
 mod witness;
 mod yaml;
 
+pub(crate) use crd::{Crd, Hook};
 pub(crate) use kustomize::{Kustomized, build, kubectl};
 pub(crate) use language::{Framework, Habits, Language};
-pub(crate) use manifests::{Crd, Hook};
 pub(crate) use project::Project;
 pub(crate) use text::scenario;
 

@@ -230,6 +230,7 @@ fn aimed(mut source: Source, play: &Play) -> Source {
             restart: None,
             back_off: None,
             clock_rate: upkeep.clock_rate,
+            serves: None,
             stop_timeout: upkeep.stop_timeout,
             ..was
         };
@@ -238,7 +239,7 @@ fn aimed(mut source: Source, play: &Play) -> Source {
         for (variable, clock) in [(RELIST_VARIABLE, relist), (HANDLER_VARIABLE, clocks.handler)] {
             client.env.extend(clock.map(|clock| (variable.to_owned(), clock.0.as_secs_f64().to_string())));
         }
-        (subject.kind, subject.webhook) = (SubjectKind::Command(client), None);
+        subject.kind = SubjectKind::Command(client);
         scenario.admission = None;
         scenario.budgets.admission = None;
     } else if let Some(service) = subject.service_mut() {

@@ -29,6 +29,7 @@ mod readiness;
 mod registry;
 mod repro;
 mod restart_policy;
+mod spelling;
 mod subject;
 mod upkeep;
 mod validate;
@@ -45,7 +46,6 @@ pub(crate) use manifests::{Manifest, read as read_manifests};
 pub use metrics::Metrics;
 pub(crate) use metrics::{METRICS_PORT, series};
 pub use own::Own;
-pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use phases::{PhaseClock, Phases};
 pub use rbac::{Rbac, Rule};
@@ -56,13 +56,14 @@ pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
+pub(crate) use spelling::nearest;
 pub use subject::{
     Attach, Build, Command, Deployment, KillBy, Often, PodKill, Process, Role, Service, Subject, SubjectKind,
 };
 pub(crate) use subject::{DeploymentImage, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
 pub use upkeep::{Certificates, Restarts, TrustedKeys};
 pub(crate) use webhook::{Configuration, Hook};
-pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
+pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration, ReinvocationPolicy, Serves};
 pub(crate) use written::{parts, written};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.

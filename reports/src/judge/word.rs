@@ -120,8 +120,8 @@ impl fmt::Display for Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::rule::Section;
     use crate::budgets::{Memory, Requests};
+    use crate::judge::rule::Section;
     use crate::judge::validity;
 
     #[test]

@@ -7,7 +7,7 @@ use reports::exit;
 use crate::clients;
 use crate::matrix::{self, Choice, RowHead};
 use crate::out::out;
-use crate::scenario::library;
+use crate::scenario::Source;
 
 /// The longest limit of a client is ten minutes, between two lists of kubernetes-fluent-client: of this clock that is twenty seconds.
 const OWN_CLOCK_RATE: u32 = 30;
@@ -68,7 +68,7 @@ pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
 
 /// The documented bugs of the library, as long as they are to run.
 fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow::Result<Vec<RowHead>> {
-    let head = |source: crate::scenario::Source| {
+    let head = |source: Source| {
         let mut scenario = source.scenario;
         if let Some(drain) = drain {
             scenario.phases.drain = scenario.phases.drain.max(units::Span(drain.0 / clock_rate));
@@ -86,7 +86,7 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
         let (silence_s, relist_s) = (silence_s.map(|span| span.0.as_secs()), relist_s.map(|span| span.0.as_secs()));
         Some(RowHead { id: scenario.name, row, question, reference, length_ms, silence_s, relist_s, http })
     };
-    Ok(library::bugs()?.into_iter().filter_map(head).collect())
+    Ok(Source::bugs()?.into_iter().filter_map(head).collect())
 }
 
 async fn list(bugs: &[RowHead]) {

@@ -38,7 +38,7 @@ pub(super) fn show(what: &What) -> Result<u8> {
 fn library(is_json: bool) -> Result<()> {
     let scenarios = library::names().map(Source::read).collect::<Result<Vec<_>, _>>()?;
     let mut all = Vec::new();
-    for Source { scenario, .. } in scenarios.into_iter().chain(library::bugs()?) {
+    for Source { scenario, .. } in scenarios.into_iter().chain(Source::bugs()?) {
         let question = scenario.description.trim();
         let length = scenario.phases.total();
         let row = scenario.repro.as_ref().map(|repro| repro.row.0.clone());

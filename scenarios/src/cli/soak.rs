@@ -136,7 +136,7 @@ impl Arguments {
 /// Reads, runs, judges.
 pub(super) fn soak(arguments: &Arguments) -> Result<u8> {
     let verdict = if arguments.is_all() {
-        let bugs = library::bugs()?;
+        let bugs = Source::bugs()?;
         let prepared = bugs.into_iter().map(|bug| prepared(arguments, bug)).collect::<Result<_>>()?;
         // A run's own task stays on this thread; its servers and load have the others.
         super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?

@@ -44,8 +44,8 @@ impl Work {
             "{origin}: a gate needs `admission` with a `rate`, without `shape` and `replay`"
         );
         ensure!(
-            scenario.subject.webhook.as_ref().is_none_or(|webhook| webhook.port.is_none()),
-            "{origin}: both builds run side by side and cannot serve at one `webhook.port`: give the program a flag for \
+            scenario.subject.kind().serves().is_none_or(|serves| serves.port.is_none()),
+            "{origin}: both builds run side by side and cannot serve at one `serves.port`: give the program a flag for \
              `${{LONGHAUL_WEBHOOK_PORT}}` and leave `port` out"
         );
         let population = scenario.churn.iter().map(|churn| u64::from(churn.population)).sum();

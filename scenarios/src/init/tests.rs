@@ -128,7 +128,7 @@ fn a_project_of_kubebuilder_3_serves_where_it_always_did() {
             "      - '--zap-log-level=5'\n",
             "    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}\n",
             "  install: {webhooks: config/webhook/manifests.yaml}\n",
-            "  webhook: {port: 9443}\n",
+            "    serves: {port: 9443}\n",
             "  witness: {kind: log, of: Basket, preset: controller-runtime}\n",
         ],
     );

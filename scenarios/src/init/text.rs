@@ -141,8 +141,7 @@ fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
     line!(text, "    cwd: {}", quoted(&cwd));
     let mut env: Vec<(&str, &str)> = proposal.iter().filter_map(|proposal| proposal.env).collect();
     let flags = flags(found);
-    let serves = !found.hooks.is_empty();
-    if serves && flags.is_some_and(|flags| flags.folder().is_none()) {
+    if !found.hooks.is_empty() && flags.is_some_and(|flags| flags.folder().is_none()) {
         // It looks for its certificate where controller-runtime does by itself: $TMPDIR/k8s-webhook-server/serving-certs.
         env.push(("TMPDIR", "${LONGHAUL_TLS_DIR}"));
     }
@@ -150,7 +149,8 @@ fn subject(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
         let pairs: Vec<String> = env.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
         line!(text, "    env: {{{}}}", pairs.join(", "));
     }
-    webhook(text, found, flags);
+    serves(text, found, flags);
+    install(text, found);
     metrics(text, flags);
     children(text, found);
     if let Some(proposal) = proposal {
@@ -217,36 +217,42 @@ fn arguments(flags: &Flags, found: &Found) -> Vec<String> {
     words
 }
 
-fn webhook(text: &mut String, found: &Found, flags: Option<&Flags>) {
+/// Where its webhook is; a registration of the project's own has the path.
+fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
-    if found.own_hooks().next().is_some() {
-        return own_webhooks(text, found, flags);
-    }
-    let Some(flags) = flags else {
-        line!(
-            text,
-            "  # From {}. check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;",
-            hook.file.display()
-        );
-        line!(
-            text,
-            "  # a program that wants flags is given them in `command`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
-        );
-        line!(text, "  webhook: {{path: {}}}", quoted(&hook.path));
-        return;
+    let is_own = found.own_hooks().next().is_some();
+    let path = (!is_own).then(|| format!("path: {}", quoted(&hook.path)));
+    let from = if is_own { String::new() } else { format!("From {}. ", hook.file.display()) };
+    let port = match flags {
+        None => {
+            line!(
+                text,
+                "    # {from}check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;"
+            );
+            line!(
+                text,
+                "    # a program that wants flags is given them in `run`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
+            );
+            None
+        }
+        Some(flags) => {
+            if !from.is_empty() {
+                line!(text, "    # {}", from.trim_end());
+            }
+            flags.webhook_port().is_none().then(|| {
+                fixed(text);
+                format!("port: {}", flags.fixed_port().unwrap_or(USUAL_PORT))
+            })
+        }
     };
-    line!(text, "  # From {}.", hook.file.display());
-    if flags.webhook_port().is_some() {
-        line!(text, "  webhook: {{path: {}}}", quoted(&hook.path));
-        return;
+    let keys: Vec<String> = path.into_iter().chain(port).collect();
+    if !keys.is_empty() {
+        line!(text, "    serves: {{{}}}", keys.join(", "));
     }
-    let port = flags.fixed_port().unwrap_or(USUAL_PORT);
-    fixed(text);
-    line!(text, "  webhook: {{path: {}, port: {port}}}", quoted(&hook.path));
 }
 
 /// Webhooks of the project's own kinds, registered as the project has them.
-fn own_webhooks(text: &mut String, found: &Found, flags: Option<&Flags>) {
+fn install(text: &mut String, found: &Found) {
     let mut files: Vec<&Path> = found.own_hooks().map(|hook| hook.file.as_path()).collect();
     files.sort_unstable();
     files.dedup();
@@ -261,34 +267,17 @@ fn own_webhooks(text: &mut String, found: &Found, flags: Option<&Flags>) {
         "  # Registered as they are: rules, selectors, policies. What is churned goes through them, and their answers are judged."
     );
     line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
-    match flags {
-        None => {
-            line!(
-                text,
-                "  # check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;"
-            );
-            line!(
-                text,
-                "  # a program that wants flags is given them in `command`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
-            );
-        }
-        Some(flags) if flags.webhook_port().is_none() => {
-            fixed(text);
-            line!(text, "  webhook: {{port: {}}}", flags.fixed_port().unwrap_or(USUAL_PORT));
-        }
-        Some(_) => {}
-    }
 }
 
 /// What is said of a port that nobody chooses.
 fn fixed(text: &mut String) {
     line!(
         text,
-        "  # check: its main package has no flag for the port, so it is the one that stands in the program, and two runs at a time"
+        "    # check: its main package has no flag for the port, so it is the one that stands in the program, and two runs at a time"
     );
     line!(
         text,
-        "  # (or the builds of a gate) would meet there. With `--webhook-port` in it: --webhook-port=${{LONGHAUL_WEBHOOK_PORT}}."
+        "    # (or the builds of a gate) would meet there. With `--webhook-port` in it: --webhook-port=${{LONGHAUL_WEBHOOK_PORT}}."
     );
 }
 

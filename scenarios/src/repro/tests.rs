@@ -1,10 +1,9 @@
 //! What a client is told by the scenario that is pointed at it.
 
 use super::*;
-use crate::scenario::library;
 
 fn played(id: &str, command: &[&str], own_clocks: bool) -> Scenario {
-    let source = library::bugs().unwrap().into_iter().find(|source| source.scenario.name == id).unwrap();
+    let source = Source::bugs().unwrap().into_iter().find(|source| source.scenario.name == id).unwrap();
     let command = command.iter().map(|&word| word.to_owned()).collect();
     aimed(source, &Play { own_clocks, command, ..Play::default() }).scenario
 }

@@ -144,11 +144,13 @@ fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
 /// How the webhook is registered, and what that makes of the load.
 fn registered(scenario: &Scenario) -> Option<String> {
     let install = scenario.subject.install.as_ref()?;
-    if let Install::Webhooks(file) = install {
-        let names: Vec<String> = super::registration::planned(scenario).into_iter().map(|hook| hook.name).collect();
-        return Some(format!("registered in the control plane as in {}: {}", file.display(), names.join(", ")));
-    }
-    let webhook = scenario.subject.webhook.clone().unwrap_or_default();
+    let webhook = match install {
+        Install::Webhook(webhook) => webhook,
+        Install::Webhooks(file) => {
+            let names: Vec<String> = super::registration::planned(scenario).into_iter().map(|hook| hook.name).collect();
+            return Some(format!("registered in the control plane as in {}: {}", file.display(), names.join(", ")));
+        }
+    };
     let policy = webhook.failure_policy.map_or("as in the manifest".to_owned(), |policy| format!("{policy:?}"));
     let timeout = webhook.timeout.map_or("as in the manifest".to_owned(), |timeout| timeout.to_string());
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);

@@ -15,7 +15,7 @@ use reports::record::{WebhookPlan, WebhookRow};
 use serde_json::{Value, json};
 
 use super::install::Api;
-use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Scenario, written};
+use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registration as Wanted, Scenario, written};
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -56,7 +56,7 @@ struct Configured {
 
 /// Where the subject serves reviews that are sent to it directly.
 pub(super) fn path(scenario: &Scenario) -> String {
-    let told = scenario.subject.webhook.as_ref().and_then(|webhook| webhook.path.clone());
+    let told = scenario.subject.kind().serves().and_then(|serves| serves.path.clone());
     let own = || {
         let configurations = scenario.subject.own_webhooks().ok()?;
         let mut hooks = configurations.iter().flat_map(Configuration::hooks);
@@ -104,7 +104,7 @@ impl Registration {
         let settle = if is_mock { Duration::ZERO } else { EFFECT_LIMIT };
         let (configurations, is_own) = match &scenario.subject.install {
             None => return Ok(None),
-            Some(Install::Webhook) => (vec![usual(scenario, url, ca_pem)?], false),
+            Some(Install::Webhook(wanted)) => (vec![usual(scenario, wanted, url, ca_pem)?], false),
             Some(Install::Webhooks(_)) => (own(scenario, url, ca_pem)?, true),
         };
         let makes_accounts = scenario.control_plane.kind == ControlPlaneKind::Node;
@@ -225,26 +225,25 @@ impl Registration {
 }
 
 /// The one of the manifest, with what the scenario says otherwise.
-fn usual(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Configured> {
+fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Result<Configured> {
     let reach = if scenario.subject.kind().needs_node() { Reach::Service } else { Reach::Url(url) };
     let configuration = kind::manifests::webhook(ca_pem, reach);
     let mut object = configuration.context("failed to read the webhook's manifest")?;
-    let told = scenario.subject.webhook.clone().unwrap_or_default();
     for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
-        if let Some(rules) = &told.rules {
+        if let Some(rules) = &wanted.rules {
             hook["rules"] = serde_json::to_value(rules)?;
         }
-        if let Some(policy) = told.failure_policy {
+        if let Some(policy) = wanted.failure_policy {
             hook["failurePolicy"] = serde_json::to_value(policy)?;
         }
-        if let Some(timeout) = told.timeout {
+        if let Some(timeout) = wanted.timeout {
             hook["timeoutSeconds"] = json!(timeout.0.as_secs());
         }
-        if let Some(policy) = told.reinvocation_policy {
+        if let Some(policy) = wanted.reinvocation_policy {
             hook["reinvocationPolicy"] = serde_json::to_value(policy)?;
         }
-        if !told.match_conditions.is_empty() {
-            hook["matchConditions"] = serde_json::to_value(&told.match_conditions)?;
+        if !wanted.match_conditions.is_empty() {
+            hook["matchConditions"] = serde_json::to_value(&wanted.match_conditions)?;
         }
     }
     Ok(Configured { mutating: true, object })
@@ -314,9 +313,9 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    fn registration(subject: &str) -> Registration {
+    fn registration(install: &str) -> Registration {
         let smoke = crate::scenario::library::text("smoke").unwrap();
-        let text = smoke.replace("subject:\n", &format!("subject:\n  install: webhook\n{subject}"));
+        let text = smoke.replace("subject:\n", &format!("subject:\n  install: {install}\n"));
         let scenario =
             Source::parse(&text, "test", std::path::Path::new(".")).unwrap_or_else(|e| panic!("{e}")).scenario;
         let url = format!("https://127.0.0.1:8443{}", path(&scenario));
@@ -326,7 +325,7 @@ mod tests {
     /// What the scenario says stands instead of the manifest's word, and everything else is the manifest's.
     #[test]
     fn the_manifest_is_used_but_for_what_the_scenario_says() {
-        let usual = registration("");
+        let usual = registration("webhook");
         let manifest: Value = serde_saphyr::from_str(kind::manifests::WEBHOOK).unwrap();
         let mut hook = usual.configurations[0].object["webhooks"][0].clone();
         let client = hook.as_object_mut().unwrap().remove("clientConfig").unwrap();
@@ -339,8 +338,8 @@ mod tests {
         assert!(!usual.covers("", "configmaps") && !usual.covers("apps", "pods"));
 
         let told = registration(
-            "  webhook:\n    failurePolicy: Fail\n    timeout: 3s\n    reinvocationPolicy: Never\n    rules:\n      \
-             - {apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [pods]}\n",
+            "{webhook: {failurePolicy: Fail, timeout: 3s, reinvocationPolicy: Never, rules: \
+             [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}}",
         );
         let hook = &told.configurations[0].object["webhooks"][0];
         assert_eq!((&hook["failurePolicy"], &hook["timeoutSeconds"]), (&json!("Fail"), &json!(3)));

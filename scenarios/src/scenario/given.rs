@@ -49,13 +49,14 @@ fn placeholder(name: &str) -> String {
 pub(super) fn problem(subject: &Subject) -> Option<(&'static str, String)> {
     let has_port =
         subject.metrics.iter().filter_map(|metrics| metrics.url.as_ref()).any(|url| url.contains(METRICS_PORT));
-    let metrics = [(METRICS_PORT_NAME, "`metrics: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics`")];
-    let webhook = [WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR].map(|name| (name, "`webhook: {path: /mutate}`"));
+    let metrics = [(METRICS_PORT_NAME, "`metrics: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics` to `subject`")];
+    let webhook =
+        [WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR].map(|name| (name, "`serves: {path: /mutate}` to `command`"));
     let missing: Vec<(&str, &str)> =
         metrics.into_iter().filter(|_| !has_port).chain(webhook.into_iter().filter(|_| !subject.serves())).collect();
     let used = |(key, text): (&'static str, &str)| {
         let (name, remedy) = missing.iter().find(|(name, _)| text.contains(&placeholder(name)))?;
-        Some((key, format!("`{}` is given by nobody here: add {remedy} to `subject`", placeholder(name))))
+        Some((key, format!("`{}` is given by nobody here: add {remedy}", placeholder(name))))
     };
     subject.kind().texts().into_iter().find_map(used)
 }
@@ -81,8 +82,8 @@ mod tests {
         let port = of("{command: [a, '${LONGHAUL_METRICS_PORT}']}");
         assert!(port.starts_with("command: `${LONGHAUL_METRICS_PORT}`") && port.contains("add `metrics: "), "{port}");
         let folder = of("{command: {run: [a], env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}}}");
-        assert!(folder.starts_with("env: ") && folder.contains("`webhook: {path: /mutate}`"), "{folder}");
-        assert_eq!(of("{command: [a, '${LONGHAUL_TLS_DIR}'], webhook: {path: /mutate}}"), "");
+        assert!(folder.starts_with("env: ") && folder.contains("`serves: {path: /mutate}` to `command`"), "{folder}");
+        assert_eq!(of("{command: {run: [a, '${LONGHAUL_TLS_DIR}'], serves: {path: /mutate}}}"), "");
         assert_eq!(of("{command: [sh, -c, 'echo ${LONGHAUL_WITNESS_URL}']}"), "");
     }
 }

@@ -1,8 +1,6 @@
 //! The scenarios that come with `longhaul`, by name. One file each under `scenarios/library/`; those that show a documented bug
 //! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
 
-use super::{Error, Source};
-
 /// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
 const SCENARIOS: [(&str, &str); 35] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
@@ -78,13 +76,6 @@ pub fn bug_names() -> impl Iterator<Item = &'static str> {
     BUGS.iter().map(|(name, _)| *name)
 }
 
-/// The documented bugs, in the order of the catalogue. An error is a broken file of the library.
-pub fn bugs() -> Result<Vec<Source>, Error> {
-    let mut bugs = bug_names().map(Source::read).collect::<Result<Vec<_>, _>>()?;
-    bugs.sort_by_key(|bug| bug.scenario.repro.as_ref().map(|repro| repro.row.order()));
-    Ok(bugs)
-}
-
 /// The text of one.
 pub fn text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().chain(&STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
@@ -102,6 +93,7 @@ pub fn origin(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Source;
     use super::*;
 
     /// Every scenario of the library is valid, is named like its file, and begins with its question.
@@ -118,7 +110,7 @@ mod tests {
     /// Every bug is valid, named like its file, asks a question, and says which bug it is; none takes longer than a minute.
     #[test]
     fn every_bug_is_valid() {
-        for bug in bugs().unwrap_or_else(|error| panic!("{error}")) {
+        for bug in Source::bugs().unwrap_or_else(|error| panic!("{error}")) {
             let scenario = &bug.scenario;
             assert_eq!(bug.origin, format!("library/bugs/{}.yaml", scenario.name), "named like its file");
             assert!(scenario.repro.is_some(), "{}: no `repro`", scenario.name);

@@ -7,13 +7,12 @@ use serde_saphyr::DeserializeError;
 use units::Span;
 
 use super::reach::{Ground, Reach};
+use super::spelling::{nearest, unknown};
 use super::validate::{Item, Part};
-use super::{Scenario, library, validate};
+use super::{Scenario, Witness, library, validate};
 
 /// A scenario file may not be larger: every real one is below 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
-/// Suggestions further away than this are noise.
-const SIMILARITY_MIN: f64 = 0.7;
 
 /// A scenario with the text it came from.
 #[derive(Debug, Clone)]
@@ -75,6 +74,13 @@ impl Source {
         Self::parse_on(&text.text, name_or_path, &ground)
     }
 
+    /// The documented bugs of the library, in the order of the catalogue. An error is a broken file of the library.
+    pub fn bugs() -> Result<Vec<Self>, Error> {
+        let mut bugs = library::bug_names().map(Self::read).collect::<Result<Vec<_>, _>>()?;
+        bugs.sort_by_key(|bug| bug.scenario.repro.as_ref().map(|repro| repro.row.order()));
+        Ok(bugs)
+    }
+
     /// Parses and checks the text of a scenario. `origin` is how errors name it.
     pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, Error> {
         Self::parse_on(text, origin, &Ground::of(directory, Reach::Folder))
@@ -90,6 +96,7 @@ impl Source {
         })?;
         let rate = scenario.clock_rate();
         scenario.phases.by_real_clock(rate);
+        hold_to_promises(&mut scenario);
         validate::drawn(&mut scenario).and_then(|()| validate::validate(&scenario)).map_err(|problem| Error {
             origin: origin.to_owned(),
             place: problem.section.and_then(|section| place_of(text, section, problem.part)),
@@ -173,6 +180,15 @@ impl Source {
     }
 }
 
+/// Whoever proves what it saw is held to what the API promises a watcher, whether the file says so or not: else a run would pass in which
+/// nothing was observed at all.
+fn hold_to_promises(scenario: &mut Scenario) {
+    let is_written = !scenario.churn.is_empty() || scenario.script.is_some();
+    if is_written && !matches!(scenario.subject.witness, Witness::None(_)) {
+        scenario.budgets.events.get_or_insert_default();
+    }
+}
+
 fn not_readable(name: &str, error: &std::io::Error) -> String {
     if error.kind() != std::io::ErrorKind::NotFound {
         return format!("cannot be read: {error}");
@@ -223,20 +239,6 @@ fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
     let number = line.to_string();
     let pad = usize::try_from(column.saturating_sub(1)).ok()?;
     Some(format!("  {number} | {text}\n  {:width$} | {:pad$}^", "", "", width = number.len()))
-}
-
-fn unknown(what: &str, found: &str, known: &[&'static str]) -> String {
-    match nearest(found, known) {
-        Some(near) => format!("unknown {what} `{found}`: did you mean `{near}`? Known: {}", known.join(", ")),
-        None if known.is_empty() => format!("unknown {what} `{found}`: there is none here"),
-        None => format!("unknown {what} `{found}`. Known: {}", known.join(", ")),
-    }
-}
-
-/// The known word that a misspelled one most likely meant.
-pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
-    let scored = known.iter().map(|word| (strsim::jaro_winkler(&found.to_lowercase(), &word.to_lowercase()), *word));
-    scored.filter(|(score, _)| *score >= SIMILARITY_MIN).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
 }
 
 /// Line and column of a top-level key, of a key in it, or of an item of a list in it: `faults` itself, or the list under a key of
@@ -373,6 +375,17 @@ mod tests {
         let mut smoke = Source::read("smoke").unwrap();
         let error = smoke.last(Span::from_secs(30)).unwrap_err().to_string();
         assert!(error.starts_with("--for 30s: ") && error.contains("fault"), "{error}");
+    }
+
+    #[test]
+    fn a_witness_is_judged_although_no_budget_asks() {
+        let parsed = |text: &str| Source::parse(text, "test", Path::new(".")).unwrap().scenario.budgets.events;
+        let smoke = library::text("smoke").unwrap();
+        let (before, budgets) = smoke.split_once("budgets:\n").unwrap();
+        let without: String =
+            budgets.lines().filter(|line| !line.starts_with("  events")).map(|line| format!("{line}\n")).collect();
+        assert!(parsed(smoke).is_some_and(|events| events != Default::default()), "smoke says more");
+        assert_eq!(parsed(&format!("{before}budgets:\n{without}")), Some(Default::default()));
     }
 
     #[test]

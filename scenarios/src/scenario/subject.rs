@@ -16,7 +16,7 @@ use units::Span;
 use super::restart_policy::Delays;
 use super::webhook::{self, Configuration};
 use super::{
-    BackOff, Certificates, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Restarts, TrustedKeys, Webhook,
+    BackOff, Certificates, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Restarts, Serves, TrustedKeys,
 };
 use crate::subject::{Attached, Launch, Line};
 use crate::witness::{Nothing, Witness};
@@ -89,7 +89,7 @@ pub(crate) trait Kind {
     }
 
     /// The sign by which it is known to be ready, where one is named.
-    fn ready(&self) -> Option<&Readiness> {
+    fn ready(&self) -> Option<Readiness> {
         None
     }
 
@@ -123,9 +123,14 @@ pub(crate) trait Kind {
         Vec::new()
     }
 
+    /// Where it is told to serve reviews.
+    fn serves(&self) -> Option<&Serves> {
+        None
+    }
+
     /// The key by which it says where it serves reviews, for the author of a file.
     fn serving(&self) -> &'static str {
-        "`webhook: {path: /mutate}`"
+        "`serves: {path: /mutate}`"
     }
 
     /// What is done to its processes.
@@ -352,12 +357,9 @@ subject! {
         deployment: Deployment,
     }
     shared {
-        /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`,
-        /// `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR`, the folder of both as `tls.crt` and `tls.key`, as variables and as `${LONGHAUL_TLS_DIR}`
-        /// in its words and variables.
-        webhook: Option<Webhook>,
-        /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, or the project's own
-        /// configurations, `{webhooks: config/webhook/manifests.yaml}`. Default: nothing.
+        /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, perhaps with settings as
+        /// `{webhook: {failurePolicy: Fail}}`, or the project's own configurations, `{webhooks: config/webhook/manifests.yaml}`. Default:
+        /// nothing.
         install: Option<Install>,
         /// What it may do at the control plane. Left out, the service has the rights of its manifests and every other subject all.
         rbac: Option<Rbac>,
@@ -402,7 +404,7 @@ impl Subject {
 
     /// Whether it answers reviews.
     pub fn serves(&self) -> bool {
-        let told = self.kind().url().is_some() || self.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some());
+        let told = self.kind().url().is_some() || self.kind().serves().is_some_and(|serves| serves.path.is_some());
         self.kind().is_service() || told || self.own_webhooks_file().is_some()
     }
 
@@ -441,16 +443,11 @@ impl Subject {
         self.upkeep().check()
     }
 
-    /// Whether the scenario says where reviews are served, which is not for every kind.
-    fn has_place(&self) -> bool {
-        self.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some() || webhook.port.is_some())
-    }
-
     /// Where the configurations of its own webhooks are.
     pub(crate) fn own_webhooks_file(&self) -> Option<&Path> {
         match &self.install {
             Some(Install::Webhooks(file)) => Some(file),
-            Some(Install::Webhook) | None => None,
+            Some(Install::Webhook(_)) | None => None,
         }
     }
 

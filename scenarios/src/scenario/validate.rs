@@ -159,14 +159,15 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some("subject"), part: Some(Part::Key(key)), text });
     }
     role(subject)?;
-    if let Some(text) = subject.kind().ready().and_then(super::Readiness::problem) {
+    if let Some(text) = subject.kind().ready().and_then(|ready| ready.problem()) {
         return problem("subject", text);
     }
-    let is_installed = subject.install.is_some();
-    if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(subject.install.as_ref())) {
+    let (install, serves) = (subject.install.as_ref(), subject.kind().serves());
+    let place = || serves.and_then(|serves| serves.problem(install));
+    if let Some(text) = install.and_then(super::Install::problem).or_else(place) {
         return problem("subject", text);
     }
-    if !subject.serves() && (is_installed || subject.webhook.is_some()) {
+    if !subject.serves() && (install.is_some() || serves.is_some()) {
         return problem("subject", format!("says not where it serves reviews: add {}", subject.kind().serving()));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
@@ -265,7 +266,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     if !subject.serves() {
         return problem(
             "subject",
-            "`restarts` and `certificates` are for a subject that serves reviews: add `webhook: {path: /mutate}`",
+            "`restarts` and `certificates` are for a subject that serves reviews: add `serves: {path: /mutate}` to `command`",
         );
     }
     if let Some(restarts) = restarts {

@@ -130,11 +130,14 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
     assert!(moves.contains("what `registry-tag-moved` moves a tag to is signed by nobody"), "{moves}");
     let watcher = check(&command("\n    run: [x]\n    restarts: {count: 1, every: 1s}", "{}")).1;
-    assert!(watcher.contains("are for a subject that serves reviews: add `webhook: {path: /mutate}`"), "{watcher}");
+    assert!(
+        watcher.contains("are for a subject that serves reviews: add `serves: {path: /mutate}` to `command`"),
+        "{watcher}"
+    );
     let budget = "budgets: {registry: {unavailable: 3}}\n";
     assert!(said("", "", &format!("{CHURN}{budget}")).contains("are about reviews, and there are none"));
     let hidden = "admission: {through: apiserver, rate: 5/s, mix: {createPod: 1}}\n";
-    let hidden = said("", ", install: webhook, webhook: {failurePolicy: Fail}", &format!("{hidden}{budget}"));
+    let hidden = said("", ", install: {webhook: {failurePolicy: Fail}}", &format!("{hidden}{budget}"));
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 

@@ -164,7 +164,7 @@ name: answers
 description: Is one webhook worse?
 seed: 9
 phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
-subject: {command: {role: webhook, run: [python3, hook.py]}, webhook: {path: /validate}, startTimeout: 10s}
+subject: {command: {role: webhook, run: [python3, hook.py], serves: {path: /validate}}, startTimeout: 10s}
 admission: {rate: 250/s}
 ";
 const WATCHER: &str = include_str!("../../subjects/watcher.py");

@@ -191,7 +191,10 @@ fn those_of_an_operator_are_right_directly_and_through_a_real_server() {
 #[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {
     let change = [
-        ("own.yaml", "  install: {webhooks: webhooks.yaml} =>   webhook: {path: /validate-caches}"),
+        (
+            "own.yaml",
+            "    cwd: .\n  install: {webhooks: webhooks.yaml} =>     cwd: .\n    serves: {path: /validate-caches}",
+        ),
         ("own.yaml", "admission: {rate: 100/s}\n"),
     ];
     let without = ("own.yaml", "  templates: [good.yaml, {file: bad.yaml, expect: denied}] =>   template: good.yaml");

@@ -296,7 +296,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
         ),
         (
             &[crd(CRD), go, observes, ("hook.yaml", HOOK)],
-            &["role: both", "webhook: {path: /judge, port: 9443}", "errors: 0", "  events: {missed: 0}\n"],
+            &["role: both", "serves: {path: /judge, port: 9443}", "errors: 0", "  events: {missed: 0}\n"],
         ),
         (&[go, ("hook.yaml", HOOK)], &["role: webhook", "errors: 0"]),
         (&[], &["pattern: 'saw", "  events: {missed: 0, regressed: 0}\n"]),

@@ -333,6 +333,7 @@ fn what_does_not_belong_to_a_kind_is_refused() {
             "`url: /validate` is no address of a webhook",
         ),
         ("attached.yaml", ("  attach:", "  attach:\n    restart: always"), "unknown key `restart`"),
+        ("attached.yaml", ("  attach:", "  attach:\n    ready: {log: up}"), "unknown value `log`. Known: url, request"),
         ("attached-webhook.yaml", ("    ca: ca.pem\n", ""), "`url` needs `ca: FILE`"),
         (
             "attached-webhook.yaml",
@@ -346,7 +347,7 @@ fn what_does_not_belong_to_a_kind_is_refused() {
             "`My Hook`: a name has 1 to 63 lower-case letters, digits and `-`",
         ),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    run: [x]"), "has both `run` and `processes`"),
-        ("both.yaml", ("  webhook: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
+        ("both.yaml", ("    serves: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
         ("both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 1}\n"), "add `restart: always` to `subject`"),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    restart: allways"), "allways"),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    pid: 7"), "unknown key `pid`"),

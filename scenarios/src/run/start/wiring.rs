@@ -208,7 +208,7 @@ fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>>
     if !subject.serves() || subject.kind().url().is_some() {
         return Ok(None);
     }
-    let fixed = subject.webhook.as_ref().and_then(|webhook| webhook.port);
+    let fixed = subject.kind().serves().and_then(|serves| serves.port);
     let port = fixed.map_or_else(|| free_port(machine), Ok)?;
     Ok(Some(SocketAddr::from((machine, port))))
 }
@@ -218,10 +218,10 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
     let scenario = &options.source.scenario;
     let (subject, port) = (&scenario.subject, port(scenario, webhook)?);
     let ready = match (subject.kind().ready(), port.clone().filter(|_| subject.watches_nothing())) {
-        (Some(Readiness::Url(url)), _) => Ready::page(url).map_err(anyhow::Error::msg)?,
+        (Some(Readiness::Url(url)), _) => Ready::page(&url).map_err(anyhow::Error::msg)?,
         (Some(Readiness::Log(text)), _) => {
             // Each process has its own: what the one before it wrote says nothing of the next.
-            let line = Arc::new(Line::with(text));
+            let line = Arc::new(Line::with(&text));
             return Ok((Ready::Line(Arc::clone(&line)), Some(line)));
         }
         (Some(Readiness::Request(Which::First)), _) => Ready::FirstRequest { webhook: port, any: true },

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, Notes, Role, Scene, Start, Subject, Wrong, wrong};
-use crate::scenario::{METRICS_PORT, Readiness};
+use crate::scenario::{METRICS_PORT, Readiness, Which};
 use crate::subject::Attached;
 use crate::witness::Witness;
 
@@ -28,7 +28,17 @@ pub struct Attach {
     /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
     pub role: Option<Role>,
     /// By what it is known to be ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
-    pub ready: Option<Readiness>,
+    pub ready: Option<Sign>,
+}
+
+/// One of the ways in which a subject says that it is ready, where nobody reads what it writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Sign {
+    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as a kubelet's probe asks for it.
+    Url(String),
+    /// It sends a request to the control plane, whatever it asks for.
+    Request(Which),
 }
 
 impl Kind for Attach {
@@ -50,15 +60,6 @@ impl Kind for Attach {
             }
             (None, Some(_)) => return wrong("ca", "`ca` is for a webhook: add `url: https://127.0.0.1:9443/validate`"),
             _ => {}
-        }
-        if subject.has_place() {
-            let text = "`webhook: {path: …, port: …}`: where a webhook that runs already serves stands in `url`";
-            return wrong("webhook", text);
-        }
-        if matches!(self.ready, Some(Readiness::Log(_))) {
-            let text =
-                "`ready: {log: …}` reads the output of a process that the harness starts: use `url` or `request`";
-            return wrong("ready", text);
         }
         let page = subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
         if page.is_some_and(|url| url.contains(METRICS_PORT)) {
@@ -83,8 +84,11 @@ impl Kind for Attach {
         self.role
     }
 
-    fn ready(&self) -> Option<&Readiness> {
-        self.ready.as_ref()
+    fn ready(&self) -> Option<Readiness> {
+        Some(match self.ready.clone()? {
+            Sign::Url(url) => Readiness::Url(url),
+            Sign::Request(which) => Readiness::Request(which),
+        })
     }
 
     fn url(&self) -> Option<&str> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
 use super::{Kind, Role, Scene, Start, Subject, Upkeep, Wrong, wrong};
-use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts};
+use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
 /// More is no subject but a cluster.
@@ -42,6 +42,9 @@ pub struct Command {
     /// Default: the program file of `run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
+    /// Where it serves admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`, `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR`, the
+    /// folder of both as `tls.crt` and `tls.key`, as variables and as `${LONGHAUL_TLS_DIR}` in its words and variables.
+    pub serves: Option<Serves>,
     /// By what it is known to be ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has asked the control plane for what
     /// is judged, and its webhook's port is open; one of `role: webhook` answers TLS there.
     pub ready: Option<Readiness>,
@@ -82,7 +85,7 @@ impl Kind for Command {
         "command"
     }
 
-    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
+    fn check(&self, _: &Subject) -> Result<(), Wrong> {
         match (self.run.is_empty(), self.processes.is_empty()) {
             (true, true) => {
                 return wrong(
@@ -111,8 +114,8 @@ impl Kind for Command {
             };
             return wrong("processes", text);
         }
-        if subject.webhook.as_ref().is_some_and(|webhook| webhook.port.is_some()) && self.restarts.is_some() {
-            let text = "`restarts` starts one process before the other ends, and both cannot serve at the one `webhook.port`: give the program \
+        if self.serves.as_ref().is_some_and(|serves| serves.port.is_some()) && self.restarts.is_some() {
+            let text = "`restarts` starts one process before the other ends, and both cannot serve at the one `serves.port`: give the program \
                         a flag for `${LONGHAUL_WEBHOOK_PORT}`, or leave one of both out";
             return wrong("restarts", text);
         }
@@ -138,8 +141,12 @@ impl Kind for Command {
         self.role
     }
 
-    fn ready(&self) -> Option<&Readiness> {
-        self.ready.as_ref()
+    fn ready(&self) -> Option<Readiness> {
+        self.ready.clone()
+    }
+
+    fn serves(&self) -> Option<&Serves> {
+        self.serves.as_ref()
     }
 
     fn upkeep(&self) -> Upkeep {

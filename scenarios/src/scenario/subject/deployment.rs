@@ -180,10 +180,6 @@ impl Kind for Deployment {
         if self.replicas == Some(0) {
             return wrong("replicas", "`replicas: 0` is no subject: write 1 or more");
         }
-        if subject.has_place() {
-            let text = "`webhook: {path: …, port: …}`: where a Deployment serves stands in its Service: use `install: {webhooks: FILE}`";
-            return wrong("webhook", text);
-        }
         if subject.rbac.is_some() {
             return wrong("rbac", "`rbac`: what a Deployment may do stands in its manifests: leave it out");
         }

@@ -1,4 +1,5 @@
-//! Subjects as they were written before: `kind` and all keys side by side. They are refused with what to write instead.
+//! Subjects as they were written before: `kind` and all keys side by side, or `webhook` beside the kind. They are refused with what to write
+//! instead.
 
 use std::fmt::Write as _;
 
@@ -15,19 +16,21 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     let (kind, own) =
         kinds.iter().find(|(name, _)| told.map_or(written.contains_key(**name), |told| told == **name))?;
     let belongs = |key: &str| own.iter().any(|own| own == key);
-    let is_stray = |key: &&String| *key == "commands" || (key != kind && belongs(key));
+    let is_stray = |key: &&String| matches!(key.as_str(), "commands" | "webhook") || (key != kind && belongs(key));
     let stray = written.keys().find(|key| *key == "kind").or_else(|| written.keys().find(is_stray))?;
     let (mut settings, mut shared) = (Map::new(), Map::new());
     for (key, value) in written {
         match (key.as_str(), value) {
             ("kind", _) => {}
             (key, Value::Object(map)) if key == *kind => settings.extend(map.clone()),
+            ("webhook", Value::Object(map)) => webhook(kind, map, &mut settings, &mut shared),
             ("command", value) => drop(settings.insert("run".to_owned(), value.clone())),
             ("commands", Value::Array(all)) => {
                 settings.insert("processes".to_owned(), all.iter().map(process).collect());
             }
             (key, value) if belongs(key) => drop(settings.insert(key.to_owned(), value.clone())),
-            (key, value) => drop(shared.insert(key.to_owned(), value.clone())),
+            // What its webhook is registered with may stand there already.
+            (key, value) => drop(shared.entry(key).or_insert_with(|| value.clone())),
         }
     }
     let mut lines = "subject:\n".to_owned();
@@ -41,6 +44,25 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     }
     shared.iter().for_each(|(key, value)| line(&mut lines, 2, key, value));
     Some((stray.clone(), lines))
+}
+
+/// Where it serves belongs to its kind, and the rest to how that is registered; the project's own registrations have all of it.
+fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
+    let (place, registered): (Map<_, _>, Map<_, _>) =
+        keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));
+    match kind {
+        "command" if !place.is_empty() => drop(settings.insert("serves".to_owned(), place.into())),
+        "attach" if !place.is_empty() => {
+            let port = place.get("port").and_then(Value::as_u64).unwrap_or(9443);
+            let path = place.get("path").and_then(Value::as_str).unwrap_or("/");
+            settings.entry("url").or_insert_with(|| format!("https://127.0.0.1:{port}{path}").into());
+        }
+        // The service has its own, a Deployment that of its Service.
+        _ => {}
+    }
+    if !registered.is_empty() && !shared.get("install").is_some_and(Value::is_object) {
+        shared.insert("install".to_owned(), json!({"webhook": registered}));
+    }
 }
 
 fn process(one: &Value) -> Value {
@@ -112,5 +134,14 @@ mod tests {
             "role|subject:\n  command:\n    role: webhook\n    run: [x]\n"
         );
         assert_eq!(told("{command: {run: [x], role: webhook}, worlds: 1}"), "", "that is another mistake");
+        assert_eq!(
+            told("{command: [x], install: webhook, webhook: {path: /a, port: 1, timeout: 2s}}"),
+            "webhook|subject:\n  command:\n    run: [x]\n    serves: {path: /a, port: 1}\n  install: {webhook: {timeout: \"2s\"}}\n"
+        );
+        assert_eq!(
+            told("{attach: {pid: 7}, webhook: {path: /a, port: 1}}"),
+            "webhook|subject:\n  attach:\n    pid: 7\n    url: \"https://127.0.0.1:1/a\"\n"
+        );
+        assert_eq!(told("{service: {}, webhook: {path: /a}}"), "webhook|subject:\n  service: {}\n");
     }
 }

@@ -50,10 +50,7 @@ impl Kind for Service {
         "service"
     }
 
-    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
-        if subject.has_place() {
-            return wrong("webhook", "`webhook: {path: …, port: …}` is for a `command`: the service has its own");
-        }
+    fn check(&self, _: &Subject) -> Result<(), Wrong> {
         if self.config.is_some() && self.settings.is_some() {
             return wrong("settings", "has both `config` and `settings`: keep one");
         }
