@@ -26,6 +26,8 @@ pub struct Memory {
     /// How much memory may grow with time at a constant population: the heap in use where the subject tells it, else the resident set.
     /// Memory that grows outside of the heap breaks it too.
     pub growth: Option<Growth>,
+    /// How much memory may grow with each hour of the subject's own clock, such as `256KiB`; at `clockRate: 60` that is each minute.
+    pub growth_per_own_hour: Option<Bytes>,
     /// How much memory may grow with each distinct object that has come and gone.
     pub growth_per_object: Option<Bytes>,
     /// How much memory may grow with each admission review.

@@ -2,7 +2,7 @@
 //! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
-const SCENARIOS: [(&str, &str); 35] = [
+const SCENARIOS: [(&str, &str); 36] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
