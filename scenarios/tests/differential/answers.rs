@@ -461,7 +461,7 @@ async fn answers_of_webhooks_count_as_for_a_real_server() {
     if let Some(assets) = servers::assets() {
         let directory = tempfile::tempdir().unwrap();
         let (local, endpoint) = servers::real(assets, directory.path(), &[]).await.unwrap();
-        println!("{} answers, also for {}", table.len(), local.version());
+        println!("{} answers, also for {}", table.len(), local.access().version());
         let decided = through(&endpoint, &webhook, &table).await;
         wrong.extend(others("the real server", &table, &decided.unwrap()));
         local.stop().await;

@@ -207,11 +207,11 @@ async fn the_mock_answers_like_a_real_server() {
     let (local, real) = servers::real(assets, directory.path(), &[]).await.unwrap();
     let (server, mock) = servers::mock().await.unwrap();
     let printed = if let Some(count) = number("LONGHAUL_DIFFERENTIAL_RECORD") {
-        record_all(&real, local.version(), count).await;
+        record_all(&real, local.access().version(), count).await;
         Vec::new()
     } else {
         let count = number("LONGHAUL_DIFFERENTIAL_SEQUENCES").unwrap_or(SEQUENCES);
-        println!("comparing {count} sequences with {}", local.version());
+        println!("comparing {count} sequences with {}", local.access().version());
         compare_all(&real, &mock, sequences(count)).await
     };
     server.shutdown().await;

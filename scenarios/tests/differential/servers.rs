@@ -37,7 +37,7 @@ pub async fn mock() -> anyhow::Result<(Server, Endpoint)> {
     // What a real server's watch cache does not reach back to either.
     server.compact(server.revision());
     let tls = mock_pki::client_config(authority.ca_pem(), None, &[])?;
-    let endpoint = Endpoint { address: server.access().address(), tls, token: TOKEN.to_owned() };
+    let endpoint = Endpoint { address: server.address(), tls, token: TOKEN.to_owned() };
     Ok((server, endpoint))
 }
 

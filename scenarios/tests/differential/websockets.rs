@@ -192,10 +192,18 @@ async fn a_watch_over_a_websocket_is_a_real_servers() {
     let mut upgraded = 0;
     for case in CASES {
         let (real, mock) = tokio::join!(said(&real, case, &gone.0), said(&mock, case, &gone.1));
-        assert_eq!(real, mock, "{} is left, {} right: {} {:?}", local.version(), "the mock", case.query, case.changed);
+        assert_eq!(
+            real,
+            mock,
+            "{} is left, {} right: {} {:?}",
+            local.access().version(),
+            "the mock",
+            case.query,
+            case.changed
+        );
         upgraded += usize::from(real["headers"]["sec-websocket-accept"].is_string());
     }
-    println!("{} connections to {}, {upgraded} WebSockets", CASES.len(), local.version());
+    println!("{} connections to {}, {upgraded} WebSockets", CASES.len(), local.access().version());
     assert_eq!(upgraded, 12, "the comparison compares something");
     server.shutdown().await;
     local.stop().await;

@@ -18,10 +18,6 @@ fn run(text: &str, arguments: &[&str]) -> Soak {
     soak(&all)
 }
 
-fn watcher(command: &str, arguments: &[&str]) -> Soak {
-    run(&WATCHER.replace("[SUBJECT]", command), arguments)
-}
-
 fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
 }
