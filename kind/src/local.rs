@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::programs::files::{Files, Server};
 use crate::programs::process::{Lifetime, Process};
 use crate::programs::ready;
-use crate::state::{Purpose, Ready, Registration};
+use crate::state::{Ready, Registration};
 
 pub use crate::programs::{Error, Unready, User};
 
@@ -59,7 +59,7 @@ impl Config {
         Self {
             assets: assets.into(),
             directory: directory.into(),
-            users: vec![User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }],
+            users: vec![User::admin()],
             apiserver_arguments: Vec::new(),
             start_deadline: START_DEADLINE,
             state_directory: None,
@@ -75,10 +75,7 @@ impl Config {
 impl Local {
     /// Starts both programs and waits until the API server says that it is ready.
     pub async fn start(config: Config) -> Result<Self, Error> {
-        let begin = |root: &PathBuf| {
-            Registration::begin(root, &Registration::name_of_run(), Purpose::Run, Some(&config.directory))
-        };
-        let registration = config.state_directory.as_ref().map(begin).transpose()?;
+        let registration = Registration::of_run(config.state_directory.as_ref(), &config.directory)?;
         Self::start_with(config, registration, Lifetime::Owned).await
     }
 

@@ -28,7 +28,7 @@ use crate::access::Access;
 use crate::programs::files::Files;
 use crate::programs::process::{self, Lifetime, Process};
 use crate::programs::{self, Unready, User, ready};
-use crate::state::{Purpose, Ready, Registration, Traces};
+use crate::state::{Ready, Registration, Traces};
 use cgroup::Groups;
 use init::{Ground, Plan};
 use link::Link;
@@ -164,7 +164,7 @@ impl Config {
             assets: assets.into(),
             directory: directory.into(),
             init,
-            users: vec![User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }],
+            users: vec![User::admin()],
             apiserver_arguments: Vec::new(),
             tainted: false,
             start_deadline: START_DEADLINE,
@@ -218,10 +218,8 @@ impl Node {
     /// Starts a node and waits until it is Ready and takes Pods.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let found = needs::look(&config.assets, &config.directory)?;
-        let begin = |root: &PathBuf| {
-            Registration::begin(root, &Registration::name_of_run(), Purpose::Run, Some(&config.directory))
-        };
-        let registration = config.state_directory.as_ref().map(begin).transpose().map_err(programs::Error::from)?;
+        let registration =
+            Registration::of_run(config.state_directory.as_ref(), &config.directory).map_err(programs::Error::from)?;
         Self::start_with(config, found, registration, Lifetime::Owned).await
     }
 

@@ -283,9 +283,10 @@ impl Registration {
         Ok(registration)
     }
 
-    /// A name for the control plane of a run of this process.
-    pub(crate) fn name_of_run() -> String {
-        format!("run-{}-{:08x}", std::process::id(), rand::random::<u32>())
+    /// That of the control plane of a run of this process; none without a state directory.
+    pub(crate) fn of_run(root: Option<&PathBuf>, directory: &Path) -> Result<Option<Self>, Error> {
+        let name = format!("run-{}-{:08x}", std::process::id(), rand::random::<u32>());
+        root.map(|root| Self::begin(root, &name, Purpose::Run, Some(directory))).transpose()
     }
 
     /// Notes a process that was just started.

@@ -48,6 +48,13 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
+impl User {
+    /// `admin`, who may do everything.
+    pub(crate) fn admin() -> Self {
+        Self { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }
+    }
+}
+
 /// What differs between the control planes.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
