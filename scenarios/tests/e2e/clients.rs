@@ -53,6 +53,8 @@ macro_rules! clean {
 }
 
 clean! {
+    client_go_is_clean: "client-go-0.37",
+    client_go_over_http2_is_clean: "client-go-0.37-h2",
     kube_rs_watcher_is_clean: "kube-rs-watcher",
     kube_rs_streaming_lists_are_clean: "kube-rs-streaming",
     kube_rs_controller_is_clean: "kube-rs-controller",
