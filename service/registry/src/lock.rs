@@ -57,7 +57,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Not YAML, or of another shape.
-    #[error("it is no lock file: {0}")]
+    #[error("it is no lock file: {0}; write it anew with `pin --lock`")]
     Shape(String),
     /// From another time.
     #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]
@@ -89,7 +89,7 @@ pub enum Error {
         error: ReferenceError,
     },
     /// More than a lock has.
-    #[error("it is larger than {} MiB or has more than {IMAGES_MAX} images", TEXT_BYTES_MAX >> 20)]
+    #[error("it is larger than {} MiB or has more than {IMAGES_MAX} images: lock those alone that this cluster runs", TEXT_BYTES_MAX >> 20)]
     TooLarge,
 }
 

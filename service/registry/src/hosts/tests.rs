@@ -114,6 +114,50 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
+/// As the kubelet mounts a ConfigMap: the file is a link through `..data`, which another folder takes the place of.
+#[test]
+fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let entry = |digest: &str| format!("- {{image: 'nginx:1', digest: '{digest}', resolved: x, registry: r}}\n");
+    let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
+    let mount = |version: u32, text: &str| {
+        let data = format!("..{version}");
+        std::fs::create_dir(at(&data)).unwrap();
+        std::fs::write(at(&data).join("images.lock"), text).unwrap();
+        std::os::unix::fs::symlink(&data, at("..fresh")).unwrap();
+        std::fs::rename(at("..fresh"), at("..data")).unwrap();
+    };
+    mount(1, &format!("version: 1\nimages:\n{}", entry(&digest("1"))));
+    std::os::unix::fs::symlink("..data/images.lock", at("images.lock")).unwrap();
+    let resolve = config::Resolve { lock: Some(at("images.lock")), ..config::Resolve::of("{}") };
+    let hosts = Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap();
+    let locked = || hosts.locked("docker.io/library/nginx:1");
+    let bad = [
+        (
+            format!("version: 1\nimages:\n{}{}", entry(&digest("2")), entry(&digest("3"))),
+            "delete the entry that is wrong",
+        ),
+        ("version: 7\nimages: []\n".to_owned(), "it has version 7; this program reads version 1: write it anew"),
+        (format!("version: 1\nimages:\n{}", entry("sha256:2")), "the digest of `nginx:1` is none"),
+        ("images\n".to_owned(), "it is no lock file"),
+    ];
+    for (version, (text, why)) in (2..).zip(&bad) {
+        mount(version, text);
+        hosts.look_at_files();
+        assert_eq!(locked(), Some(digest("1")), "{why}");
+        let refused = Hosts::new(&resolve, Proxies::none(), Arc::default()).err().unwrap().to_string();
+        assert!(
+            refused.starts_with("resolve.lock: ") && refused.contains("images.lock") && refused.contains(why),
+            "{refused}"
+        );
+        assert!(refused.contains("pin --lock") || refused.contains("delete the entry"), "a remedy: {refused}");
+    }
+    mount(9, &format!("version: 1\nimages:\n{}", entry(&digest("4"))));
+    hosts.look_at_files();
+    assert_eq!(locked(), Some(digest("4")));
+}
+
 #[test]
 fn a_lock_is_followed_and_a_bad_one_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
