@@ -3,7 +3,9 @@
 //! Each stands around a role and knows of it what the world sees: [`role`] changes what a role is started with and what it hands over,
 //! [`relay`] is an API server that lies, [`witness`] a receiver of observations that does, [`answers`] spoils what callers get.
 
+mod alerts;
 mod answers;
+mod believes;
 mod chunk;
 mod growth;
 mod loopback;
@@ -128,6 +130,16 @@ bugs! {
     LostUpdate = "lost-update",
     /// Whatever is sent is held, however much it is.
     HoldsEverything = "holds-everything",
+    /// Every tenth alert is told to nobody.
+    AlertLost = "alert-lost",
+    /// Every tenth alert is told twice.
+    AlertTwice = "alert-twice",
+    /// What became of a dry run is told as well.
+    AlertOnDryRun = "alert-on-dry-run",
+    /// The digest lock is not looked at.
+    LockIgnored = "lock-ignored",
+    /// Whatever lies in the shared cache is a verdict.
+    BelievesRedis = "believes-redis",
 }
 
 impl Bug {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use service_core::alert::AlertSink;
 use service_core::config::{Config, Kind};
+use service_core::known::Knowledge;
 use service_core::role::Role;
 
 /// A list of roles.
@@ -28,6 +29,8 @@ pub const ROLES: Roles = &[
 pub const SHARED: &[Kind] = &[
     #[cfg(feature = "alerts")]
     service_core::config::kind::<service_alerting::Alerts>(),
+    #[cfg(feature = "shared-cache")]
+    service_core::config::kind::<service_shared_cache::SharedCache>(),
 ];
 
 /// The sink of alerts, when the configuration names a receiver.
@@ -35,6 +38,16 @@ pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<
     #[cfg(feature = "alerts")]
     if let Some(settings) = config.find::<service_alerting::Alerts>() {
         return Ok(Some(service_alerting::Desk::open(settings, metrics)?));
+    }
+    let _ = (config, metrics);
+    Ok(None)
+}
+
+/// What other processes of the service have found, when the configuration says where they keep it.
+pub fn known(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
+    #[cfg(feature = "shared-cache")]
+    if let Some(settings) = config.find::<service_shared_cache::SharedCache>() {
+        return Ok(Some(service_shared_cache::Cache::open(settings, metrics)?));
     }
     let _ = (config, metrics);
     Ok(None)

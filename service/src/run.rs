@@ -18,6 +18,7 @@ use service_core::config::{Config, Health as HealthSection, Shutdown};
 use service_core::edge::{
     Certificates, Drain, Health, Heartbeat, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, register_process,
 };
+use service_core::known::Knowledge;
 use service_core::logs::names;
 use service_core::role::{Reload, Role, Running, Shared, Start};
 use tokio::sync::watch as channel;
@@ -80,6 +81,8 @@ pub struct App {
     running: Vec<Box<dyn Running>>,
     /// Told what became of reviews.
     alerts: Option<Arc<dyn AlertSink>>,
+    /// What other processes of the service have found.
+    known: Option<Arc<dyn Knowledge>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     health: Option<SocketAddr>,
 }
@@ -98,6 +101,7 @@ impl App {
             reloader: None,
             running: Vec::new(),
             alerts: roles::alerts(&config, &mut metrics)?,
+            known: roles::known(&config, &mut metrics)?,
             addresses: Vec::new(),
             health: None,
         };
@@ -149,6 +153,7 @@ impl App {
             review: None,
             judge: None,
             alerts: self.alerts.clone(),
+            known: self.known.clone(),
             part: None,
             shared: &mut shared,
         };

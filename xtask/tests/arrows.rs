@@ -44,13 +44,14 @@ const CRATES: &[Crate] = &[
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["mock-pki"]),
     one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     one("service", "the system under test: a program with a list of roles", &[
-        "service-admission", "service-validator", "service-alerting", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
+        "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
     ], &[]),
     one("service-admission", "role manager: reviews, policy, validators", &[
         "service-contract", "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
     one("service-validator", "role validator: verdicts for other processes, and for Gatekeeper", &["service-contract", "service-core"], &[]),
     one("service-alerting", "who is told what became of reviews; role alerting", &["service-contract", "service-core"], &[]),
+    one("service-shared-cache", "verdicts that processes share, in Redis", &["service-core"], &[]),
     one("service-files", "manifests: pinned, as a KRM function too", &["service-core"], &[]),
     one("service-packages", "role watch: the reconciler of Packages", &["service-watch", "service-core"], &[]),
     one("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),

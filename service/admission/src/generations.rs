@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use service_contract::pool::Metrics as PoolMetrics;
 use service_core::alert::AlertSink;
+use service_core::known::Knowledge;
 use service_core::kube::{self, Cluster, Transport};
 use service_core::role::Start;
 use service_core::share::Share;
@@ -35,6 +36,8 @@ pub struct Generations {
     /// The memory that everything from outside may hold.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
+    /// What other processes have found.
+    known: Option<Arc<dyn Knowledge>>,
     /// The source of owners; made at first need.
     owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
@@ -60,8 +63,9 @@ impl Generations {
         let validation_metrics = ValidationMetrics::register(registry);
         let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
+        let known = start.known.clone();
         let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(&validation_metrics));
-        let approvals = Arc::new(approvals);
+        let approvals = Arc::new(approvals.sharing(known.clone()));
         let memory = Memory::of(&share).counting(PoolMetrics::register(registry));
         let owners = owners(config, &client);
         let parts =
@@ -75,6 +79,7 @@ impl Generations {
             memory,
             share,
             alerts,
+            known,
             owners,
             metrics,
             validation_metrics,
@@ -121,7 +126,8 @@ impl Generations {
             Arc::clone(&self.approvals)
         } else {
             let metrics = Arc::clone(&self.validation_metrics);
-            Arc::new(Approvals::new(&fresh.policy.verdicts, &fresh.resolve, metrics))
+            let approvals = Approvals::new(&fresh.policy.verdicts, &fresh.resolve, metrics);
+            Arc::new(approvals.sharing(self.known.clone()))
         };
         let client = made.as_ref().unwrap_or(&self.client);
         let kept = self.owners.clone().filter(|_| same_clients && fresh.policy.child_approval);

@@ -8,6 +8,7 @@ pub mod authority;
 pub mod config;
 pub mod edge;
 pub mod judge;
+pub mod known;
 pub mod kube;
 pub mod logs;
 pub mod role;

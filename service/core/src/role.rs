@@ -20,6 +20,7 @@ use crate::alert::AlertSink;
 use crate::config::{Config, Kind};
 use crate::edge::{Answer, Certificates, Listener, Metrics, Peer, Probe};
 use crate::judge::Judge;
+use crate::known::Knowledge;
 
 /// Something that a process can be.
 pub trait Role: Sync {
@@ -130,6 +131,8 @@ pub struct Start<'a> {
     pub judge: Option<Arc<dyn Judge>>,
     /// The sink of alerts about reviews.
     pub alerts: Option<Arc<dyn AlertSink>>,
+    /// What other processes of the service have found.
+    pub known: Option<Arc<dyn Knowledge>>,
     /// This role's own part of what it lends.
     pub part: Option<Arc<dyn Any + Send + Sync>>,
     /// Shared values by their types.

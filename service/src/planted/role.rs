@@ -1,21 +1,26 @@
 //! A role with a bug: started with what the bug changes, and what it hands over changed as well.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use service_admission::config::Admission;
+use service_core::alert::AlertSink;
 use service_core::config::{Config, Kind, Kubernetes, kind};
 use service_core::edge::Probe;
+use service_core::known::Knowledge;
 use service_core::kube::{Cluster, Transport};
 use service_core::role::{Lent, Role, Start, Started};
+use service_registry::config::Resolve;
 use service_replicas::config::Replicas;
+use service_shared_cache::SharedCache;
 use service_watch::Metrics as Watches;
 use service_watch::config::Watch;
 
+use super::alerts::Spoilt;
 use super::page::WrongPage;
-use super::{Bug, answers, growth, relay, stale, witness};
+use super::{Bug, answers, believes, growth, relay, stale, witness};
 use crate::roles::Roles;
 
 /// More than there is, so that whatever is asked for fits.
@@ -25,13 +30,18 @@ const OWN_PROBE: &str = "watch/networkpolicies";
 
 /// The roles with the bug, until the process ends.
 pub fn around(roles: Roles, bug: Bug) -> Roles {
-    let planted = roles.iter().map(|role| &*Box::leak(Box::new(Planted { role: *role, bug })) as &dyn Role);
+    let planted = roles.iter().map(|role| {
+        let alerts = OnceLock::new();
+        &*Box::leak(Box::new(Planted { role: *role, bug, alerts })) as &dyn Role
+    });
     Box::leak(planted.collect::<Vec<_>>().into_boxed_slice())
 }
 
 struct Planted {
     role: &'static dyn Role,
     bug: Bug,
+    /// Who is told instead of those that the process has: one for what is lent and what is served.
+    alerts: OnceLock<Arc<Spoilt>>,
 }
 
 impl Planted {
@@ -48,7 +58,27 @@ impl Planted {
         if let (Bug::AcceptsRevoked, Some(replicas)) = (self.bug, config.find_mut::<Replicas>()) {
             replicas.crl.clear();
         }
+        if let (Bug::LockIgnored, Some(resolve)) = (self.bug, config.find_mut::<Resolve>()) {
+            resolve.lock = None;
+        }
         config
+    }
+
+    /// Those who are told, as the bug has it.
+    fn told(&self, alerts: Option<Arc<dyn AlertSink>>) -> Option<Arc<dyn AlertSink>> {
+        let alerts = alerts?;
+        if !Spoilt::is_about(self.bug) {
+            return Some(alerts);
+        }
+        Some(Arc::clone(self.alerts.get_or_init(|| Spoilt::before(alerts, self.bug))) as _)
+    }
+
+    /// What others have found, as the bug has it: one more connection, whose numbers nobody reads.
+    fn known(&self, config: &Config, known: Option<Arc<dyn Knowledge>>) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
+        match (self.bug, config.find::<SharedCache>()) {
+            (Bug::BelievesRedis, Some(settings)) => Ok(Some(believes::cache(settings)?)),
+            _ => Ok(known),
+        }
     }
 
     async fn begin(&self, start: &mut Start<'_>) -> anyhow::Result<Started> {
@@ -71,6 +101,8 @@ impl Planted {
         }
         let mut inner = with(start, &config);
         inner.witness_url = url.as_deref().or(inner.witness_url);
+        inner.alerts = self.told(inner.alerts.take());
+        inner.known = self.known(&config, inner.known.take())?;
         let started = self.role.start(&mut inner).await?;
         let left = inner.witness_url.is_some();
         start.witness_url = start.witness_url.filter(|_| left);
@@ -80,7 +112,13 @@ impl Planted {
     /// The parts that the role hands over, as the bug has them.
     fn spoilt(&self, mut started: Started, start: &mut Start<'_>) -> Started {
         if !self.watches() {
-            started.served = started.served.map(|(listener, handler)| (listener, answers::around(handler, self.bug)));
+            started.served = started.served.map(|(listener, handler)| {
+                let handler = match self.alerts.get() {
+                    Some(alerts) => Arc::clone(alerts).tells_dry_runs(handler),
+                    None => handler,
+                };
+                (listener, answers::around(handler, self.bug))
+            });
             return started;
         }
         let watches = start.shared(Watches::register);
@@ -115,6 +153,7 @@ fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
         look: start.look,
         background: start.background,
         alerts: start.alerts.clone(),
+        known: start.known.clone(),
         review: start.review.clone(),
         judge: start.judge.clone(),
         part: start.part.clone(),
@@ -153,7 +192,10 @@ impl Role for Planted {
 
     fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
         let config = self.config(start.config);
-        self.role.lend(&mut with(start, &config))
+        let mut inner = with(start, &config);
+        inner.alerts = self.told(inner.alerts.take());
+        inner.known = self.known(&config, inner.known.take())?;
+        self.role.lend(&mut inner)
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {

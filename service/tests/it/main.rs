@@ -12,6 +12,8 @@ mod certificates;
 mod edge;
 #[cfg(feature = "files")]
 mod files;
+#[cfg(feature = "files")]
+mod function_hosts;
 #[cfg(feature = "verify")]
 mod golden;
 mod hostile;
@@ -27,6 +29,8 @@ mod reconcile;
 mod registration;
 mod replicas;
 mod review;
+#[cfg(all(feature = "verify", feature = "shared-cache"))]
+mod shared_cache;
 mod support;
 #[cfg(all(feature = "verify", feature = "validator", feature = "alerts"))]
 mod topology;

@@ -4,6 +4,8 @@
 //! its trust, and the credentials that showed it; so a moved tag, another rule or another key can never meet an old verdict. What
 //! could not be found out is never remembered. No lock is held while a validator is asked.
 
+mod written;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Approval, Question, Validator};
 use crate::config;
+use service_core::known::Knowledge;
 use service_registry::verdicts::{Cache, Class, Failure, Flights};
 
 /// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
@@ -50,6 +53,7 @@ pub struct Metrics {
     cache_hits: Counter,
     cache_misses: Counter,
     joined: Counter,
+    shared: Counter,
     duration: Histogram,
 }
 
@@ -62,6 +66,7 @@ impl Metrics {
             cache_hits: Counter::default(),
             cache_misses: Counter::default(),
             joined: Counter::default(),
+            shared: Counter::default(),
             duration: Histogram::new(DURATION_EDGES_S),
         };
         let sub = registry.sub_registry_with_prefix("longhaul_validation");
@@ -71,6 +76,7 @@ impl Metrics {
         sub.register("cache_hits", "Verdicts that were remembered", metrics.cache_hits.clone());
         sub.register("cache_misses", "Verdicts that a validator was asked for", metrics.cache_misses.clone());
         sub.register("joined", "Verdicts that were waited for together with others", metrics.joined.clone());
+        sub.register("shared", "Verdicts that another process had found", metrics.shared.clone());
         let help = "Time from asking a validator to its answer";
         sub.register("duration_seconds", help, metrics.duration.clone());
         Arc::new(metrics)
@@ -94,6 +100,8 @@ pub struct Approvals {
     timeout: Duration,
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
+    /// What other processes of the service have found.
+    shared: Option<Arc<dyn Knowledge>>,
     metrics: Arc<Metrics>,
 }
 
@@ -105,8 +113,16 @@ impl Approvals {
             timeout: resolve.timeout.min(LONGEST),
             cache: Arc::new(Mutex::new(Cache::new(settings.max_bytes))),
             flights: Flights::new(),
+            shared: None,
             metrics,
         }
+    }
+
+    /// Shares what was said with other processes.
+    #[must_use]
+    pub fn sharing(mut self, shared: Option<Arc<dyn Knowledge>>) -> Self {
+        self.shared = shared;
+        self
     }
 
     /// The counts.
@@ -158,7 +174,14 @@ impl Approvals {
         question.deadline = deadline;
         // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
         let asked = AssertUnwindSafe(async move { validator.validate(question).await }).catch_unwind();
+        let shared = self.shared.clone();
         async move {
+            if let Some((answer, life)) = said_elsewhere(shared.as_deref(), &key, deadline).await {
+                metrics.shared.inc();
+                let life = life.min(life_of(&answer, ttl).unwrap_or_default());
+                cache.lock().insert(&key, answer.clone(), held_bytes(&answer), life, std::time::Instant::now());
+                return answer;
+            }
             let started = Instant::now();
             let answer = match timeout_at(deadline, asked).await {
                 Ok(Ok(answer)) => answer,
@@ -166,12 +189,11 @@ impl Approvals {
                 Err(_elapsed) => Err(Failure::new(Class::Unavailable, "no verdict on its signatures in time")),
             };
             metrics.duration.observe(started.elapsed().as_secs_f64());
-            let (life, bytes) = match &answer {
-                Ok(approval) => (Some(ttl), bytes_of(approval)),
-                Err(failure) => (failure.class.cache_ttl().map(|definite| definite.min(ttl)), failure.cause.len()),
-            };
-            if let Some(life) = life {
-                cache.lock().insert(&key, answer.clone(), bytes, life, std::time::Instant::now());
+            if let Some(life) = life_of(&answer, ttl) {
+                if let Some((shared, text)) = shared.zip(written::write(&answer)) {
+                    shared.keep(&key, text, life);
+                }
+                cache.lock().insert(&key, answer.clone(), held_bytes(&answer), life, std::time::Instant::now());
             }
             answer
         }
@@ -183,6 +205,27 @@ fn key(validator: &dyn Validator, host: &str, repository: &str, digest: &str, cr
     let generation = validator.generation();
     let parts = [host, "/", repository, "@", digest, " ", &*generation, " ", credential.unwrap_or_default()];
     parts.concat()
+}
+
+/// What another process was told under the same key, and for how long it is good.
+async fn said_elsewhere(shared: Option<&dyn Knowledge>, key: &str, deadline: Instant) -> Option<(Answer, Duration)> {
+    let known = shared?.known(key, deadline).await?;
+    Some((written::read(&known.value)?, known.life))
+}
+
+/// How long what was said may be remembered; what is not definite not at all.
+fn life_of(answer: &Answer, ttl: Duration) -> Option<Duration> {
+    match answer {
+        Ok(_) => Some(ttl),
+        Err(failure) => failure.class.cache_ttl().map(|definite| definite.min(ttl)),
+    }
+}
+
+fn held_bytes(answer: &Answer) -> usize {
+    match answer {
+        Ok(approval) => bytes_of(approval),
+        Err(failure) => failure.cause.len(),
+    }
 }
 
 fn bytes_of(approval: &Approval) -> usize {

@@ -142,6 +142,10 @@ events! {
     LINK_KEPT = "link.not-replaced" ["validator", "error"],
     /// A call of another process was not answered with success.
     INTERNAL_REFUSED = "internal.refused" ["listener", "peer", "address", "status", "reason", "left_out"],
+    /// The shared cache answers.
+    SHARED_CACHE_FOUND = "shared-cache.found" [],
+    /// The shared cache does not answer, or not in time, or not as it should: it is left alone for a while.
+    SHARED_CACHE_LOST = "shared-cache.lost" ["error"],
     /// A connection of ours ended with an error.
     WIRE_ENDED = "wire.ended" ["error"],
 }

@@ -33,6 +33,8 @@ pub struct World {
     pub api: bool,
     /// Paths that contain such a text are answered with this status; 0 is no answer at all.
     pub sick: Vec<(String, u16)>,
+    /// How long each answer takes.
+    pub delay: Duration,
     /// Method and path of every request.
     pub requests: Vec<String>,
 }
@@ -73,7 +75,14 @@ impl Signed {
             Arc::new(move |request| {
                 let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
                 let shared = Arc::clone(&shared);
-                async move { answer(&shared, &method, &path).await }.boxed()
+                async move {
+                    let delay = shared.lock().delay;
+                    if !delay.is_zero() {
+                        tokio::time::sleep(delay).await;
+                    }
+                    answer(&shared, &method, &path).await
+                }
+                .boxed()
             }),
         );
         Self { server: server.await, world }

@@ -149,3 +149,53 @@ async fn what_is_remembered_is_bounded_in_bytes() {
     }
     assert!(!approvals.cache.lock().is_empty());
 }
+
+/// What every process of a service can see.
+#[derive(Default)]
+struct Board(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
+
+impl Knowledge for Board {
+    fn known(&self, key: &str, _: Instant) -> BoxFuture<'static, Option<service_core::known::Known>> {
+        let known = self.0.lock().get(key).cloned();
+        std::future::ready(known.map(|(value, life)| service_core::known::Known { value, life })).boxed()
+    }
+
+    fn keep(&self, key: &str, value: Vec<u8>, life: Duration) {
+        self.0.lock().insert(key.to_owned(), (value, life));
+    }
+}
+
+/// Each of two processes has a memory of its own; what one was told the other need not ask, for as long as it is good and no longer.
+#[tokio::test(start_paused = true)]
+async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
+    for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {
+        let board = Arc::new(Board::default());
+        let (one, other) = (approvals("").sharing(Some(board.clone())), approvals("").sharing(Some(board.clone())));
+        let script = Script::new("g", answer.clone());
+        let validator: Arc<dyn Validator> = script.clone();
+        let is_definite = answer.as_ref().err().is_none_or(|failure| failure.class.cache_ttl().is_some());
+        assert_eq!(one.ask(&validator, question("d")).await, answer);
+        assert_eq!(other.ask(&validator, question("d")).await, answer);
+        assert_eq!(script.asked(), if is_definite { 1 } else { 2 });
+        assert_eq!(board.0.lock().len(), usize::from(is_definite));
+        assert_eq!(other.known(&*validator, "h.io", "a", "d"), is_definite.then_some(answer));
+        // Under another rule nothing of it is known.
+        let stranger = Script::new("h", Ok(approval()));
+        let validator: Arc<dyn Validator> = stranger.clone();
+        assert_eq!(other.ask(&validator, question("d")).await, Ok(approval()));
+        assert_eq!(stranger.asked(), 1);
+    }
+}
+
+/// A value that says no verdict costs a question.
+#[tokio::test(start_paused = true)]
+async fn a_shared_value_that_is_none_is_asked_for() {
+    let board = Arc::new(Board::default());
+    let approvals = approvals("").sharing(Some(board.clone()));
+    let script = Script::new("g", Ok(approval()));
+    let validator: Arc<dyn Validator> = script.clone();
+    let key = key(&*validator, "h.io", "a", "d", None);
+    board.keep(&key, b"{\"verified\": 1}".to_vec(), Duration::from_mins(1));
+    assert_eq!(approvals.ask(&validator, question("d")).await, Ok(approval()));
+    assert_eq!(script.asked(), 1);
+}

@@ -1,0 +1,142 @@
+//! What makes a value ours: a code over its name, its end and itself (HMAC-SHA-256). Pure.
+//!
+//! `1 | end in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole name, so that a value cannot be moved to
+//! another image, rule or trust; and the end, so that it cannot be made to last. The name in Redis is a code as well: it says
+//! nothing about images, and has a length.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::hmac;
+use service_core::known::Known;
+
+/// The first byte; a value of another version is none.
+const VERSION: u8 = 1;
+/// Bytes before the value.
+pub const HEAD_BYTES: usize = 1 + 8 + 32;
+/// As many bytes as the code has; a shorter key would be easier to guess than it.
+const KEY_BYTES_MIN: usize = 32;
+/// A key file has one line.
+const KEY_BYTES_MAX: usize = 4096;
+/// What a name is made of, so that no name is the code of a value.
+const NAMES: &[u8] = b"longhaul name\0";
+const VALUES: &[u8] = b"longhaul value\0";
+
+/// Makes values unforgeable.
+pub trait Seal: Send + Sync + 'static {
+    /// What a value is kept under.
+    fn name(&self, key: &str) -> String;
+
+    /// The value, good for so long.
+    fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8>;
+
+    /// What was closed under the same key, while it is good; else nothing.
+    fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Option<Known>;
+}
+
+/// The seal with a key that all processes of a service have.
+pub struct Hmac(hmac::Key);
+
+impl Hmac {
+    /// Reads the key of a file: at least 32 bytes, without the newline at its end.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let key = bytes.trim_ascii_end();
+        if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&key.len()) {
+            let (shown, has) = (path.display(), key.len());
+            let make = format!("make one with `openssl rand -hex 32 > {shown}`");
+            return Err(format!("{shown} has {has} bytes: a key has {KEY_BYTES_MIN} to {KEY_BYTES_MAX}; {make}"));
+        }
+        Ok(Self::new(key))
+    }
+
+    /// The seal of this key.
+    pub fn new(key: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// What the code covers. The name has its length before it, so that nothing of it can be taken for what follows.
+    fn covered(key: &str, end: [u8; 8], value: &[u8]) -> Vec<u8> {
+        [VALUES, &(key.len() as u64).to_be_bytes(), key.as_bytes(), &end, value].concat()
+    }
+}
+
+impl Seal for Hmac {
+    fn name(&self, key: &str) -> String {
+        format!("longhaul:{}", hex::encode(hmac::sign(&self.0, &[NAMES, key.as_bytes()].concat())))
+    }
+
+    fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8> {
+        let end = now.checked_add(life).unwrap_or(now).duration_since(UNIX_EPOCH).unwrap_or_default();
+        let end = u64::try_from(end.as_millis()).unwrap_or(u64::MAX).to_be_bytes();
+        let code = hmac::sign(&self.0, &Self::covered(key, end, value));
+        [&[VERSION], &end[..], code.as_ref(), value].concat()
+    }
+
+    fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Option<Known> {
+        let (version, rest) = sealed.split_first()?;
+        let (end, rest) = rest.split_first_chunk::<8>()?;
+        let (code, value) = rest.split_at_checked(32)?;
+        if *version != VERSION {
+            return None;
+        }
+        hmac::verify(&self.0, &Self::covered(key, *end, value), code).ok()?;
+        let end = UNIX_EPOCH.checked_add(Duration::from_millis(u64::from_be_bytes(*end)))?;
+        let life = end.duration_since(now).ok().filter(|life| !life.is_zero())?;
+        Some(Known { value: value.to_vec(), life })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFE: Duration = Duration::from_mins(1);
+
+    fn seal() -> Hmac {
+        Hmac::new(&[7; 32])
+    }
+
+    #[test]
+    fn what_was_closed_opens_until_its_end() {
+        let (seal, now) = (seal(), SystemTime::now());
+        let sealed = seal.close("a", b"yes", LIFE, now);
+        let known = seal.open("a", &sealed, now + LIFE / 2).unwrap();
+        assert_eq!(known.value, b"yes");
+        assert!(known.life <= LIFE / 2 && known.life > LIFE / 2 - Duration::from_millis(2), "{known:?}");
+        assert_eq!(seal.open("a", &sealed, now + LIFE), None);
+        assert_eq!(seal.name("a").len(), "longhaul:".len() + 64);
+        assert_ne!(seal.name("a"), seal.name("b"));
+    }
+
+    /// Whatever is changed, and wherever else it is put, it is no value any more.
+    #[test]
+    fn nothing_else_opens() {
+        let (seal, now) = (seal(), SystemTime::now());
+        let sealed = seal.close("a", b"yes", LIFE, now);
+        assert_eq!(seal.open("b", &sealed, now), None, "another name");
+        assert_eq!(Hmac::new(&[8; 32]).open("a", &sealed, now), None, "another key");
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(seal.open("a", &changed, now), None, "byte {at}");
+        }
+        for length in 0..sealed.len() {
+            assert_eq!(seal.open("a", &sealed[..length], now), None, "{length} bytes");
+        }
+        assert_eq!(seal.open("a", &[sealed.as_slice(), b"!"].concat(), now), None);
+    }
+
+    #[test]
+    fn a_key_that_is_none_says_how_to_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let said = Hmac::read(&path).err().unwrap();
+        assert!(said.contains("No such file"), "{said}");
+        std::fs::write(&path, "short\n").unwrap();
+        let said = Hmac::read(&path).err().unwrap();
+        assert!(said.contains("has 5 bytes") && said.contains("openssl rand -hex 32"), "{said}");
+        std::fs::write(&path, format!("{}\n", "a".repeat(64))).unwrap();
+        assert!(Hmac::read(&path).is_ok());
+    }
+}

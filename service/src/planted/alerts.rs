@@ -1,0 +1,109 @@
+//! Whoever is told of decisions, told too little or too much.
+//!
+//! It knows of a review what its caller sees, and what was told of it: an answer that changes or refuses an object and was told to nobody is
+//! that of a dry run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http_body_util::Full;
+use parking_lot::Mutex;
+use serde_json::Value;
+use service_core::alert::{Alert, AlertSink};
+use service_core::role::Handler;
+use tokio::time::Instant;
+
+use super::Bug;
+use super::answers::whole;
+
+/// One alert in so many.
+const EVERY: u64 = 10;
+/// Reviews that are remembered: those under way, and then some.
+const TOLD_MAX: usize = 4096;
+/// Nobody waits for what is told too much.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The receivers with the bug.
+pub struct Spoilt {
+    inner: Arc<dyn AlertSink>,
+    bug: Bug,
+    count: AtomicU64,
+    told: Mutex<VecDeque<String>>,
+}
+
+impl Spoilt {
+    /// Stands before `inner`.
+    pub fn before(inner: Arc<dyn AlertSink>, bug: Bug) -> Arc<Self> {
+        Arc::new(Self { inner, bug, count: AtomicU64::new(0), told: Mutex::default() })
+    }
+
+    /// Whether a bug is about alerts.
+    pub fn is_about(bug: Bug) -> bool {
+        matches!(bug, Bug::AlertLost | Bug::AlertTwice | Bug::AlertOnDryRun)
+    }
+
+    /// `handler`, whose answers to dry runs are told.
+    pub fn tells_dry_runs(self: Arc<Self>, handler: Handler) -> Handler {
+        if self.bug != Bug::AlertOnDryRun {
+            return handler;
+        }
+        Arc::new(move |request, peer| {
+            let (answered, this) = (handler(request, peer), Arc::clone(&self));
+            async move {
+                let answer = whole(answered.await).await;
+                if let Some(alert) = this.untold(answer.body()) {
+                    let _ = this.inner.tell(alert, Instant::now() + GRACE).await;
+                }
+                answer.map(Full::new)
+            }
+            .boxed()
+        })
+    }
+
+    /// What nobody was told of.
+    fn untold(&self, body: &[u8]) -> Option<Alert> {
+        let review: Value = serde_json::from_slice(body).ok()?;
+        let response = &review["response"];
+        let (uid, admitted) = (response["uid"].as_str()?, response["allowed"].as_bool()?);
+        let decides = !admitted || !response["patch"].is_null();
+        (decides && !self.told.lock().iter().any(|told| told == uid)).then(|| Alert {
+            admitted,
+            message: "a dry run".into(),
+            kind: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            request_id: uid.to_owned(),
+            images: Vec::new(),
+        })
+    }
+}
+
+impl AlertSink for Spoilt {
+    fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>> {
+        let is_turn = self.count.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY);
+        match self.bug {
+            Bug::AlertLost if is_turn => return std::future::ready(Ok(())).boxed(),
+            Bug::AlertTwice if is_turn => {
+                let (first, second) = (self.inner.tell(alert.clone(), deadline), self.inner.tell(alert, deadline));
+                return async move { first.await.and(second.await) }.boxed();
+            }
+            Bug::AlertOnDryRun => {
+                let mut told = self.told.lock();
+                if told.len() == TOLD_MAX {
+                    told.pop_front();
+                }
+                told.push_back(alert.request_id.clone());
+            }
+            _ => {}
+        }
+        self.inner.tell(alert, deadline)
+    }
+
+    fn stop(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        self.inner.stop(grace)
+    }
+}
