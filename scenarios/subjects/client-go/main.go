@@ -1,6 +1,6 @@
-// A shared informer of client-go over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL. As controller-runtime has
-// it, the handler is added to an informer that runs already, and all is resynced every ten hours. With -blank-revision a transform blanks
-// metadata.resourceVersion, as k8s-metacollector's did (falcosecurity/k8s-metacollector#186); an annotation keeps it, for the witness alone.
+// A shared informer of client-go over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL. All is resynced every ten
+// hours, as controller-runtime does; with -after the handler is added so late to the informer that runs. With -blank-revision a transform blanks
+// resourceVersion, as k8s-metacollector's did (falcosecurity/k8s-metacollector#186); an annotation keeps it, for the witness alone.
 package main
 
 import (
@@ -24,16 +24,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+var witness = http.Client{Transport: &http.Transport{}} // without limits of time
+
 func main() {
 	blank := flag.Bool("blank-revision", false, "blank metadata.resourceVersion in a transform")
+	after := flag.Duration("after", 0, "when the handler is added, as by a controller that waits to be elected")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	client := must(dynamic.NewForConfig(must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))))
 	first, _, _ := strings.Cut(os.Getenv("LONGHAUL_WATCH"), ",")
 	name, version, _ := strings.Cut(first, "/")
-	plural, group, _ := strings.Cut(name, ".")
-	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+	resource := schema.ParseGroupResource(name).WithVersion(version)
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, "", 10*time.Hour, cache.Indexers{}, nil).Informer()
 	if *blank {
 		must(0, informer.SetTransform(func(object any) (any, error) {
@@ -46,6 +48,7 @@ func main() {
 	}
 	go informer.RunWithContext(ctx)
 	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+	time.Sleep(*after)
 	must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { report(object, "added") },
 		UpdateFunc: func(_, object any) { report(object, "modified") },
@@ -63,7 +66,7 @@ func report(object any, change string) {
 	item := object.(*unstructured.Unstructured)
 	revision := item.GetResourceVersion() + item.GetAnnotations()["revision"]
 	line := fmt.Sprintf(`{"uid": %q, "resourceVersion": %q, "change": %q}`+"\n", item.GetUID(), revision, change)
-	answer := must(http.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewBufferString(line)))
+	answer := must(witness.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewBufferString(line)))
 	must(0, answer.Body.Close())
 }
 

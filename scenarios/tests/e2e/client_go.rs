@@ -29,7 +29,7 @@ fn updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {
     let Some(client) = client() else { return };
     let folder = tempfile::tempdir().unwrap();
     let played = |name: &str, flags: &str| {
-        let text = SCENARIO.replace("[SUBJECT]", &format!("[{}{flags}]", client.display()));
+        let text = SCENARIO.replace("[SUBJECT]", &format!("[{}, -after, 5m{flags}]", client.display()));
         let file = folder.path().join(format!("{name}.yaml"));
         std::fs::write(&file, text).unwrap();
         soak(&[file.to_str().unwrap()])
