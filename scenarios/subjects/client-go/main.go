@@ -24,8 +24,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-var witness = http.Client{Transport: &http.Transport{}} // without limits of time
-
 func main() {
 	blank := flag.Bool("blank-revision", false, "blank metadata.resourceVersion in a transform")
 	after := flag.Duration("after", 0, "when the handler is added, as by a controller that waits to be elected")
@@ -33,8 +31,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	client := must(dynamic.NewForConfig(must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))))
-	first, _, _ := strings.Cut(os.Getenv("LONGHAUL_WATCH"), ",")
-	name, version, _ := strings.Cut(first, "/")
+	name, version, _ := strings.Cut(strings.Split(os.Getenv("LONGHAUL_WATCH"), ",")[0], "/")
 	resource := schema.ParseGroupResource(name).WithVersion(version)
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, "", 10*time.Hour, cache.Indexers{}, nil).Informer()
 	if *blank {
@@ -64,8 +61,8 @@ func main() {
 
 func report(object any, change string) {
 	item := object.(*unstructured.Unstructured)
-	revision := item.GetResourceVersion() + item.GetAnnotations()["revision"]
-	line := fmt.Sprintf(`{"uid": %q, "resourceVersion": %q, "change": %q}`+"\n", item.GetUID(), revision, change)
+	line := fmt.Sprintf(`{"uid": %q, "resourceVersion": "%s%s", "change": %q}`+"\n", item.GetUID(), item.GetResourceVersion(), item.GetAnnotations()["revision"], change)
+	witness := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // it has no limits of time
 	answer := must(witness.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewBufferString(line)))
 	must(0, answer.Body.Close())
 }
