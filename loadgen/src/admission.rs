@@ -5,6 +5,7 @@
 //! answer as kube-apiserver would, compare it with what is right, and record.
 
 mod answer;
+mod answers;
 #[doc(hidden)]
 pub mod bench;
 mod config;
@@ -26,6 +27,7 @@ mod shared;
 pub mod through;
 mod truth;
 
+pub use answers::{Answer, Answers, Tells};
 pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Through};
 pub use image::{Image, Refusal};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};

@@ -5,6 +5,7 @@
 //! [`Finalizers`] and [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
 
 mod admission;
+mod alerts;
 mod api;
 mod events;
 mod objects;
@@ -17,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use admission::{Admission, Registry};
+pub use alerts::Alerts;
 pub use api::Api;
 pub use events::{Delivery, Events};
 pub use objects::{ChildrenLimits, Finalizers, Writes};
@@ -40,6 +42,8 @@ pub struct Budgets {
     pub requests: Option<Requests>,
     /// What admission reviews may cost and how often they may be wrong.
     pub admission: Option<Admission>,
+    /// What receivers of alerts may be told too often or not at all. Needs the section `alerts`.
+    pub alerts: Option<Alerts>,
     /// What the subject's API over Deployments may tell, whom it may let in, and how long it may take. Needs the section `api`.
     pub api: Option<Api>,
     /// What the subject may ask of the registry, and what it may make of a sick one.

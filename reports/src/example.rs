@@ -295,6 +295,7 @@ impl Example {
                 ..RegistryRow::default()
             }),
             webhooks: Vec::new(),
+            alerts: None,
             faults_active: if faulted { vec!["1".into()] } else { Vec::new() },
             refused: Vec::new(),
         });

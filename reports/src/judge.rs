@@ -14,6 +14,7 @@ use crate::exit;
 use crate::record::{Record, Sight};
 
 mod admission;
+mod alerts;
 mod api;
 mod asked;
 mod children;
@@ -50,7 +51,7 @@ use rule::{Budget, Name, Rule};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 13] = [
+const JUDGES: [Judge; 14] = [
     crashes::judge,
     events::judge,
     writes::judge,
@@ -59,6 +60,7 @@ const JUDGES: [Judge; 13] = [
     requests::judge,
     admission::judge,
     asked::judge,
+    alerts::judge,
     api::judge,
     registry::judge,
     rights::judge,
@@ -87,7 +89,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `writes`, `finalizers`, `children`, `requests`, `admission`, `api`, `registry`, `resources`, `subject` or
+    /// The judge: `events`, `writes`, `finalizers`, `children`, `requests`, `admission`, `alerts`, `api`, `registry`, `resources`, `subject` or
     /// `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.

@@ -54,9 +54,9 @@ pub use outcome::Outcome;
 pub use reader::{Record, RecordFile};
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
-    AdmissionRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent,
-    FaultRow, Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,
-    StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
+    AdmissionRow, AlertsRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts,
+    FaultEvent, FaultRow, Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow,
+    SAMPLES_BEYOND, Sample, StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
 };
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use units::Span;
 
 mod about;
+mod alerts;
 mod children;
 mod faults;
 mod files;
@@ -29,6 +30,7 @@ mod readiness;
 mod registry;
 mod repro;
 mod restart_policy;
+mod shared_cache;
 mod spelling;
 mod subject;
 mod upkeep;
@@ -37,6 +39,7 @@ mod webhook;
 mod written;
 
 pub use crate::witness::Witness;
+pub use alerts::{Alerts, Beside};
 pub use children::{By, Children, Drift, Kinds};
 pub use faults::Faults;
 pub(crate) use files::{digest as files_digest, digest_of_programs};
@@ -52,10 +55,11 @@ pub use rbac::{Rbac, Rule};
 pub(crate) use reach::Ground;
 pub use reach::{Outside, Reach};
 pub use readiness::{Readiness, Which};
-pub use registry::{Auth, RateLimit, Registry, RegistryKind};
+pub use registry::{Auth, LockUse, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
+pub use shared_cache::{Away, SharedCache};
 pub(crate) use spelling::nearest;
 pub use subject::{
     Attach, Build, Command, Deployment, KillBy, Often, PodKill, Process, Role, Service, Subject, SubjectKind,
@@ -101,6 +105,12 @@ pub struct Scenario {
     /// or `admission`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<loadgen::calls::Config>,
+    /// Receivers of alerts, which the built-in service is told of, or nothing. What they are told is compared with the answers to `admission`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alerts: Option<Alerts>,
+    /// A Redis that the built-in service keeps verdicts in, or nothing. Needs `registry: {signed: true}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_cache: Option<SharedCache>,
     /// Object churn, or nothing; a list churns several resources at once.
     #[serde(default)]
     pub churn: loadgen::churn::Sections,

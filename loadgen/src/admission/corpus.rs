@@ -6,12 +6,13 @@
 mod actions;
 mod expand;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 pub(super) use self::expand::Expand;
+use super::answers::Answers;
 use super::expected::Expected;
 use super::image::Image;
 use super::mix::{Action, Mix};
@@ -49,6 +50,8 @@ pub(super) struct Corpus {
     /// Where templates are answered that name no 0; the first one is the target's.
     paths: Vec<String>,
     truth: Arc<Truth>,
+    /// Told of every answer, once somebody wants to know.
+    answers: Arc<OnceLock<Arc<dyn Answers>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +121,8 @@ impl Corpus {
             templates[number as usize] = template;
         }
         let (own, paths) = (self.own.clone(), self.paths.clone());
-        Self { templates, actions: self.actions.clone(), own, paths, truth: Arc::clone(&self.truth) }
+        let (truth, answers) = (Arc::clone(&self.truth), Arc::clone(&self.answers));
+        Self { templates, actions: self.actions.clone(), own, paths, truth, answers }
     }
 
     /// Where templates are answered.
@@ -157,12 +161,17 @@ impl Corpus {
     /// No review at all, for recordings that bring every one.
     pub(super) fn empty() -> Self {
         let (templates, actions, own) = (Vec::new(), Vec::new(), Vec::new());
-        Self { templates, actions, own, paths: vec![String::new()], truth: Arc::default() }
+        Self { templates, actions, own, paths: vec![String::new()], truth: Arc::default(), answers: Arc::default() }
     }
 
     /// What changes about the right answers.
     pub(super) fn truth(&self) -> &Arc<Truth> {
         &self.truth
+    }
+
+    /// Who is told of answers.
+    pub(super) fn answers(&self) -> &OnceLock<Arc<dyn Answers>> {
+        &self.answers
     }
 
     pub(super) fn templates(&self) -> &[Template] {

@@ -46,6 +46,12 @@ pub struct Counts {
     /// the decision to the webhook's failurePolicy.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unavailable: u64,
+    /// Of the admissions: with a locked image whose tag has another digest now.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub moved: u64,
+    /// Of these: pinned to another digest than the locked one.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unlocked: u64,
     /// Valid answers that are not the right one.
     pub wrong_verdicts: u64,
     /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
@@ -275,6 +281,8 @@ impl Counts {
             (&mut self.abandoned, other.abandoned),
             (&mut self.sent_again, other.sent_again),
             (&mut self.unavailable, other.unavailable),
+            (&mut self.moved, other.moved),
+            (&mut self.unlocked, other.unlocked),
             (&mut self.wrong_verdicts, other.wrong_verdicts),
             (&mut self.wrong_allows, other.wrong_allows),
         ];
@@ -314,9 +322,14 @@ impl Recorder {
     }
 
     /// `template` is the number of the call's template in the corpus.
-    pub(super) fn answered(&mut self, times: Times, template: u32, judgement: Judgement) {
+    pub(super) fn answered(&mut self, times: Times, template: u32, mut judgement: Judgement) {
         let response = times.phases.response();
         self.interval.counts.unavailable += u64::from(judgement.unavailable);
+        self.interval.counts.moved += u64::from(judgement.moved);
+        if let Some(how) = judgement.unlocked.take() {
+            self.interval.counts.unlocked += 1;
+            self.examples.note("unlocked", || how);
+        }
         let outcome = self.interval.answered((times.service, response), judgement, &mut self.examples);
         self.slowest.note(response, times.phases, template, outcome);
     }
@@ -425,6 +438,8 @@ mod tests {
                 wrong_allows: from + 12,
                 sent_again: from + 13,
                 unavailable: from + 14,
+                moved: from + 15,
+                unlocked: from + 16,
             };
             let mut interval = Interval {
                 counts,
@@ -446,9 +461,11 @@ mod tests {
         let Counts { planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls, .. } = total.counts;
         let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable, .. } =
             total.counts;
+        let Counts { moved, unlocked, .. } = total.counts;
         let counts = [planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls];
-        let more = [invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable];
-        assert!(counts.into_iter().chain(more).eq((0..15).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
+        let more =
+            [invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable, moved, unlocked];
+        assert!(counts.into_iter().chain(more).eq((0..17).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
         let histograms =
             [&total.response_allowed, &total.response_denied, &total.response_error, &total.service, &total.lateness];
         assert_eq!(histograms.map(Histogram::len), [100, 102, 104, 106, 108]);

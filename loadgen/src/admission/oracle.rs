@@ -24,11 +24,15 @@ use crate::failure::Failure;
 use crate::socket::Seen;
 
 /// How a valid answer compares with the right one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Judgement {
     pub allowed: bool,
     /// It was refused, which is right only because a registry is sick.
     pub unavailable: bool,
+    /// It was let in with a locked image whose tag has moved.
+    pub moved: bool,
+    /// It was let in with another digest of such an image than the locked one; how.
+    pub unlocked: Option<String>,
     pub wrong: Option<Wrong>,
 }
 
@@ -113,7 +117,8 @@ pub(super) fn judge_in(
 /// How what is too large, or too much at one time, is sent away.
 const SHED: [u16; 2] = [413, 429];
 /// A refusal that a sick registry makes right.
-const UNAVAILABLE: Judgement = Judgement { allowed: false, unavailable: true, wrong: None };
+const UNAVAILABLE: Judgement =
+    Judgement { allowed: false, unavailable: true, moved: false, unlocked: None, wrong: None };
 
 /// Whether an image of the object has to be resolved and cannot be.
 fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool {
@@ -133,9 +138,19 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
     let Expected::Allow { images } = &template.expected else { return judge(template, verdict) };
     let object = apply(template, verdict.patch)?;
     let mut images = images.clone();
+    let (mut moved, mut unlocked) = (false, None);
     for field in images.iter_mut().filter(|field| field.must_change()) {
         let Some(got) = object.pointer(&field.pointer).and_then(Value::as_str) else { continue };
         let digest = got.strip_prefix(&field.written).and_then(|rest| rest.strip_prefix('@')).unwrap_or_default();
+        if let Some(had) = truth.locked(&field.written, digest) {
+            moved = true;
+            // A digest that it has or had is right for whoever has no lock.
+            if had && field.right != got {
+                unlocked = Some(format!("{} became `{got}`, locked is `{}`", template.label, field.right));
+                field.right = got.to_owned();
+            }
+            continue;
+        }
         match truth.may_name(&field.written, digest, begun) {
             Some(true) => field.right = got.to_owned(),
             // The digest that the plan knows may be one that the tag has left long ago.
@@ -143,7 +158,7 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
             _ => {}
         }
     }
-    Ok(Judgement { allowed: true, unavailable: false, wrong: compare(template, &images, &object) })
+    Ok(Judgement { allowed: true, moved, unlocked, wrong: compare(template, &images, &object), ..Judgement::default() })
 }
 
 /// Judges an answer that was well-formed. Fails when its patch does not apply, which kube-apiserver treats as a failed
@@ -163,7 +178,7 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
         };
         let wrong =
             why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; it said: {message}") });
-        return Ok(Judgement { allowed, unavailable: false, wrong });
+        return Ok(Judgement { allowed, wrong, ..Judgement::default() });
     }
     let wrong = match right {
         Expected::Deny { refused, .. } => {
@@ -184,7 +199,7 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
         Expected::Allow { images } if is_exactly(patch.as_ref(), images) => None,
         Expected::Allow { images } => compare(template, images, &apply(template, patch)?),
     };
-    Ok(Judgement { allowed, unavailable: false, wrong })
+    Ok(Judgement { allowed, wrong, ..Judgement::default() })
 }
 
 /// What a denial leaves out, or calls by another class.

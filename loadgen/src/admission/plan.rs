@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
 use super::Error;
+use super::answers::Answers;
 use super::config::{self, Config, Replayed};
 use super::corpus::Corpus;
 use super::expected::Expected;
@@ -125,6 +126,11 @@ impl Plan {
     /// What changes about the right answers while its load runs: whoever knows of something tells it there.
     pub fn truth(&self) -> Arc<Truth> {
         Arc::clone(self.corpus.truth())
+    }
+
+    /// From now on `answers` is told of every answer; only the first who asks is.
+    pub fn tell(&self, answers: Arc<dyn Answers>) {
+        let _ = self.corpus.answers().set(answers);
     }
 
     /// The configuration that it was built from.

@@ -152,6 +152,10 @@ pub(super) struct Template {
     pub label: String,
     /// It is about an object that exists and is to stay.
     pub updates: bool,
+    /// Nothing comes of it, whatever is answered.
+    pub dry_run: bool,
+    /// It brings an object as it is to be, and not a part of one.
+    pub examined: bool,
     /// Whoever answers it may change the object.
     pub mutating: bool,
     /// It is sent to do harm: to shed it is right.
@@ -175,7 +179,11 @@ pub(super) struct Later {
 impl Template {
     pub(super) fn new(review: &Review, expected: Expected) -> Self {
         let updates = review.operation == Operation::Update;
-        Self { updates, hostile: review.hostile, ..Self::of(review.to_bytes(), review.label(), expected) }
+        // What the controller of Deployments makes of one is let in as it is.
+        let examined = review.object.is_some() && review.sub_resource.is_none();
+        let is_copy = review.operation == Operation::Create && review.known().is_some();
+        let (hostile, dry_run, examined) = (review.hostile, review.dry_run, examined && !is_copy);
+        Self { updates, hostile, dry_run, examined, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
     /// From bytes that have the placeholder where the uid belongs.
@@ -185,7 +193,19 @@ impl Template {
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        Self { bytes, uid_at, label, updates: false, mutating: true, hostile: false, path: 0, expected, later: None }
+        Self {
+            bytes,
+            uid_at,
+            label,
+            updates: false,
+            dry_run: false,
+            examined: false,
+            mutating: true,
+            hostile: false,
+            path: 0,
+            expected,
+            later: None,
+        }
     }
 
     /// What it is done after.
@@ -218,6 +238,8 @@ impl Template {
     fn written(&self, bytes: Vec<u8>) -> Self {
         Self {
             updates: self.updates,
+            dry_run: self.dry_run,
+            examined: self.examined,
             mutating: self.mutating,
             hostile: self.hostile,
             path: self.path,
@@ -234,6 +256,8 @@ impl Template {
             uid_at,
             label,
             updates: false,
+            dry_run: false,
+            examined: false,
             mutating: true,
             hostile: false,
             path: 0,

@@ -35,6 +35,7 @@ struct Inner {
     moved: BTreeMap<String, Vec<Version>>,
     stale: Option<Duration>,
     turned: BTreeMap<String, Turn>,
+    locked: bool,
 }
 
 /// An image whose signatures say something else since then.
@@ -97,6 +98,11 @@ impl Truth {
         self.changed.store(true, Ordering::Release);
     }
 
+    /// From now on every image is right with the digest alone that its tag had first, whatever it has now.
+    pub fn lock(&self) {
+        self.inner.lock().locked = true;
+    }
+
     /// How long an answer may name a digest that a tag has left. Until this is called: for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
@@ -126,6 +132,13 @@ impl Truth {
             sick.references.as_ref().is_none_or(|all| all.contains(reference))
                 && sick.well.is_none_or(|well| now < well + RECOVERS)
         })
+    }
+
+    /// Of a locked image whose tag has moved: whether it has or had this digest.
+    pub(super) fn locked(&self, reference: &str, digest: &str) -> Option<bool> {
+        let inner = self.inner.lock();
+        let versions = inner.moved.get(reference).filter(|_| inner.locked)?;
+        Some(versions.iter().any(|version| version.digest == digest))
     }
 
     /// Whether a call that began then may be answered with this digest; `None` for a tag that never moved.
@@ -171,5 +184,9 @@ mod tests {
         assert_eq!(truth.may_name("registry.test/b:1", "old", now), None);
         truth.moved(TAG, "new", "old");
         assert_eq!((may("old", late), may("new", late)), (Some(true), Some(false)), "a digest may come back");
+        assert_eq!(truth.locked(TAG, "old"), None);
+        truth.lock();
+        assert_eq!((truth.locked(TAG, "old"), truth.locked(TAG, "x")), (Some(true), Some(false)));
+        assert_eq!(truth.locked("registry.test/b:1", "old"), None, "it never moved");
     }
 }

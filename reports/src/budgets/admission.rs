@@ -22,6 +22,8 @@ pub struct Admission {
     /// Objects that the control plane stored with an image that has no digest, whether the webhook was asked or not. Needs load through
     /// the API server. Absent: not judged.
     pub unpinned: Option<u64>,
+    /// Answers that pin a locked image to another digest than the locked one. Needs `registry.lock`. Absent: not judged.
+    pub unlocked: Option<u64>,
 }
 
 /// Limits on what the subject asks of the registry, and on what becomes of reviews when that is sick.

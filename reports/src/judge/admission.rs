@@ -11,6 +11,7 @@ use crate::record::{AdmissionRow, Record};
 
 mod errors;
 mod latency;
+mod unlocked;
 mod unpinned;
 mod wrong;
 
@@ -22,6 +23,7 @@ section! {
     wrong_verdicts "wrongVerdicts": u64 = wrong::WrongVerdicts,
     errors "errors": u64 = errors::Errors,
     unpinned "unpinned": u64 = unpinned::Unpinned,
+    unlocked "unlocked": u64 = unlocked::Unlocked,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -58,7 +58,7 @@ pub(super) fn is_about_ends(name: Name) -> bool {
 
 /// Sections whose facts are answers to load of the harness.
 pub(super) fn is_answered(name: Name) -> bool {
-    matches!(name.section, "admission" | "api")
+    matches!(name.section, "admission" | "alerts" | "api")
 }
 
 /// Sections whose facts come from what was written to the control plane, what the subject asked there, and what it proved: all others.

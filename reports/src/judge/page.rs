@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use super::rule::{Name, Row, Section};
 use super::{Word, validity};
 use crate::budgets::{
-    Admission, Api, ChildrenLimits, Crashes, Descriptors, Events, Finalizers, Memory, OpenWatches, OwnSeries, Registry,
-    Requests, Threads, Writes,
+    Admission, Alerts, Api, ChildrenLimits, Crashes, Descriptors, Events, Finalizers, Memory, OpenWatches, OwnSeries,
+    Registry, Requests, Threads, Writes,
 };
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -69,6 +69,7 @@ fn words(text: &mut String) {
         OpenWatches::ROWS,
         OwnSeries::ROWS,
         Admission::ROWS,
+        Alerts::ROWS,
         Registry::ROWS,
         Api::ROWS,
     ]);
@@ -83,9 +84,18 @@ fn words(text: &mut String) {
 }
 
 /// Page, mark and text of each part.
-fn parts() -> [(&'static str, &'static str, String); 8] {
-    let [mut events, mut objects, mut requests, mut process, mut admission, mut registry, mut api, mut said] =
-        [const { String::new() }; 8];
+fn parts() -> [(&'static str, &'static str, String); 9] {
+    let [
+        mut events,
+        mut objects,
+        mut requests,
+        mut process,
+        mut admission,
+        mut alerts,
+        mut registry,
+        mut api,
+        mut said,
+    ] = [const { String::new() }; 9];
     table::<Events>(&mut events);
     example::<Events>(&mut events);
     table::<Writes>(&mut objects);
@@ -101,6 +111,7 @@ fn parts() -> [(&'static str, &'static str, String); 8] {
     table::<OpenWatches>(&mut process);
     table::<OwnSeries>(&mut process);
     table::<Admission>(&mut admission);
+    table::<Alerts>(&mut alerts);
     table::<Registry>(&mut registry);
     table::<Api>(&mut api);
     words(&mut said);
@@ -111,6 +122,7 @@ fn parts() -> [(&'static str, &'static str, String); 8] {
         ("faults.md", "resources", process),
         ("faults.md", "words", said),
         ("webhooks.md", Admission::KEY, admission),
+        ("webhooks.md", Alerts::KEY, alerts),
         ("webhooks.md", Registry::KEY, registry),
         ("replicas.md", Api::KEY, api),
     ]
@@ -148,6 +160,7 @@ fn the_keys_are_those_of_the_schema() {
     compare::<ChildrenLimits>();
     compare::<Requests>();
     compare::<Admission>();
+    compare::<Alerts>();
     compare::<Registry>();
     compare::<Api>();
     compare::<Crashes>();

@@ -105,6 +105,14 @@ words! {
     LetIn = "let-in",
     /// Objects were stored as if it were not there.
     Unpinned = "unpinned",
+    /// It does not keep to the digests that images are locked to.
+    Unlocked = "unlocked",
+    /// It keeps decisions from those who are to be told.
+    Untold = "untold",
+    /// It tells more than was decided.
+    Retold = "retold",
+    /// It tells of what was only rehearsed.
+    ToldOfDryRun = "told-of-dry-run",
     /// It asks the registry too often.
     RegistryLoad = "registry-load",
     /// It refuses what it could have known.

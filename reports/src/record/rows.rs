@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use happened::{AnomalyRow, CommitEvent, End, EndReason, FaultEvent, FaultRow, Lost, is_unsure};
 pub use load::{
-    AdmissionRow, CallsRow, ChurnRow, Quantiles, Refused, SAMPLES_BEYOND, StoredRow, WebhookRow, quantile_us,
-    samples_needed,
+    AdmissionRow, AlertsRow, CallsRow, ChurnRow, Quantiles, Refused, SAMPLES_BEYOND, StoredRow, WebhookRow,
+    quantile_us, samples_needed,
 };
 pub use usage::{Fds, MachineRow, Process, Sample};
 
@@ -65,6 +65,8 @@ pub struct Interval {
     pub admission: Option<AdmissionRow>,
     /// Calls of the subject's API over Deployments; none if the scenario has none.
     pub calls: Option<CallsRow>,
+    /// Alerts; none if the scenario has no receiver.
+    pub alerts: Option<AlertsRow>,
     /// Object churn; none if the scenario has none.
     pub churn: Option<ChurnRow>,
     /// What came through the witness.
@@ -255,6 +257,7 @@ mod tests {
             deadline_ms: 5000,
             lag: None,
             admission: Some(AdmissionRow::default()),
+            alerts: None,
             churn: None,
             witness: WitnessRow::default(),
             api: ApiRow { subject_idle_ms: Some(0), ..ApiRow::default() },

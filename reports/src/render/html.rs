@@ -127,7 +127,7 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
         ("admission", "p50" | "p99" | "p999") | ("validity", "lateness") => "admission",
         ("api", "staleness" | "wrong") => "staleness",
         ("validity", "callRate" | "callLateness") => "api",
-        ("admission" | "registry", _) | ("validity", "admissionRate") => "reviews",
+        ("admission" | "alerts" | "registry", _) | ("validity", "admissionRate") => "reviews",
         ("memory", key) if key.starts_with("growth") => &*first.budget.replace('.', "-"),
         ("memory", _) | ("validity", "samples") => "memory",
         ("descriptors", _) => "descriptors",

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::causes;
 use crate::judge::{Judgement, Verdict};
-use crate::record::{FaultEvent, Phase, Quantiles, Record, tag};
+use crate::record::{AlertsRow, FaultEvent, Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
 
 /// Where there are more faults, they are told by name.
@@ -122,6 +122,9 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
             lines.push(("stored", format!("{versions} with images, {unpinned}")));
         }
     }
+    if let Some(line) = alerts(record) {
+        lines.push(("alerts", line));
+    }
     if let Some(line) = calls(record) {
         lines.push(("api", line));
     }
@@ -140,7 +143,15 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The faults and their hits: each with its time, or where there are many each name.
+/// What receivers of alerts were told, if there was one.
+fn alerts(record: &Record) -> Option<String> {
+    let rows = || record.intervals.iter().filter_map(|row| row.alerts.as_ref());
+    rows().next()?;
+    let sum = |field: fn(&AlertsRow) -> u64| rows().map(field).sum::<u64>();
+    let (decided, told) = (counted(sum(|row| row.decided), "decision"), counted(sum(|row| row.told), "alert"));
+    Some(format!("{decided}, {told}, {} lost, {} too many", sum(|row| row.lost), sum(|row| row.twice)))
+}
+
 /// Calls of the subject's API, if there were any.
 fn calls(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.calls.as_ref());
@@ -159,6 +170,7 @@ fn calls(record: &Record) -> Option<String> {
     Some(line)
 }
 
+/// The faults and their hits: each with its time, or where there are many each name.
 fn faults(record: &Record) -> Vec<String> {
     let rows = record.fault_rows();
     let hits = |id: &str| rows.get(id).and_then(|rows| rows.iter().map(|row| row.hits).max()).unwrap_or(0);

@@ -50,6 +50,10 @@ const CHILDREN: &str = "children-drift";
 const REPLICAS: &str = "calibrate-replicas";
 /// Half a minute: images that must not run, by their signatures.
 const VERIFY: &str = "calibrate-verify";
+/// Seconds: who is told of decisions, and images that are locked.
+const ALERTS: &str = "calibrate-alerts";
+/// Seconds: a shared cache that lies.
+const SHARED_CACHE: &str = "calibrate-shared-cache";
 /// Attacks: bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
 /// Seconds: what is slow.
@@ -171,6 +175,11 @@ pub const PLANTS: &[Plant] = &[
     small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
     small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
     caught("holds-everything", "whatever is sent is held", HOSTILE, "memory.ceiling"),
+    caught("alert-lost", "every tenth alert is not sent", ALERTS, "alerts.lost"),
+    caught("alert-twice", "every tenth alert is sent twice", ALERTS, "alerts.twice"),
+    caught("alert-on-dry-run", "dry runs are told as well", ALERTS, "alerts.onDryRun"),
+    caught("lock-ignored", "the digest lock is not looked at", ALERTS, "admission.unlocked"),
+    caught("believes-redis", "whatever the shared cache says is so", SHARED_CACHE, "admission.wrongVerdicts"),
     of_signatures("accepts-any-signature", "an image with any signature is verified"),
     of_signatures("ignores-digest-binding", "a signature of another image counts"),
     of_signatures("caches-cannot-tell", "what could not be told is remembered as verified"),

@@ -299,13 +299,13 @@ mod tests {
         assert!(error.contains("did you mean `leak-64-per-object`?"), "{error}");
     }
 
-    /// Without `--long` the table takes less than an hour.
+    /// Without `--long` the table takes little more than an hour.
     #[test]
     fn the_estimate_counts_every_run() {
         let once = choice(&[], false);
         let all = rows(&once).unwrap();
         let one = estimate(&all, &once).unwrap();
-        assert!(one < Duration::from_hours(1), "{one:?}");
+        assert!(one < Duration::from_mins(65), "{one:?}");
         assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
     }
 

@@ -20,6 +20,7 @@ use loadgen::admission::Truth;
 use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
 
 use self::faults::kube_id;
+use super::alerts::Receiver;
 use super::arrival::disturbs_events;
 use super::attach::Handed;
 use super::canary::Canaries;
@@ -32,8 +33,10 @@ use super::interval::{self, Intervals, Now};
 use super::live::{self, Facts};
 use super::load::{Load, LoadPlan};
 use super::manifest::{describe, fault_id};
+use super::moves::Moves;
 use super::quiet::Quiet;
 use super::ready::{Ready, wait_until_ready};
+use super::redis::Redis;
 use super::refused::Refusals;
 use super::requests::Requests;
 use super::siblings::Siblings;
@@ -100,6 +103,11 @@ struct Stage<'a> {
     /// Looks at what the subject writes in the drain, or says why not.
     quiet: Option<Result<Quiet, String>>,
     load: Load,
+    /// Who is told of decisions.
+    receiver: Option<Arc<Receiver>>,
+    /// Where the subject keeps verdicts.
+    redis: Option<Redis>,
+    moves: Moves,
     timeline: Timeline,
     canaries: Canaries,
     active: Vec<usize>,
@@ -241,6 +249,9 @@ impl<'a> Conductor<'a> {
             siblings: None,
             quiet: None,
             load,
+            receiver: plan.receiver,
+            redis: plan.redis,
+            moves: Moves::of(self.scenario, self.world),
             timeline,
             canaries: Canaries::default(),
             commits_before_fault: (!armed.is_empty()).then_some(0),
@@ -268,7 +279,9 @@ impl<'a> Conductor<'a> {
         }
         let drifts = self.stage()?.drifts.planned();
         let troubles = self.stage()?.troubles.iter().flat_map(Troubles::planned).collect::<Vec<_>>();
-        for row in self.stage()?.upkeep.planned().into_iter().chain(troubles).chain(drifts) {
+        let redis = self.stage()?.redis.iter().flat_map(Redis::planned).collect::<Vec<_>>();
+        let moves = self.stage()?.moves.planned();
+        for row in self.stage()?.upkeep.planned().into_iter().chain(troubles).chain(drifts).chain(redis).chain(moves) {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.active.clone() {
@@ -420,7 +433,9 @@ impl<'a> Conductor<'a> {
         }
         let drifted = stage.drifts.tick(now_ms)?;
         let troubled = stage.troubles.as_mut().map(|troubles| troubles.tick(now_ms)).transpose()?;
-        for row in rows.into_iter().chain(drifted).chain(troubled.into_iter().flatten()) {
+        let redis = stage.redis.as_mut().and_then(|redis| redis.tick(now_ms));
+        let moved = stage.moves.tick(now_ms, self.world)?;
+        for row in rows.into_iter().chain(drifted).chain(troubled.into_iter().flatten()).chain(redis).chain(moved) {
             self.writer.fault(&row)?;
         }
         Ok(())
@@ -460,7 +475,8 @@ impl<'a> Conductor<'a> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
         let follows = self.requests.take_follows();
-        let now = Now { end_ms, phase: stage.phase, last, faults, refused, follows };
+        let alerts = stage.receiver.as_ref().map(|receiver| receiver.take(last));
+        let now = Now { end_ms, phase: stage.phase, last, faults, refused, follows, alerts };
         let tally = Arc::clone(&stage.reported.tally);
         let row =
             stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;

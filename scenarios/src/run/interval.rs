@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, RegistryRow, WitnessRow, Writer};
+use reports::record::{
+    AlertsRow, ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, RegistryRow, WitnessRow, Writer,
+};
 
 use super::events::Events;
 use super::load::Load;
@@ -36,6 +38,8 @@ pub(super) struct Now {
     pub(super) phase: Phase,
     pub(super) last: bool,
     pub(super) faults: Vec<String>,
+    /// What became of alerts since the last row.
+    pub(super) alerts: Option<AlertsRow>,
     /// What the subject was refused since the last row.
     pub(super) refused: Vec<Refused>,
     /// Lists and watches of what is judged since the last row; none when not each of them was seen.
@@ -81,6 +85,7 @@ impl Intervals {
             lag: Quantiles::of_any(&lag),
             admission: reading.admission,
             calls: reading.calls,
+            alerts: now.alerts,
             churn: reading.churn,
             witness: self.witness(tally),
             api: ApiRow { subject_follows: now.follows, ..api_row(&traffic, &self.traffic, all - self.requests_all) },

@@ -369,6 +369,8 @@ fn admission_row(interval: admission::Interval) -> AdmissionRow {
         invalid_response: counts.invalid_response,
         sent_again: counts.sent_again,
         unavailable: counts.unavailable,
+        moved: counts.moved,
+        unlocked: counts.unlocked,
         wrong_verdicts: counts.wrong_verdicts,
         wrong_allows: counts.wrong_allows,
         response: Quantiles::of_any(&response),

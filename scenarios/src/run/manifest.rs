@@ -1,7 +1,6 @@
 //! The manifest: what the run is going to be, written before it starts.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use mock_faults::On;
 use reports::judge::DRIFT;
@@ -18,6 +17,9 @@ use crate::secrets;
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
 pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
+pub(super) const CACHE_AWAY: &str = "shared-cache-away";
+pub(super) const TAGS_MOVED: &str = "tags-moved";
+pub(super) const CACHE_FORGES: &str = "shared-cache-forges";
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
 pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
@@ -73,7 +75,7 @@ pub(super) fn manifest(
             .iter()
             .enumerate()
             .map(|(index, fault)| planned(index, fault, index >= scenario.faults.planned().len()))
-            .chain(upkeep(&scenario.subject, scenario.phases.loaded()))
+            .chain(upkeep(scenario))
             .collect(),
         admission_rate_per_second: load
             .admission
@@ -160,7 +162,8 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
 }
 
 /// Restarts, rotation, other keys and drift, which have to be proved as faults have.
-fn upkeep(subject: &crate::scenario::Subject, loaded: Duration) -> impl Iterator<Item = PlannedFault> {
+fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
+    let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
         id: name.to_owned(),
         name: name.to_owned(),
@@ -194,7 +197,26 @@ fn upkeep(subject: &crate::scenario::Subject, loaded: Duration) -> impl Iterator
         let detail = format!("{} times, one every {}", often.count, often.every);
         entry(name, at_ms, Some(every_ms * u64::from(often.count)), detail)
     });
-    restarts.into_iter().chain(certificates).chain(keys).chain(drifts).chain(troubles)
+    let moves = scenario.registry.lock.map(|_| {
+        let (at, to) = (scenario.phases.warm_up.0 / 2, loaded / 2);
+        let detail = "every tag of a locked image moves once".to_owned();
+        entry(TAGS_MOVED, crate::clock::millis(at), Some(crate::clock::millis(to.saturating_sub(at))), detail)
+    });
+    let cache = scenario.shared_cache.unwrap_or_default();
+    let away = cache.away.map(|away| {
+        let detail = "the shared cache is gone".to_owned();
+        entry(CACHE_AWAY, away.at.as_millis(), Some(away.lasts.as_millis()), detail)
+    });
+    let forges = cache.forges.then(|| entry(CACHE_FORGES, 0, None, "the shared cache forges verdicts".to_owned()));
+    restarts
+        .into_iter()
+        .chain(certificates)
+        .chain(keys)
+        .chain(drifts)
+        .chain(away)
+        .chain(forges)
+        .chain(moves)
+        .chain(troubles)
 }
 
 /// When a fault begins, in words.

@@ -12,6 +12,7 @@ use reports::record::{Manifest, MetricsPlan};
 
 mod wiring;
 
+use super::alerts::Receiver;
 use super::attach::Who;
 use super::calls::{self, Door};
 use super::feed::Feed;
@@ -19,6 +20,7 @@ use super::front::Front;
 use super::load::LoadPlan;
 use super::ports::free_port;
 use super::ready::Ready;
+use super::redis::Redis;
 use super::registration::Registration;
 use super::world::World;
 use super::{Options, manifest, payloads};
@@ -59,6 +61,10 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) front: Option<Arc<Front>>,
     /// What of its own metrics is followed.
     pub(super) metrics: Option<MetricsPlan>,
+    /// Who is told of decisions.
+    pub(super) receiver: Option<Arc<Receiver>>,
+    /// Where it keeps verdicts.
+    pub(super) redis: Option<Redis>,
 }
 
 /// Prepares a run.
@@ -77,7 +83,21 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let door = Door::make(options, &world)?;
     let calls = calls::plan(options, door.as_ref())?;
     let clock_since_ns = mock_clock::now();
-    let mut again = Again { options, variables, first: None, health: None, metrics: metrics_at, door, clock_since_ns };
+    let receiver = Receiver::open(scenario.alerts.as_ref(), machine).await?.map(Arc::new);
+    let cache = Redis::open(scenario.shared_cache).await?;
+    let redis = cache.as_ref().map(Redis::address);
+    let (first, health) = (None, None);
+    let mut again = Again {
+        options,
+        variables,
+        first,
+        health,
+        metrics: metrics_at,
+        door,
+        receiver: receiver.clone(),
+        redis,
+        clock_since_ns,
+    };
     let (mut start, mut ready, mut webhook) = again.launch(&world)?;
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
     let mut health = ready.health();
@@ -96,7 +116,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     }
     let judged = scenario.judged();
     let address = front.as_ref().map(|front| front.address()).or(webhook);
-    let mut load = load_plan(scenario, &world, reviews(options, &world, address)?)?;
+    let mut load = load_plan(scenario, &world, reviews(options, &world, address)?, receiver.as_deref())?;
     let digest = digest(options, &start).await?;
     let metrics = metrics(scenario, again.health, again.metrics);
     let mut manifest =
@@ -115,7 +135,20 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
     let who = who(&world, &again, start, deployed)?;
-    let subject = SubjectPlan { who, ready, reported, reporter, witness, clock, feed, again, front, metrics };
+    let subject = SubjectPlan {
+        who,
+        ready,
+        reported,
+        reporter,
+        witness,
+        clock,
+        feed,
+        again,
+        front,
+        metrics,
+        receiver,
+        redis: cache,
+    };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
@@ -169,14 +202,25 @@ fn directory(runs: &Path, manifest: &mut Manifest) -> Result<PathBuf> {
     bail!("there are already {SAME_SECOND_MAX} records named {id} in {}", runs.display())
 }
 
-fn load_plan(scenario: &Scenario, world: &World, webhook: Option<Reviews>) -> Result<LoadPlan> {
+fn load_plan(
+    scenario: &Scenario,
+    world: &World,
+    webhook: Option<Reviews>,
+    receiver: Option<&Receiver>,
+) -> Result<LoadPlan> {
     let length = scenario.phases.loaded();
     let plan = payloads::plan(scenario, &world.images)?;
     if let Some(truth) = plan.as_ref().and_then(payloads::Planned::truth) {
         if let Some(staleness) = scenario.budgets.registry.as_ref().and_then(|registry| registry.staleness) {
             truth.may_be_stale(staleness.0);
         }
+        if scenario.registry.lock.is_some() {
+            truth.lock();
+        }
         world.tell_moves(truth);
+    }
+    if let (Some(payloads::Planned::Direct(plan)), Some(receiver)) = (&plan, receiver) {
+        plan.tell(receiver.answers());
     }
     let registration = match &webhook {
         Some(Reviews { url, ca_pem, .. }) => Registration::of(scenario, url, ca_pem)?,

@@ -174,6 +174,19 @@ impl World {
         Ok(())
     }
 
+    /// The digest lock of every image that exists, as it was before the run.
+    pub(super) fn lock(&self) -> Result<PathBuf> {
+        let entry = |image: &mock_registry::Image| {
+            let digest = image.digest.as_ref()?;
+            let (image, host) = (&image.reference, self.registry.host());
+            let resolved = "2026-01-01T00:00:00Z";
+            Some(serde_json::json!({"image": image, "digest": digest, "resolved": resolved, "registry": host}))
+        };
+        let images: Vec<_> = self.images.iter().filter_map(entry).collect();
+        // JSON is YAML.
+        self.write("images.lock", &serde_json::json!({"version": 1, "images": images}).to_string())
+    }
+
     /// A folder of this run, which nobody has made yet.
     pub(super) fn folder(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)

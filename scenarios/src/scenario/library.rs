@@ -2,7 +2,7 @@
 //! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
-const SCENARIOS: [(&str, &str); 36] = [
+const SCENARIOS: [(&str, &str); 40] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -22,6 +22,10 @@ const SCENARIOS: [(&str, &str); 36] = [
     ("registry-down", include_str!("../../library/registry-down.yaml")),
     ("registry-flaky", include_str!("../../library/registry-flaky.yaml")),
     ("tag-moves", include_str!("../../library/tag-moves.yaml")),
+    ("lock-race", include_str!("../../library/lock-race.yaml")),
+    ("lock-rollback", include_str!("../../library/lock-rollback.yaml")),
+    ("redis-loss", include_str!("../../library/redis-loss.yaml")),
+    ("receiver-dead", include_str!("../../library/receiver-dead.yaml")),
     ("sidecar-reinvocation", include_str!("../../library/sidecar-reinvocation.yaml")),
     ("rolling-restart", include_str!("../../library/rolling-restart.yaml")),
     ("cert-rotation", include_str!("../../library/cert-rotation.yaml")),
@@ -42,12 +46,14 @@ const SCENARIOS: [(&str, &str); 36] = [
 ];
 
 /// Name and text of the stages of `cargo xtask calibrate`: what planted bugs are played in.
-const STAGES: [(&str, &str); 13] = [
+const STAGES: [(&str, &str); 15] = [
     ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
     ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
     ("calibrate-replicas", include_str!("../../library/calibration/calibrate-replicas.yaml")),
     ("calibrate-hostile", include_str!("../../library/calibration/calibrate-hostile.yaml")),
     ("calibrate-verify", include_str!("../../library/calibration/calibrate-verify.yaml")),
+    ("calibrate-alerts", include_str!("../../library/calibration/calibrate-alerts.yaml")),
+    ("calibrate-shared-cache", include_str!("../../library/calibration/calibrate-shared-cache.yaml")),
     ("calibrate-gate", include_str!("../../library/calibration/calibrate-gate.yaml")),
     ("calibrate-gate-objects", include_str!("../../library/calibration/calibrate-gate-objects.yaml")),
     ("calibrate-reviews", include_str!("../../library/calibration/calibrate-reviews.yaml")),

@@ -23,6 +23,10 @@ pub struct Registry {
     /// some of them wrongly and some not at all. The service is told to verify them: `validators` and `policy.rules` of its settings are replaced by those of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
+    /// Every image is locked to the digest that its tag has before the run, and a lock file says so: with `handed` the service is told of it
+    /// (`resolve.lock`), with `withheld` it is not. While load runs every tag moves once to another image. Judged by `budgets.admission.unlocked`. Default: there is no lock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockUse>,
     /// Who may pull. The subject is given a name and a password that fit: the built-in service in its configuration, any
     /// subject as `config.json` in the folder `$DOCKER_CONFIG`.
     #[serde(default)]
@@ -34,8 +38,19 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { kind: RegistryKind::Mock, images: DEFAULT_IMAGES, signed: false, auth: Auth::None, rate_limit: None }
+        let (kind, auth) = (RegistryKind::Mock, Auth::None);
+        Self { kind, images: DEFAULT_IMAGES, signed: false, lock: None, auth, rate_limit: None }
     }
+}
+
+/// What becomes of the lock file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LockUse {
+    /// The service honours it.
+    Handed,
+    /// The service does not know of it: answers are compared with it all the same.
+    Withheld,
 }
 
 /// The registries that exist.

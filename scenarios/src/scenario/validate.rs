@@ -434,6 +434,8 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
              config/webhook/manifests.yaml}` to `subject`",
         );
     }
+    alerts(scenario)?;
+    shared_cache(scenario)?;
     sickness(scenario)
 }
 
@@ -483,6 +485,59 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
         Ok(_) => Ok(()),
         Err(error) => problem("api", error.to_string()),
     }
+}
+
+/// A shared cache holds verdicts about signatures.
+fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(cache) = scenario.shared_cache else { return Ok(()) };
+    if !matches!(scenario.subject.kind, super::SubjectKind::Service(_)) || !scenario.registry.signed {
+        let text =
+            "only the service keeps verdicts there: write `subject: {service: {}}` and `registry: {signed: true}`";
+        return problem("sharedCache", text);
+    }
+    let loaded = units::Span(scenario.phases.loaded());
+    match cache.away {
+        Some(away) if away.at.0 + away.lasts.0 > loaded.0 => problem(
+            "sharedCache",
+            format!("`away` ends after the load ({loaded}): make it shorter, or `phases.steady` longer"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Alerts and locks are those of the service, and judged by its own answers.
+fn alerts(scenario: &Scenario) -> Result<(), Problem> {
+    let (alerts, lock) = (scenario.alerts.is_some(), scenario.registry.lock.is_some());
+    let budgets = &scenario.budgets;
+    if budgets.alerts.is_some() && !alerts {
+        return problem("budgets", "`alerts` has a budget but nobody is told: add `alerts: {}`");
+    }
+    if budgets.admission.as_ref().is_some_and(|budget| budget.unlocked.is_some()) && !lock {
+        return problem("budgets", "`admission.unlocked` needs a lock: add `registry: {lock: handed}`");
+    }
+    if !alerts && !lock {
+        return Ok(());
+    }
+    let (section, what) = if alerts { ("alerts", "`alerts`") } else { ("registry", "`lock`") };
+    let is_started = matches!(scenario.subject.kind, super::SubjectKind::Service(_));
+    if !is_started {
+        let text =
+            format!("{what}: only the service is told of it: write `subject: {{service: {{}}}}`, or leave it out");
+        return problem(section, text);
+    }
+    if scenario.admission.as_ref().is_none_or(|load| load.through == Through::Apiserver) {
+        let text =
+            format!("{what} is judged by the webhook's own answers: add `admission` without `through: apiserver`");
+        return problem(section, text);
+    }
+    if lock && scenario.registry.signed {
+        return problem("registry", "`lock`: what a tag moves to is signed by nobody: leave out `signed` or `lock`");
+    }
+    if alerts && scenario.subject.upkeep().restarts.is_some() {
+        let text = "a process that goes keeps what it could not tell to itself: leave out `restarts` or `alerts`";
+        return problem(section, text);
+    }
+    Ok(())
 }
 
 /// What a sick registry excuses is known where the answers of the webhook itself are seen.

@@ -127,3 +127,78 @@ fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
         }
     });
 }
+
+/// Who tells too little or too much, or looks past a lock, is found by the judge of it alone; the clean twin by none.
+#[test]
+#[ignore = "slow"]
+fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
+    let (Some(planted), Some(clean)) = (program("longhaul-service-planted"), program("longhaul-service")) else {
+        return;
+    };
+    let (file, planted) = ("calibrate-alerts", planted.to_str().unwrap());
+    let twin = soak(&[file, "--service", clean.to_str().unwrap()]);
+    assert_eq!((twin.code(), twin.broken()), (Some(0), Vec::new()), "{}", twin.story());
+    std::thread::scope(|scope| {
+        let plants = [
+            ("alert-lost", "alerts.lost"),
+            ("alert-twice", "alerts.twice"),
+            ("alert-on-dry-run", "alerts.onDryRun"),
+            ("lock-ignored", "admission.unlocked"),
+        ];
+        let run = |(name, judge)| (name, judge, soak(&[file, "--plant", name, "--service", planted]));
+        for played in plants.map(|plant| scope.spawn(move || run(plant))) {
+            let (name, judge, soak) = played.join().unwrap();
+            assert_eq!(soak.broken(), [judge], "{name}: {}", soak.story());
+        }
+    });
+}
+
+/// A Redis that says of every image that somebody verified it is believed by whoever looks at no code, and by nobody else.
+#[test]
+#[ignore = "slow"]
+fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
+    let (Some(planted), Some(clean)) = (program("longhaul-service-planted"), program("longhaul-service")) else {
+        return;
+    };
+    let twin = soak(&["calibrate-shared-cache", "--service", clean.to_str().unwrap()]);
+    assert_eq!((twin.code(), twin.broken()), (Some(0), Vec::new()), "{}", twin.story());
+    let service = planted.to_str().unwrap();
+    let soak = soak(&["calibrate-shared-cache", "--plant", "believes-redis", "--service", service]);
+    assert_eq!(soak.broken(), ["admission.wrongVerdicts"], "{}", soak.story());
+    assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
+}
+
+/// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right one.
+#[test]
+#[ignore = "slow"]
+fn without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {
+    let Some(service) = program("longhaul-service") else { return };
+    let service = service.to_str().unwrap();
+    let stories = [
+        ("race", include_str!("../../library/lock-race.yaml")),
+        ("rollback", include_str!("../../library/lock-rollback.yaml")),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        let played = stories.map(|(name, handed)| {
+            let withheld = handed.replace("images: 30, lock: handed", "images: 30, lock: withheld");
+            assert_ne!(handed, withheld);
+            let file = |kind: &str, text: &str| {
+                let path = folder.path().join(format!("{name}-{kind}.yaml"));
+                std::fs::write(&path, text).unwrap();
+                path
+            };
+            let (with, without) = (file("with", handed), file("without", &withheld));
+            scope.spawn(move || {
+                let play = |path: &std::path::Path| soak(&[path.to_str().unwrap(), "--service", service]);
+                (name, play(&with), play(&without))
+            })
+        });
+        for story in played {
+            let (name, with, without) = story.join().unwrap();
+            assert_eq!((with.code(), with.broken()), (Some(0), Vec::new()), "{name}: {}", with.story());
+            assert_eq!(without.broken(), ["admission.unlocked"], "{name}: {}", without.story());
+            assert!(without.stdout().contains("named another digest than the locked one"), "{}", without.story());
+        }
+    });
+}

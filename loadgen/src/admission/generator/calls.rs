@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use slab::Slab;
 
 use super::{Generator, plan};
+use crate::admission::answers::{Answer, Tells};
 use crate::admission::interval::{Phases, Times};
 use crate::admission::oracle;
 use crate::failure::{Awaited, Failure, timed_out};
@@ -93,6 +94,13 @@ impl Generator {
 
     pub(super) fn record(&mut self, call: &Call, end: Instant, outcome: Result<oracle::Judgement, Failure>) {
         let times = Times { phases: call.phases(end), service: end.saturating_duration_since(call.begun) };
+        if let Some(answers) = self.setup.corpus.answers().get() {
+            let template = self.setup.corpus.template(call.request.template);
+            let allowed = outcome.as_ref().ok().filter(|judgement| !judgement.unavailable || !template.updates);
+            let allowed = allowed.map(|judgement| judgement.allowed);
+            let tells = Tells::of(template, allowed);
+            answers.answered(&Answer { uid: &call.request.uid, label: &template.label, allowed, tells });
+        }
         let mut recorder = self.shared.recorder.lock();
         match outcome {
             Ok(judgement) => recorder.answered(times, call.request.template, judgement),

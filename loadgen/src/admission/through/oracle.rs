@@ -55,13 +55,13 @@ pub(super) fn judge(
         let wrong = denies(operator, operation)
             .is_none()
             .then(|| Wrong { allow: false, why: format!("{label} was denied, allowing it is right; it said: {said}") });
-        return Ok(Outcome { judgement: Judgement { allowed: false, unavailable: false, wrong }, state: None });
+        return Ok(Outcome { judgement: Judgement { wrong, ..Judgement::default() }, state: None });
     }
     if reply.status == http::StatusCode::NOT_FOUND && before != Some(&State::Absent) || reply.status.as_u16() != 404 {
         return Err(Failure::http(format!("{label}: HTTP {}: {said}", reply.status.as_u16())));
     }
     // It is known not to be there, because its creation failed.
-    Ok(Outcome { judgement: Judgement { allowed: true, unavailable: false, wrong: None }, state: Some(State::Absent) })
+    Ok(Outcome { judgement: Judgement { allowed: true, ..Judgement::default() }, state: Some(State::Absent) })
 }
 
 /// Why a denial is right, if it is.
@@ -87,7 +87,7 @@ fn admitted(
     before: Option<&State>,
     reply: &Reply,
 ) -> Result<Outcome, Failure> {
-    let right = |wrong, state| Outcome { judgement: Judgement { allowed: true, unavailable: false, wrong }, state };
+    let right = |wrong, state| Outcome { judgement: Judgement { allowed: true, wrong, ..Judgement::default() }, state };
     match operation.step {
         Step::Delete => return Ok(right(None, Some(State::Absent))),
         // The answer is a scale.

@@ -137,6 +137,10 @@ pub struct AdmissionRow {
     pub wrong_verdicts: u64,
     /// Those among them that allowed what had to be denied.
     pub wrong_allows: u64,
+    /// Admissions with a locked image whose tag has another digest now.
+    pub moved: u64,
+    /// Those among them that pin it to another digest than the locked one.
+    pub unlocked: u64,
     /// Response time from the planned start, of all outcomes.
     pub response: Option<Quantiles>,
     /// Service time from the real start.
@@ -160,6 +164,28 @@ pub struct StoredRow {
     /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
     /// Up to 5 of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+}
+
+/// What became of alerts in one interval: decided by the answers to the load, told to a receiver of the harness.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AlertsRow {
+    /// Answers of which the receiver must be told.
+    pub decided: u64,
+    /// Answers to dry runs, of which it must not.
+    pub dry_runs: u64,
+    /// Alerts that came.
+    pub told: u64,
+    /// Answers that were not told in time, or as something else than they were.
+    pub lost: u64,
+    /// Alerts beyond one for an answer, or of no review at all.
+    pub twice: u64,
+    /// Alerts of dry runs.
+    pub on_dry_run: u64,
+    /// Some of them in words, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }

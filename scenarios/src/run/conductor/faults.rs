@@ -101,6 +101,8 @@ impl Conductor<'_> {
         let now_ms = self.clock.now_ms();
         let stage = self.stage()?;
         let mut rows = stage.upkeep.finish(now_ms)?;
+        rows.extend(stage.moves.finish(now_ms));
+        rows.extend(stage.redis.iter_mut().flat_map(|redis| redis.finish(now_ms)));
         if let Some(troubles) = &mut stage.troubles {
             rows.extend(troubles.finish(now_ms)?);
         }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
 use crate::run::deploy::Deployed;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
+use crate::run::redis::{self, Redis};
 use crate::run::world::World;
 use crate::run::{Options, registration};
-use crate::scenario::{self, Given, Ground, Readiness, Scenario, Scene, Start, Which, Wiring};
+use crate::scenario::{self, Given, Ground, LockUse, Readiness, Scenario, Scene, Start, Which, Wiring};
 use crate::subject::{self, Launch, Line};
 
 /// The variable that the planted service reads.
@@ -41,6 +43,10 @@ pub(in crate::run) struct Again<'a> {
     pub(super) metrics: Option<u16>,
     /// Where it offers its API over Deployments, if the scenario calls.
     pub(super) door: Option<Door>,
+    /// Who is told of decisions, if the scenario has somebody.
+    pub(super) receiver: Option<Arc<Receiver>>,
+    /// Where it keeps verdicts, if the scenario says so.
+    pub(super) redis: Option<SocketAddr>,
     /// Since when its own clock runs faster, if it does: one time for all of its processes.
     pub(super) clock_since_ns: i64,
 }
@@ -142,6 +148,7 @@ impl Again<'_> {
     /// The world as the service is told of it.
     fn wiring(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Wiring> {
         let files = world.certificate()?;
+        let is_handed = self.options.source.scenario.registry.lock == Some(LockUse::Handed);
         Ok(Wiring {
             admission: webhook.context("the service has no admission address")?,
             health: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(Ipv4Addr::LOCALHOST)?)),
@@ -152,8 +159,24 @@ impl Again<'_> {
             endpoint: world.registry.address(),
             login: world.credentials()?.map(|login| (login.name, login.password)),
             replicas: self.door.as_ref().map(Door::section),
+            alerts: self.alerts(world)?,
+            shared_cache: self.shared_cache(world)?,
+            lock: is_handed.then(|| world.lock()).transpose()?,
             trust: world.trusted.as_ref().map(|trusted| trusted.sections(world.registry.host())),
         })
+    }
+
+    /// The section of its configuration that names its Redis.
+    fn shared_cache(&self, world: &World) -> Result<Option<serde_json::Value>> {
+        let Some(address) = self.redis else { return Ok(None) };
+        Ok(Some(Redis::section(address, &world.write("shared-cache.key", redis::KEY)?)))
+    }
+
+    /// The section of its configuration that names the receivers of alerts.
+    fn alerts(&self, world: &World) -> Result<Option<serde_json::Value>> {
+        let Some(receiver) = &self.receiver else { return Ok(None) };
+        let template = world.write("alert.json", alerts::TEMPLATE)?;
+        Ok(Some(receiver.section(&template)))
     }
 
     /// What it is told by variables that also stand for their values in its words.

@@ -436,6 +436,9 @@ mod tests {
             endpoint: address(3),
             login: None,
             replicas: None,
+            alerts: None,
+            shared_cache: None,
+            lock: None,
             trust: None,
         }
     }

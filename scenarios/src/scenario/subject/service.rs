@@ -111,6 +111,12 @@ pub(crate) struct Wiring {
     pub(crate) login: Option<(String, PathBuf)>,
     /// The section of its API over Deployments, if the run calls that.
     pub(crate) replicas: Option<Value>,
+    /// Its receivers of alerts, if the run has some.
+    pub(crate) alerts: Option<Value>,
+    /// Its Redis, if the run has one.
+    pub(crate) shared_cache: Option<Value>,
+    /// The digest lock that it honours, if there is one.
+    pub(crate) lock: Option<PathBuf>,
     /// Its validators and the rules of its policy, if images are signed in the run.
     pub(crate) trust: Option<(Value, Value)>,
 }
@@ -142,6 +148,15 @@ impl Service {
         section("health", json!({"listen": wiring.health}));
         if let Some(replicas) = &wiring.replicas {
             section("replicas", replicas.clone());
+        }
+        if let Some(alerts) = &wiring.alerts {
+            section("alerts", alerts.clone());
+        }
+        if let Some(shared) = &wiring.shared_cache {
+            section("sharedCache", shared.clone());
+        }
+        if let Some(lock) = &wiring.lock {
+            section("resolve", json!({"lock": lock}));
         }
         if let Some((_, rules)) = &wiring.trust {
             section("policy", json!({"rules": rules}));

@@ -1,0 +1,38 @@
+//! `admission.unlocked`: answers with another digest than the one that an image is locked to.
+//!
+//! The tag has that digest, or had it a moment ago: for whoever has no lock the answer is right. So it is no wrong verdict.
+
+use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
+use crate::record::{AdmissionRow, Record};
+use crate::words::{count, counted};
+
+/// `admission.unlocked`.
+pub(super) struct Unlocked;
+
+impl Rule for Unlocked {
+    const WORD: Option<Word> = Some(Word::Unlocked);
+
+    fn judge(_: &Record, rows: &Vec<&AdmissionRow>, limit: &u64, findings: &mut Findings) {
+        let unlocked: u64 = rows.iter().map(|row| row.unlocked).sum();
+        let moved: u64 = rows.iter().map(|row| row.moved).sum();
+        let said = format!(
+            "{} of {} about images whose tag had moved named another digest than the locked one",
+            count(unlocked),
+            counted(moved, "admission")
+        );
+        let (verdict, text) = match () {
+            () if unlocked > *limit => {
+                let example = rows.iter().flat_map(|row| &row.examples).find(|text| text.starts_with("unlocked"));
+                let example = example.map_or_else(String::new, |text| format!("; for example: {text}"));
+                (Verdict::Fail, format!("{said}{example}."))
+            }
+            () if moved == 0 => {
+                (Verdict::Inconclusive, "no tag of a locked image had moved, so the lock decided nothing.".to_owned())
+            }
+            () => (Verdict::Pass, format!("{said}.")),
+        };
+        findings
+            .push(Name::of::<Self>(), verdict, count(unlocked), count(*limit), text)
+            .used(unlocked as f64, *limit as f64);
+    }
+}

@@ -1,0 +1,173 @@
+//! A receiver of alerts, which the subject is told of and which answers at once; and perhaps one beside it that is not well.
+//!
+//! Owns their sockets and the section of the service's configuration. What an alert proves is decided by [`account`].
+
+mod account;
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use loadgen::admission::{Answer, Answers};
+use parking_lot::Mutex;
+use reports::record::AlertsRow;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use self::account::Account;
+use crate::scenario::{Alerts, Beside};
+
+/// What the subject is to send: nothing but which review it was.
+pub(super) const TEMPLATE: &str = r#"{"request": "{{ request_id }}"}"#;
+/// A body is that template, filled in.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// More connections wait for others to end.
+const CONNECTIONS_MAX: usize = 64;
+/// Whoever sends nothing for so long is let go.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a receiver that is not well may cost: one attempt after another, each that long.
+const BESIDE_TIMEOUT: &str = "2s";
+/// Where what was admitted is told, and what was refused.
+const ADMITTED: &str = "/admitted";
+const REFUSED: &str = "/refused";
+
+/// The receivers of a run.
+pub(super) struct Receiver {
+    address: SocketAddr,
+    beside: Option<SocketAddr>,
+    told: Arc<Told>,
+    _listens: JoinSet<()>,
+}
+
+/// What was answered and what was told.
+#[derive(Debug, Default)]
+struct Told(Mutex<Account>);
+
+#[derive(Deserialize)]
+struct Alert {
+    request: String,
+}
+
+impl Receiver {
+    /// Listens on free ports, where the scenario has receivers.
+    pub(super) async fn open(alerts: Option<&Alerts>, machine: Ipv4Addr) -> Result<Option<Self>> {
+        let Some(alerts) = alerts else { return Ok(None) };
+        let bind = || async { TcpListener::bind((machine, 0)).await.context("failed to listen for alerts") };
+        let (listener, told, mut listens) = (bind().await?, Arc::<Told>::default(), JoinSet::new());
+        let address = listener.local_addr()?;
+        let to = Arc::clone(&told);
+        listens.spawn(accept(listener, move |request| take(request, Arc::clone(&to))));
+        let beside = match alerts.beside {
+            None => None,
+            Some(how) => {
+                let listener = bind().await?;
+                let address = listener.local_addr()?;
+                match how {
+                    Beside::Silent => drop(listens.spawn(accept(listener, |_| std::future::pending()))),
+                    Beside::Refusing => {
+                        listens.spawn(accept(listener, |_| std::future::ready(StatusCode::INTERNAL_SERVER_ERROR)));
+                    }
+                    Beside::Gone => drop(listener),
+                }
+                Some(address)
+            }
+        };
+        Ok(Some(Self { address, beside, told, _listens: listens }))
+    }
+
+    /// The section `alerts` of the service's configuration; `template` is the file with [`TEMPLATE`].
+    pub(super) fn section(&self, template: &Path) -> Value {
+        let stream = |path: &str| {
+            let name = path.trim_start_matches('/');
+            let own = json!({
+                "name": name, "templateFile": template, "url": format!("http://{}{path}", self.address),
+                "queue": 100_000,
+            });
+            let beside = self.beside.map(|address| {
+                json!({
+                    "name": format!("beside-{name}"), "templateFile": template, "url": format!("http://{address}{path}"),
+                    "timeout": BESIDE_TIMEOUT,
+                })
+            });
+            let receivers: Vec<Value> = [own].into_iter().chain(beside).collect();
+            json!({"receivers": receivers})
+        };
+        json!({"cluster": "longhaul", "admit": stream(ADMITTED), "reject": stream(REFUSED)})
+    }
+
+    /// Who is to be told of the answers to the load.
+    pub(super) fn answers(&self) -> Arc<dyn Answers> {
+        Arc::clone(&self.told) as _
+    }
+
+    /// What became of alerts since the last row; at the end what is still open is decided.
+    pub(super) fn take(&self, last: bool) -> AlertsRow {
+        let mut account = self.told.0.lock();
+        account.settle(if last { None } else { Some(Instant::now()) });
+        account.take()
+    }
+}
+
+impl Answers for Told {
+    fn answered(&self, answer: &Answer<'_>) {
+        self.0.lock().answered(answer, Instant::now());
+    }
+}
+
+/// Serves connections, each request by `answer`.
+async fn accept<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
+where
+    F: Future<Output = StatusCode> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors: wait for one to be freed instead of spinning.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let answer = answer.clone();
+        connections.spawn(async move {
+            let _place = place;
+            let service = hyper::service::service_fn(|request| {
+                let status = answer(request);
+                async move {
+                    let mut response = Response::new(Empty::<Bytes>::new());
+                    *response.status_mut() = status.await;
+                    Ok::<_, Infallible>(response)
+                }
+            });
+            let mut http = hyper::server::conn::http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// Enters an alert. What is no alert is refused, and so will be missing.
+async fn take(request: Request<Incoming>, told: Arc<Told>) -> StatusCode {
+    let admitted = match request.uri().path() {
+        ADMITTED => true,
+        REFUSED => false,
+        _ => return StatusCode::NOT_FOUND,
+    };
+    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
+    let Ok(Ok(body)) = tokio::time::timeout(REQUEST_TIMEOUT, body).await else { return StatusCode::BAD_REQUEST };
+    let Ok(alert) = serde_json::from_slice::<Alert>(&body.to_bytes()) else { return StatusCode::BAD_REQUEST };
+    told.0.lock().told(alert.request.as_bytes(), admitted, Instant::now());
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,197 @@
+//! What was answered against what was told: each decision once, none twice, and no rehearsal.
+//!
+//! Pure: time is an argument. Bounded: what is decided is forgotten, and the oldest is decided early when there is too much.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use loadgen::admission::{Answer, Tells};
+use reports::record::AlertsRow;
+
+/// An answer is told within this time, retries and a busy machine included.
+const WITHIN: Duration = Duration::from_secs(10);
+/// An alert may come before its answer, which may take as long as the longest timeout of a webhook.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+/// Reviews that are followed at one time: ten seconds of 20,000 a second.
+const OPEN_MAX: usize = 200_000;
+/// Texts of one row.
+const EXAMPLES_MAX: usize = 5;
+/// A uid as Kubernetes writes it.
+const UID_LEN: usize = 36;
+
+type Uid = [u8; UID_LEN];
+
+/// What is known of reviews that are not decided yet, and what was decided since it was taken.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    open: BTreeMap<Uid, Open>,
+    due: VecDeque<(Instant, Uid)>,
+    /// Alerts that wait for the answer they are about; they may do so for longer.
+    early: VecDeque<(Instant, Uid)>,
+    row: AlertsRow,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    answer: Option<(Tells, Option<bool>, Box<str>)>,
+    admitted: u64,
+    refused: u64,
+}
+
+impl Account {
+    /// A review was answered.
+    pub(super) fn answered(&mut self, answer: &Answer<'_>, now: Instant) {
+        match answer.tells {
+            Tells::Must => self.row.decided += 1,
+            Tells::Never => self.row.dry_runs += 1,
+            Tells::May => {}
+        }
+        let open = self.open.entry(*answer.uid).or_default();
+        open.answer = Some((answer.tells, answer.allowed, answer.label.into()));
+        self.due.push_back((now + WITHIN, *answer.uid));
+        self.bound();
+    }
+
+    /// An alert came. What names no review of the load is one too many.
+    pub(super) fn told(&mut self, request: &[u8], admitted: bool, now: Instant) {
+        self.row.told += 1;
+        let Ok(uid) = Uid::try_from(request) else {
+            self.row.twice += 1;
+            self.example(|| format!("twice: an alert about `{}`", String::from_utf8_lossy(request)));
+            return;
+        };
+        if !self.open.contains_key(&uid) {
+            self.early.push_back((now + ANSWERED_WITHIN, uid));
+        }
+        let open = self.open.entry(uid).or_default();
+        if admitted {
+            open.admitted += 1
+        } else {
+            open.refused += 1
+        }
+        self.bound();
+    }
+
+    /// Decides what has had its time by `now`; without a time everything.
+    pub(super) fn settle(&mut self, now: Option<Instant>) {
+        let is_due = |at: &Instant| now.is_none_or(|now| *at <= now);
+        while let Some((_, uid)) = self.due.pop_front_if(|(at, _)| is_due(at)) {
+            self.decide(&uid);
+        }
+        while let Some((_, uid)) = self.early.pop_front_if(|(at, _)| is_due(at)) {
+            // What was answered meanwhile has its own time.
+            if now.is_none() || self.open.get(&uid).is_some_and(|open| open.answer.is_none()) {
+                self.decide(&uid);
+            }
+        }
+    }
+
+    /// What was decided since the last call.
+    pub(super) fn take(&mut self) -> AlertsRow {
+        std::mem::take(&mut self.row)
+    }
+
+    fn bound(&mut self) {
+        while self.open.len() > OPEN_MAX {
+            let Some((_, uid)) = self.due.pop_front().or_else(|| self.early.pop_front()) else { return };
+            self.decide(&uid);
+        }
+    }
+
+    fn decide(&mut self, uid: &Uid) {
+        let Some(Open { answer, admitted, refused }) = self.open.remove(uid) else { return };
+        let told = admitted + refused;
+        let uid = String::from_utf8_lossy(uid);
+        let Some((tells, allowed, label)) = answer else {
+            self.row.twice += told;
+            self.example(|| format!("twice: an alert about {uid}, which was never answered, or told before"));
+            return;
+        };
+        if tells == Tells::Never {
+            self.row.on_dry_run += told;
+            if told > 0 {
+                self.example(|| format!("dry run: {label} ({uid})"));
+            }
+            return;
+        }
+        let right = match allowed {
+            Some(true) => admitted,
+            Some(false) => refused,
+            None => told,
+        };
+        if tells == Tells::Must && right == 0 {
+            self.row.lost += 1;
+            let as_what = if told > 0 { " as what it was" } else { "" };
+            self.example(|| format!("lost: {label} ({uid}) was not told{as_what}"));
+        }
+        if told > 1 {
+            self.row.twice += told - 1;
+            self.example(|| format!("twice: {label} ({uid}) was told {told} times"));
+        }
+    }
+
+    fn example(&mut self, text: impl FnOnce() -> String) {
+        if self.row.examples.len() < EXAMPLES_MAX {
+            self.row.examples.push(text());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uid(number: u8) -> Uid {
+        [b'a' + number; UID_LEN]
+    }
+
+    fn answer(account: &mut Account, number: u8, allowed: Option<bool>, tells: Tells, now: Instant) {
+        account.answered(&Answer { uid: &uid(number), label: "Pod CREATE a/b", allowed, tells }, now);
+    }
+
+    /// Every way to be told wrongly is counted as what it is, and nothing before its time.
+    #[test]
+    fn each_decision_is_told_once() {
+        let (mut account, now) = (Account::default(), Instant::now());
+        let later = now + WITHIN;
+        // Told as what it is, before its answer or after it.
+        account.told(&uid(0), true, now);
+        answer(&mut account, 0, Some(true), Tells::Must, now);
+        answer(&mut account, 1, Some(false), Tells::Must, now);
+        account.told(&uid(1), false, now);
+        account.settle(Some(later - Duration::from_millis(1)));
+        assert_eq!(account.take(), AlertsRow { decided: 2, told: 2, ..AlertsRow::default() });
+        account.settle(Some(later));
+        assert_eq!((account.take(), account.open.len()), (AlertsRow::default(), 0));
+
+        answer(&mut account, 2, Some(true), Tells::Must, now);
+        answer(&mut account, 3, Some(true), Tells::Must, now);
+        account.told(&uid(3), false, now);
+        answer(&mut account, 4, Some(true), Tells::Must, now);
+        account.told(&uid(4), true, now);
+        account.told(&uid(4), true, now);
+        answer(&mut account, 5, Some(false), Tells::Never, now);
+        account.told(&uid(5), false, now);
+        answer(&mut account, 6, Some(true), Tells::Never, now);
+        answer(&mut account, 7, None, Tells::May, now);
+        answer(&mut account, 8, Some(true), Tells::May, now);
+        account.told(&uid(8), true, now);
+        account.told(&uid(9), true, now);
+        account.told(b"nonsense", true, now);
+        account.settle(Some(later));
+        let row = account.take();
+        assert_eq!((row.decided, row.dry_runs, row.told, row.lost), (3, 2, 7, 2), "{row:?}");
+        assert_eq!((row.twice, row.on_dry_run, account.open.len()), (2, 1, 1), "{row:?}");
+        assert_eq!(row.examples.len(), 5);
+        account.settle(Some(now + ANSWERED_WITHIN));
+        assert_eq!((account.take().twice, account.open.len()), (1, 0), "nobody asked");
+    }
+
+    #[test]
+    fn what_is_open_at_the_end_is_decided() {
+        let (mut account, now) = (Account::default(), Instant::now());
+        answer(&mut account, 0, Some(true), Tells::Must, now);
+        account.settle(None);
+        assert_eq!(account.take().lost, 1);
+    }
+}
