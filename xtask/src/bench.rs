@@ -33,6 +33,8 @@ enum What {
     Load,
     /// What a run becomes: the ledger, and writing, reading, judging and rendering the record of an hour.
     Reports,
+    /// The service in one process and in several: what the split costs.
+    Topology,
     /// Instructions that a review costs the service, outside the sockets, counted by valgrind.
     Instructions,
 }
@@ -57,6 +59,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
         What::Load => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "load"]),
         What::Reports => command.args(["bench", "--package=reports", "--bench=ledger", "--bench=record", "--"]),
+        What::Topology => command.args(["bench", "--package=service", "--bench=topology", "--"]),
         What::Instructions => command.args(["bench", "--package=service", "--bench=instructions", "--"]),
     };
     command.args(&arguments.arguments);

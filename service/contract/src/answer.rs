@@ -182,6 +182,30 @@ mod tests {
         );
     }
 
+    /// The schema that is handed out says what is checked here, field by field.
+    #[test]
+    fn the_schema_has_these_fields_and_classes() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/contract.schema.json")).unwrap();
+        let ruling = &schema["$defs"]["ruling"]["properties"];
+        let mut verdicts = vec![VERIFIED];
+        verdicts.extend(CLASSES);
+        assert_eq!(ruling["verdict"]["enum"], serde_json::json!(verdicts));
+        assert_eq!(ruling["signers"]["maxItems"], SIGNERS_MAX);
+        let signed = service_core::judge::Signed { name: "n".into(), evidence: "e".into() };
+        let full = Ruling {
+            contract: CONTRACT,
+            generation: "g".into(),
+            digest: "d".into(),
+            verdict: "denied".into(),
+            signers: vec![signed],
+            cause: "c".into(),
+            unasked: true,
+        };
+        let keys = |value: &serde_json::Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+        assert_eq!(keys(ruling), keys(&serde_json::to_value(full).unwrap()));
+    }
+
     #[test]
     fn a_refused_question_is_told_from_an_instance_that_is_busy() {
         let breach = |code: u16| ruling(StatusCode::from_u16(code).unwrap(), b"", "d").unwrap_err().is_of_question();
