@@ -152,7 +152,11 @@ impl Validators {
 
     /// The validators of a script, by rule.
     pub fn scripted(of_rules: Vec<Option<Arc<dyn Validator>>>) -> Self {
-        Self { of_rules, ..Self::default() }
+        Self {
+            of_rules,
+            #[cfg(feature = "verify")]
+            trusted: cosign::Trusted::default(),
+        }
     }
 
     /// Whoever trusts what the validator `name` does, and is asked what `demands` says.

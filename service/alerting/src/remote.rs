@@ -139,7 +139,9 @@ impl Work {
         for attempt in 0..ATTEMPTS {
             let brought = self.bring(alerts, Instant::now() + self.settings.timeout).await;
             let outcome = if brought.is_ok() { "sent" } else { "failed" };
-            alerts.iter().for_each(|_| self.metrics.count(NAME, outcome));
+            for _ in alerts {
+                self.metrics.count(NAME, outcome);
+            }
             match brought {
                 Ok(()) => return Ok(()),
                 Err(Unanswered::Refused(why)) => return Err(why),

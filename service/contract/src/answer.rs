@@ -206,6 +206,20 @@ mod tests {
         assert_eq!(keys(ruling), keys(&serde_json::to_value(full).unwrap()));
     }
 
+    proptest::proptest! {
+        /// Whatever comes is a sentence or a ruling about the image that was asked, and no sentence has a character of control.
+        #[test]
+        fn any_answer_is_a_sentence_or_about_the_image(status in 100_u16..600, text in "\\PC*|[{}\":,a-z0-9\\[\\]]{0,200}", bytes: Vec<u8>) {
+            let status = StatusCode::from_u16(status).unwrap();
+            for body in [text.as_bytes(), &bytes] {
+                match ruling(status, body, "sha256:a") {
+                    Ok(ruling) => proptest::prop_assert_eq!(ruling.digest, "sha256:a"),
+                    Err(breach) => proptest::prop_assert!(!breach.to_string().contains(char::is_control)),
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_refused_question_is_told_from_an_instance_that_is_busy() {
         let breach = |code: u16| ruling(StatusCode::from_u16(code).unwrap(), b"", "d").unwrap_err().is_of_question();

@@ -165,7 +165,7 @@ impl Bench {
         self.verdict(&question).await.map(drop)
     }
 
-    async fn refused(&self, answer: Result<Response<Bytes>, String>, wanted: StatusCode) -> Result<(), String> {
+    fn refused(answer: Result<Response<Bytes>, String>, wanted: StatusCode) -> Result<(), String> {
         let answer = answer?;
         if answer.status() != wanted {
             return Err(format!("it answers {}", answer.status()));
@@ -178,12 +178,12 @@ impl Bench {
     async fn version(&self) -> Result<(), String> {
         let mut question = self.question();
         question["contract"] = (CONTRACT + 1000).into();
-        self.refused(self.post(&question).await, StatusCode::BAD_REQUEST).await
+        Self::refused(self.post(&question).await, StatusCode::BAD_REQUEST)
     }
 
     async fn malformed(&self) -> Result<(), String> {
         let path = path(self.link.base(), VALIDATE, PATIENCE);
-        self.refused(self.send(Method::POST, path, "{\"contract\": 1,", PATIENCE).await, StatusCode::BAD_REQUEST).await
+        Self::refused(self.send(Method::POST, path, "{\"contract\": 1,", PATIENCE).await, StatusCode::BAD_REQUEST)
     }
 
     async fn large(&self) -> Result<(), String> {
@@ -192,7 +192,7 @@ impl Bench {
         match sent {
             // It may hang up on what it does not want to read.
             Err(_) => self.about().await.map(drop),
-            sent => self.refused(sent, StatusCode::PAYLOAD_TOO_LARGE).await,
+            sent => Self::refused(sent, StatusCode::PAYLOAD_TOO_LARGE),
         }
     }
 

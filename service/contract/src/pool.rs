@@ -32,6 +32,11 @@ const WAIT_MAX: Duration = Duration::from_millis(250);
 /// Idle connections of HTTP/1.1 that are kept for each instance.
 const IDLE_MAX: usize = 8;
 
+/// Makes the request for a base path and the time that is left.
+pub type Make<'a> = dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync + 'a;
+/// Reads an answer; it says as well what the instance trusts, where it says so.
+pub type Read<'a, T> = dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync + 'a;
+
 /// The settings of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -132,12 +137,11 @@ impl Pool {
         Arc::clone(&self.generation.read())
     }
 
-    /// What `read` makes of the answer to `request` (made for a base path and the time that is left), at most `cap_bytes` long; `read`
-    /// says as well what the instance trusts.
+    /// What `read` makes of the answer to `request`, at most `cap_bytes` long.
     pub async fn ask<T>(
         &self,
-        request: &(dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync),
-        read: &(dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync),
+        request: &Make<'_>,
+        read: &Read<'_, T>,
         cap_bytes: usize,
         deadline: Instant,
     ) -> Result<T, Unanswered> {
@@ -167,8 +171,8 @@ impl Pool {
 
     async fn asked<T>(
         &self,
-        request: &(dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync),
-        read: &(dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync),
+        request: &Make<'_>,
+        read: &Read<'_, T>,
         cap_bytes: usize,
         deadline: Instant,
     ) -> (Outcome, Result<T, Unanswered>) {
@@ -230,8 +234,8 @@ impl Pool {
     async fn ask_one<T>(
         &self,
         instance: &Instance,
-        request: &(dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync),
-        read: &(dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync),
+        request: &Make<'_>,
+        read: &Read<'_, T>,
         cap_bytes: usize,
         until: Instant,
     ) -> Result<T, Trouble> {
