@@ -36,7 +36,7 @@ fn stops(program: &Path, kind: &str) -> u64 {
 }
 
 fn all_kinds(program: &Path) {
-    for kind in ["limits", "nested", "jumps", "errors", "crowd", "children"] {
+    for kind in ["limits", "nested", "jumps", "errors", "crowd", "stopped", "children"] {
         stops(program, kind);
     }
 }
@@ -55,7 +55,7 @@ fn a_wait_that_was_seen_does_not_stop_again() {
     }
 }
 
-/// Handlers that wait and that leave, wrong addresses, more threads than there are places, children that share memory.
+/// Handlers that wait and that leave, wrong addresses, stops, more threads than there are places, children that share memory.
 #[test]
 fn what_disturbs_a_wait_is_as_without_a_clock() {
     let folder = tempfile::tempdir().unwrap();

@@ -64,6 +64,11 @@ int main(int n, char **v) {
     for (int i = 0; i < 3; i++) must(write(p[1], "x", 1) == 1 && syscall(SYS_ppoll, &f, 1, c, 0, 8) == 1, "a rest that cannot be written", i); }
   else if (!strcmp(k, "crowd")) { pthread_t t[1200]; pthread_attr_t a; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 65536);
     for (long i = 0; i < 1200; i++) if (pthread_create(&t[i], &a, crowd, 0)) { printf("skipped: needs 1200 threads\n"); return 0; } for (int i = 0; i < 1200; i++) pthread_join(t[i], 0); }
+  // Stopped and continued in the middle of waits, which are made again with what was left of them.
+  else if (!strcmp(k, "stopped")) { pid_t me = getpid(); if (!fork()) { for (int i = 0; i < 40; i++) { struct timespec t = of(150 * MS); naps(&t, 0); kill(me, SIGSTOP); naps(&t, 0); kill(me, SIGCONT); } _exit(0); }
+    for (int i = 0; i < 25; i++) { int64_t b = now(); struct timespec t = of(250 * MS); must(poll(0, 0, 250) == 0, "poll", i); must(now() - b >= 250 * MS, "poll, ms", (now() - b) / MS);
+      b = now(); must(naps(&t, 0) == 0, "nap", i); must(now() - b >= 250 * MS, "nap, ms", (now() - b) / MS);
+      b = now(); must(syscall(SYS_ppoll, 0, 0, &t, 0, 8) == 0, "ppoll", i); must(now() - b >= 250 * MS, "ppoll, ms", (now() - b) / MS); must(t.tv_sec == 0 && t.tv_nsec == 0, "rest", t.tv_nsec); } }
   // Children that share the memory, that have a copy, and new programs wait as well.
   else if (!strcmp(k, "children")) { for (int i = 0; i < 30; i++) { pid_t p = i % 2 ? vfork() : fork(); if (!p) { struct timespec t = of(500 * MS); int64_t b = now(); naps(&t, 0); if (now() - b < 500 * MS) _exit(1); if (i % 5) _exit(0);
       execl("/proc/self/exe", "detours", "many", (char *)0); _exit(2); } }
