@@ -11,7 +11,7 @@ use units::{Bytes, Growth, Rate};
 pub struct Crashes {
     /// How often a process of a subject with `restart` may end by itself, be it before it was ready. Default 0.
     pub max: Option<u64>,
-    /// How often it may fall into a crash loop, which a cluster calls CrashLoopBackOff: it ends again before the back-off is reset, and
+    /// How often it may fall into a crash loop, which a cluster calls `CrashLoopBackOff`: it ends again before the back-off is reset, and
     /// has to wait. Absent: told and not judged.
     pub loops: Option<u64>,
 }
