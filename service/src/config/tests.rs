@@ -320,8 +320,8 @@ fn the_policys_own_keys_reach_their_values() {
 #[test]
 fn validators_that_are_not_built_in_say_so() {
     for (text, what) in [
-        ("{name: a, type: notation}", "validators[0].type: `notation` is not built in: use cosign or static"),
-        ("{name: a, type: notaryv1}", "validators[0].type: `notaryv1` is not built in: use cosign or static"),
+        ("{name: a, type: notation}", "validators[0].type: `notation` is not built in: use cosign, static, remote or externalData"),
+        ("{name: a, type: notaryv1}", "validators[0].type: `notaryv1` is not built in: use cosign, static"),
         ("{name: a, type: static}", "validators[0].approve: is needed beside `type: static`"),
         ("{name: '', type: static, approve: true}", "validators[0].name: is empty"),
         (
@@ -329,7 +329,10 @@ fn validators_that_are_not_built_in_say_so() {
             "is the name of validators[0] already",
         ),
         ("{name: a, type: static, approve: true, host: {fulcioCert: x}}", "static trusts nobody"),
-        ("{name: a, type: cosigned}", "use one of static, cosign, notation, notaryv1"),
+        ("{name: a, type: remote}", "validators[0].remote: is missing"),
+        ("{name: a, type: static, approve: true, remote: {instances: []}}", "validators[0].remote: has an effect with"),
+        ("{name: a, type: remote, approve: true, remote: {instances: []}}", "asks somebody else, who has the trust"),
+        ("{name: a, type: cosigned}", "use one of static, cosign, remote, externalData, notation, notaryv1"),
     ] {
         let said = refused(&format!("validators: [{text}]"));
         assert!(said.contains(what), "{said}");
