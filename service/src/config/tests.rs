@@ -320,7 +320,10 @@ fn the_policys_own_keys_reach_their_values() {
 #[test]
 fn validators_that_are_not_built_in_say_so() {
     for (text, what) in [
-        ("{name: a, type: notation}", "validators[0].type: `notation` is not built in: use cosign, static, remote or externalData"),
+        (
+            "{name: a, type: notation}",
+            "validators[0].type: `notation` is not built in: use cosign, static, remote or externalData",
+        ),
         ("{name: a, type: notaryv1}", "validators[0].type: `notaryv1` is not built in: use cosign, static"),
         ("{name: a, type: static}", "validators[0].approve: is needed beside `type: static`"),
         ("{name: '', type: static, approve: true}", "validators[0].name: is empty"),
