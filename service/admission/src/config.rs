@@ -23,6 +23,7 @@ pub use service_registry::config::{MAX_CONCURRENT, Resolve};
 pub use admission::Admission;
 pub use own::OwnCertificates;
 use policy::RawPolicy;
+#[cfg(feature = "verify")]
 pub(crate) use policy::demanded;
 pub use policy::{
     Action, Attestation, Bootstrap, Mode, Namespaces, NoMatch, OnFailure, Pattern, Policy, Recheck, Resources, Roots,

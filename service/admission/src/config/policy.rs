@@ -25,6 +25,7 @@ pub(super) use rule::RawRule;
 pub use rule::Rule;
 use service_core::config::quantity::{Size, Span};
 pub(super) use with::RawWith;
+#[cfg(feature = "verify")]
 pub(crate) use with::demanded;
 pub use with::{Attestation, Roots, With};
 

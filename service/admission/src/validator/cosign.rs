@@ -78,7 +78,7 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     let compiled = compiled(config)?;
     let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
         let Some((requirement, trust)) = demand(rule, &compiled)? else { return Ok(None) };
-        Ok(Some(Engine::new(trust, requirement, pieces, memory)))
+        Ok(Some(Engine::asking(trust, requirement, pieces, memory)))
     };
     let of_rules = config.policy.rules.iter().map(engine).collect::<Result<_, _>>()?;
     Ok(Validators { of_rules, trusted: Trusted::new(config, &compiled, pieces, memory) })
@@ -93,7 +93,7 @@ fn generation(trust: &Trust, requirement: &Requirement) -> String {
 }
 
 impl Engine {
-    fn new(
+    fn asking(
         trust: Arc<Trust>,
         requirement: Requirement,
         pieces: &Arc<dyn Pieces>,

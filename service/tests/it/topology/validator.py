@@ -26,6 +26,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close" if self.close_connection else "keep-alive")
         self.end_headers()
         self.wfile.write(body)
 

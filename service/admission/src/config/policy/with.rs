@@ -1,6 +1,7 @@
 //! Demands of a rule on signatures: Connaisseur's `with`, and what it has not.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "verify")]
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,7 @@ impl RawWith {
 }
 
 /// What `demands` asks of somebody who trusts `cosign`.
+#[cfg(feature = "verify")]
 pub(crate) fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
     let raw: RawWith = match demands {
         "" => RawWith::default(),

@@ -63,7 +63,7 @@ impl Trusted {
         let with = demanded(demands, cosign).map_err(wrong)?;
         let requirement = trust::requirement("the question", &with).map_err(|error| wrong(error.to_string()))?;
         requirement.check(trust).map_err(|error: RequirementError| wrong(error.to_string()))?;
-        let engine = Engine::new(Arc::clone(trust), requirement, pieces, memory);
+        let engine = Engine::asking(Arc::clone(trust), requirement, pieces, memory);
         let mut compiled = self.compiled.lock();
         if compiled.len() >= COMPILED_MAX {
             compiled.clear();
