@@ -134,6 +134,19 @@ impl World {
         Ok(Some(Credentials { name: name.clone(), password, docker }))
     }
 
+    /// The certificate with which a process of the subject calls another one of it, and the authority of all.
+    pub(super) fn installation(&self) -> Result<PathBuf> {
+        let folder = self.folder("installation");
+        if !folder.exists() {
+            std::fs::create_dir(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+            let pair = self.authority.client("longhaul-manager", &[])?;
+            self.write("installation/ca.crt", self.authority.ca_pem())?;
+            self.write("installation/client.crt", &pair.certificate_pem)?;
+            self.write("installation/client.key", &pair.key_pem)?;
+        }
+        Ok(folder)
+    }
+
     /// The serving certificate of the subject's webhook, the same for every process of it.
     pub(super) fn certificate(&self) -> Result<Certificate> {
         let tls = self.directory.path().join("tls");

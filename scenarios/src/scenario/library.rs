@@ -2,7 +2,7 @@
 //! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
-const SCENARIOS: [(&str, &str); 40] = [
+const SCENARIOS: [(&str, &str); 41] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -31,6 +31,7 @@ const SCENARIOS: [(&str, &str); 40] = [
     ("cert-rotation", include_str!("../../library/cert-rotation.yaml")),
     ("admission-burst", include_str!("../../library/admission-burst.yaml")),
     ("verify-steady", include_str!("../../library/verify-steady.yaml")),
+    ("multi-pod", include_str!("../../library/multi-pod.yaml")),
     ("verify-burst", include_str!("../../library/verify-burst.yaml")),
     ("admission-hostile", include_str!("../../library/admission-hostile.yaml")),
     ("verify-registry-sick", include_str!("../../library/verify-registry-sick.yaml")),

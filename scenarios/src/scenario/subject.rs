@@ -35,7 +35,7 @@ pub use deployment::{Build, Deployment, KillBy, Often, PodKill};
 pub(crate) use deployment::{Image as DeploymentImage, Planned, ServicePort};
 pub(super) use flat::rewritten;
 pub use service::Service;
-pub(crate) use service::Wiring;
+pub(crate) use service::{VALIDATORS_MAX, Wiring};
 
 /// How long a subject may take until it is ready. Generous: a Node controller on a busy CI machine needs ten seconds.
 const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
@@ -210,6 +210,8 @@ pub(crate) struct Upkeep {
     pub(crate) restarts: Option<Restarts>,
     pub(crate) certificates: Option<Certificates>,
     pub(crate) trusted_keys: Option<TrustedKeys>,
+    /// Processes that say who signed an image.
+    pub(crate) validators: usize,
     pub(crate) clock_rate: Option<u32>,
     pub(crate) stop_timeout: Option<Span>,
 }

@@ -228,6 +228,9 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     let loaded = units::Span(scenario.phases.loaded());
     if !scenario.registry.signed {
         let is_asked = subject.upkeep().trusted_keys.is_some();
+        if subject.upkeep().validators > 0 {
+            return problem("subject", "`validators` needs `registry: {signed: true}`");
+        }
         return if is_asked { problem("subject", "`trustedKeys` needs `registry: {signed: true}`") } else { Ok(()) };
     }
     if !subject.kind().is_service() {

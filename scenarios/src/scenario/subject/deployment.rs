@@ -440,6 +440,8 @@ mod tests {
             shared_cache: None,
             lock: None,
             trust: None,
+            installation: "/run".into(),
+            others: Vec::new(),
         }
     }
 

@@ -16,6 +16,8 @@ use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
 use crate::scenario::{BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys};
 use crate::subject::Launch;
 
+/// Most processes that answer for others.
+pub(crate) const VALIDATORS_MAX: usize = 4;
 /// A configuration has a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -27,6 +29,8 @@ pub struct Service {
     pub config: Option<PathBuf>,
     /// Settings written here instead of in a file; the service itself checks them.
     pub settings: Option<Map<String, Value>>,
+    /// With `registry: {signed: true}`: so many more processes have the keys and say who signed an image; the one with the webhook asks them.
+    pub validators: usize,
     /// With `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
     pub trusted_keys: Option<TrustedKeys>,
     /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
@@ -54,6 +58,12 @@ impl Kind for Service {
         if self.config.is_some() && self.settings.is_some() {
             return wrong("settings", "has both `config` and `settings`: keep one");
         }
+        if self.validators > VALIDATORS_MAX {
+            return wrong(
+                "validators",
+                format!("at most {VALIDATORS_MAX}: more are not needed to see that several answer alike"),
+            );
+        }
         Ok(())
     }
 
@@ -66,8 +76,10 @@ impl Kind for Service {
     }
 
     fn upkeep(&self) -> Upkeep {
-        let Self { trusted_keys, restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
-        Upkeep { restart, back_off, restarts, certificates, trusted_keys, clock_rate, stop_timeout }
+        let Self {
+            trusted_keys, validators, restart, back_off, restarts, certificates, clock_rate, stop_timeout, ..
+        } = *self;
+        Upkeep { restart, back_off, restarts, certificates, trusted_keys, validators, clock_rate, stop_timeout }
     }
 
     fn hurry(&mut self, rate: u32) {
@@ -76,22 +88,27 @@ impl Kind for Service {
 
     fn start(&self, scene: &Scene<'_>) -> Result<Start> {
         let program = scene.program.context("no service binary was named")?;
-        let wiring = (scene.wiring)()?;
+        let mut wiring = (scene.wiring)()?;
+        let program =
+            std::path::absolute(program).with_context(|| format!("failed to resolve {}", program.display()))?;
+        let launch = |name: Option<String>, role: &str, config: PathBuf| {
+            let words = ["run", "--role", role, "--config"].map(str::to_owned);
+            let arguments = words.into_iter().chain([config.display().to_string()]).collect();
+            let (environment, directory) = (Vec::new(), None);
+            Launch { name, program: program.clone(), arguments, environment, directory, awaited: None, clock: None }
+        };
+        let mut launches = Vec::new();
+        for (address, config) in self.others(&mut wiring) {
+            let config = (scene.write)(&format!("validator-{}.yaml", address.port()), &config)?;
+            launches.push(launch(Some(format!("validator-{}", launches.len())), "validator", config));
+        }
         let config = self.configuration(scene.ground, &wiring)?;
         // Each process has its own: one that is going must not follow the addresses of the next.
         let config = (scene.write)(&format!("service-{}.yaml", wiring.admission.port()), &config)?;
-        let words = ["run", "--role", "all", "--config"].map(str::to_owned);
-        let launch = Launch {
-            name: None,
-            program: std::path::absolute(program)
-                .with_context(|| format!("failed to resolve {}", program.display()))?,
-            arguments: words.into_iter().chain([config.display().to_string()]).collect(),
-            environment: Vec::new(),
-            directory: None,
-            awaited: None,
-            clock: None,
-        };
-        Ok(Start::Programs(vec![launch], Some(wiring.health)))
+        let name = (!launches.is_empty()).then(|| "manager".to_owned());
+        // First, as the process whose numbers are read.
+        launches.insert(0, launch(name, "all", config));
+        Ok(Start::Programs(launches, Some(wiring.health)))
     }
 }
 
@@ -119,6 +136,10 @@ pub(crate) struct Wiring {
     pub(crate) lock: Option<PathBuf>,
     /// Its validators and the rules of its policy, if images are signed in the run.
     pub(crate) trust: Option<(Value, Value)>,
+    /// The folder with the authority and the client certificate of its processes: `ca.crt`, `client.crt`, `client.key`.
+    pub(crate) installation: PathBuf,
+    /// Where its other processes may listen.
+    pub(crate) others: Vec<SocketAddr>,
 }
 
 /// Why a configuration could not be made.
@@ -171,6 +192,33 @@ impl Service {
             config.insert("validators".to_owned(), validators.clone());
         }
         Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
+    }
+
+    /// Address and configuration of each process that has the keys; from then on the one with the webhook has none and asks them.
+    fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
+        let addresses: Vec<SocketAddr> = wiring.others.iter().copied().take(self.validators).collect();
+        let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };
+        if addresses.is_empty() {
+            return Vec::new();
+        }
+        let file = |name: &str| wiring.installation.join(name);
+        let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
+        if let Some((name, password)) = &wiring.login {
+            (registry["username"], registry["passwordFile"]) = (json!(name), json!(password));
+        }
+        let config = |address: &SocketAddr| {
+            let listen = json!({"listen": address, "certificate": wiring.certificate, "key": wiring.key, "clientCA": [file("ca.crt")]});
+            json!({"validator": listen, "validators": validators, "resolve": {"registries": [registry]}}).to_string()
+        };
+        let configs = addresses.iter().map(|address| (*address, config(address))).collect();
+        let instances: Vec<_> = addresses.iter().map(|address| json!({"url": format!("https://{address}")})).collect();
+        let remote = json!({
+            "instances": instances, "caFile": file("ca.crt"), "certificate": file("client.crt"), "key": file("client.key"),
+        });
+        for validator in validators.as_array_mut().into_iter().flatten().filter(|one| one["type"] == "cosign") {
+            *validator = json!({"name": validator["name"], "type": "remote", "remote": remote});
+        }
+        configs
     }
 
     fn written(&self, ground: &Ground) -> Result<Map<String, Value>, Error> {
