@@ -145,6 +145,7 @@ impl Review {
 
 /// A review ready to be sent, with its right answer.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a review that do not depend on each other")]
 pub(super) struct Template {
     bytes: Vec<u8>,
     uid_at: usize,
@@ -183,7 +184,7 @@ impl Template {
         let examined = review.object.is_some() && review.sub_resource.is_none();
         let is_copy = review.operation == Operation::Create && review.known().is_some();
         let (hostile, dry_run, examined) = (review.hostile, review.dry_run, examined && !is_copy);
-        Self { updates, hostile, dry_run, examined, ..Self::of(review.to_bytes(), review.label(), expected) }
+        Self { updates, dry_run, examined, hostile, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
     /// From bytes that have the placeholder where the uid belongs.

@@ -54,6 +54,19 @@ pub fn describe(scenario: &Scenario) -> String {
         let planned = api.rate.as_per_second() * phases.loaded().as_secs_f64();
         line(format!("api             {} calls of {} deployments, about {planned:.0}", api.rate, api.deployments));
     }
+    if let Some(alerts) = &scenario.alerts {
+        let beside = alerts.beside.map_or("", |_| ", and one beside it that is not well");
+        line(format!("{:15} compared with what a receiver is told{beside}", "alerts"));
+    }
+    if scenario.registry.lock.is_some() {
+        line(format!("{:15} every tag of a locked image moves once", "lock"));
+    }
+    if let Some(cache) = &scenario.shared_cache {
+        let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
+        let forges = cache.forges.then(|| "forges verdicts".to_owned());
+        let what: Vec<String> = away.into_iter().chain(forges).collect();
+        line(format!("{:15} {}", "shared cache", if what.is_empty() { "there".to_owned() } else { what.join(", ") }));
+    }
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));
     }

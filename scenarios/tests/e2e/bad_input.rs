@@ -141,6 +141,36 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 
+/// Receivers, locks and shared caches are the service's, and judged by its own answers.
+#[test]
+fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
+    let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
+    let said = |service: &str, more: &str| {
+        check(&format!("{HEAD}subject: {{service: {{{service}}}, witness: {{kind: http}}}}\n{more}")).1
+    };
+    let with = |more: &str| said("", &format!("{load}{more}"));
+    assert_eq!(with("alerts: {beside: silent}\nregistry: {kind: mock, lock: handed}\n"), "");
+    let cases = [
+        (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but nobody is told: add `alerts: {}`"),
+        (with("budgets: {admission: {unlocked: 0}}\n"), "needs a lock: add `registry: {lock: handed}`"),
+        (with("alerts: {beside: asleep}\n"), "unknown value `asleep`"),
+        (said("", &format!("{CHURN}alerts: {{}}\n")), "add `admission` without `through: apiserver`"),
+        (with("registry: {kind: mock, lock: handed, signed: true}\n"), "leave out `signed` or `lock`"),
+        (
+            said("restarts: {count: 1, every: 1s, at: 1s}", &format!("{load}alerts: {{}}\n")),
+            "leave out `restarts` or `alerts`",
+        ),
+        (with("sharedCache: {}\n"), "only the service keeps verdicts there"),
+        (
+            with("registry: {kind: mock, signed: true}\nsharedCache: {away: {at: 1s, for: 1h}}\n"),
+            "`away` ends after the load (3s)",
+        ),
+    ];
+    for (told, expected) in cases {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
 /// Pods need a node, and what cannot be done to them is said before one is brought up.
 #[test]
 fn a_subject_in_pods_without_a_node_is_refused() {
