@@ -114,7 +114,7 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
-/// As the kubelet mounts a ConfigMap: the file is a link through `..data`, which another folder takes the place of.
+/// As the kubelet mounts a `ConfigMap`: the file is a link through `..data`, which another folder takes the place of.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
