@@ -18,8 +18,11 @@ const PROFILE: &str = "soak";
 pub(crate) const PLANTED_FEATURES: &str =
     "--features=service/planted-bugs,service-seed/planted-bugs,example-watcher/planted-bugs";
 /// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
-pub(crate) const PLANTED_PROGRAMS: [&str; 3] =
-    [PLANTED_FEATURES, "--bin=longhaul-service-planted", "--bin=example-watcher-planted"];
+pub(crate) const PLANTED_PROGRAMS: [&str; 3] = [
+    "--features=service/planted-bugs,example-watcher/planted-bugs",
+    "--bin=longhaul-service-planted",
+    "--bin=example-watcher-planted",
+];
 
 /// Programs of tests alone.
 const ONLY_TESTED: [&str; 4] = ["planted-client", "kube-rs-subject", "longhaul-seed", "longhaul-seed-planted"];

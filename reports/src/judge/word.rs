@@ -108,11 +108,11 @@ words! {
     /// It does not keep to the digests that images are locked to.
     Unlocked = "unlocked",
     /// It keeps decisions from those who are to be told.
-    Untold = "untold",
+    AlertLost = "alert-lost",
     /// It tells more than was decided.
-    Retold = "retold",
+    AlertTwice = "alert-twice",
     /// It tells of what was only rehearsed.
-    ToldOfDryRun = "told-of-dry-run",
+    AlertOnDryRun = "alert-on-dry-run",
     /// It asks the registry too often.
     RegistryLoad = "registry-load",
     /// It refuses what it could have known.

@@ -8,7 +8,7 @@ use crate::record::{AlertsRow, Record};
 pub(super) struct Lost;
 
 impl Rule for Lost {
-    const WORD: Option<Word> = Some(Word::Untold);
+    const WORD: Option<Word> = Some(Word::AlertLost);
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, rows: &Vec<&AlertsRow>, limit: &u64, findings: &mut Findings) {

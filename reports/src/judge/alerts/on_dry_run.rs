@@ -8,7 +8,7 @@ use crate::record::{AlertsRow, Record};
 pub(super) struct OnDryRun;
 
 impl Rule for OnDryRun {
-    const WORD: Option<Word> = Some(Word::ToldOfDryRun);
+    const WORD: Option<Word> = Some(Word::AlertOnDryRun);
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, rows: &Vec<&AlertsRow>, limit: &u64, findings: &mut Findings) {

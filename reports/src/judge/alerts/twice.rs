@@ -8,7 +8,7 @@ use crate::record::{AlertsRow, Record};
 pub(super) struct Twice;
 
 impl Rule for Twice {
-    const WORD: Option<Word> = Some(Word::Retold);
+    const WORD: Option<Word> = Some(Word::AlertTwice);
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, rows: &Vec<&AlertsRow>, limit: &u64, findings: &mut Findings) {
