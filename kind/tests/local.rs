@@ -70,6 +70,7 @@ fn assert_nothing_left(pids: &[(&str, u32)], directory: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn a_control_plane_takes_our_manifests_and_leaves_nothing() {
     let Some(assets) = assets() else { return };
     let directory = tempfile::tempdir().unwrap();

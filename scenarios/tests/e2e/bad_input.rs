@@ -317,6 +317,7 @@ fn a_port_in_use_is_named_with_the_remedy() {
 
 /// A pipeline names the folder, reads the verdict from stdout, and decides itself what "not sure" is worth.
 #[test]
+#[ignore = "slow"]
 fn a_pipeline_gets_its_folder_and_its_json() {
     let Some(service) = crate::support::program("longhaul-service") else { return };
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");

@@ -105,6 +105,7 @@ async fn sixty_bundles_of_eight_mebibytes() {
 
 /// Sixteen Pods of 500 images each that their registry says nothing of; it answers for the images of others, none of which was seen before.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn eight_thousand_images_of_a_silent_registry() {
     let registry = Registry::start().await;
     let process = Process::start(&config(&[&registry.host()], ""), LIMIT_BYTES).await;

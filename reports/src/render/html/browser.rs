@@ -134,6 +134,7 @@ fn troubled() -> Example {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_reader_finds_their_way() {
     let Some(browser) = browser() else {
         println!("skipped: needs chromium");

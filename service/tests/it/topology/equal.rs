@@ -94,6 +94,7 @@ fn corpus(registry: &Signed) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn one_process_and_many_answer_every_review_with_the_same_bytes() {
     let (registry, key, stranger, pki) = (Signed::start().await, Key::new(), Key::new(), Pki::new());
     for (repository, by) in [("tagged", &key), ("foreign", &stranger)] {
@@ -154,6 +155,7 @@ async fn one_process_and_many_answer_every_review_with_the_same_bytes() {
 
 /// What real cosign signed, under what cosign was asked.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn one_process_and_many_agree_on_what_cosign_signed() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/fixtures");
     let (table, pki, registry) = (golden::read("cases.json"), Pki::new(), Signed::start().await);
