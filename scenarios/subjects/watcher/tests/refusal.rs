@@ -1,7 +1,5 @@
 //! A clean program must not run under the name of a bug. What it sees is judged as every subject's is (`scenarios/tests/e2e`).
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
-
 use std::process::Command;
 
 #[test]
