@@ -102,7 +102,6 @@ async fn what_a_killed_start_leaves_is_found_and_taken_down() {
 
 /// The processes of a run die with it. Its keys and data are found by its note.
 #[tokio::test]
-#[ignore = "slow"]
 async fn what_a_killed_run_leaves_is_found_and_taken_down() {
     let Some(assets) = assets() else { return };
     if let Some(state) = std::env::var_os(STATE) {

@@ -10,7 +10,7 @@ use crate::{cargo, plain, seed, skipped};
 
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute, and slow ones more than others.
 const SIDE_BY_SIDE: usize = 3;
-const SIDE_BY_SIDE_SLOW: usize = 6;
+const SIDE_BY_SIDE_SLOW: usize = 5;
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 /// Tells tests where the programs lie that they run.
