@@ -5,6 +5,7 @@
 //!
 //! Entry points: [`scenario::Scenario`] (the file), `run` (the run), [`cli`] (the binary `longhaul`).
 
+mod accept;
 pub mod calibrate;
 pub mod cli;
 pub mod clients;

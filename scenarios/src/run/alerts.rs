@@ -22,10 +22,10 @@ use reports::record::AlertsRow;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use self::account::Account;
+use crate::accept::accept;
 use crate::scenario::{Alerts, Beside};
 
 /// What the subject is to send: nothing but which review it was.
@@ -67,16 +67,16 @@ impl Receiver {
         let (listener, told, mut listens) = (bind().await?, Arc::<Told>::default(), JoinSet::new());
         let address = listener.local_addr()?;
         let to = Arc::clone(&told);
-        listens.spawn(accept(listener, move |request| take(request, Arc::clone(&to))));
+        listens.spawn(receive(listener, move |request| take(request, Arc::clone(&to))));
         let beside = match alerts.beside {
             None => None,
             Some(how) => {
                 let listener = bind().await?;
                 let address = listener.local_addr()?;
                 match how {
-                    Beside::Silent => drop(listens.spawn(accept(listener, |_| std::future::pending()))),
+                    Beside::Silent => drop(listens.spawn(receive(listener, |_| std::future::pending()))),
                     Beside::Refusing => {
-                        listens.spawn(accept(listener, |_| std::future::ready(StatusCode::INTERNAL_SERVER_ERROR)));
+                        listens.spawn(receive(listener, |_| std::future::ready(StatusCode::INTERNAL_SERVER_ERROR)));
                     }
                     Beside::Gone => drop(listener),
                 }
@@ -126,23 +126,13 @@ impl Answers for Told {
 }
 
 /// Serves connections, each request by `answer`.
-async fn accept<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
+async fn receive<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
 where
     F: Future<Output = StatusCode> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: wait for one to be freed instead of spinning.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
+    let serve = |stream| {
         let answer = answer.clone();
-        connections.spawn(async move {
-            let _place = place;
+        async move {
             let service = hyper::service::service_fn(|request| {
                 let status = answer(request);
                 async move {
@@ -154,8 +144,9 @@ where
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
+        }
+    };
+    accept(listener, CONNECTIONS_MAX, serve).await;
 }
 
 /// Enters an alert. What is no alert is refused, and so will be missing.

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
@@ -16,10 +15,11 @@ use reports::record::{FaultEvent, FaultRow};
 use serde_json::{Value, json};
 use tokio::io::BufStream;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::manifest::{CACHE_AWAY, CACHE_FORGES};
+use crate::accept::accept;
 use crate::clock::millis;
 use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
@@ -66,7 +66,7 @@ impl Redis {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen for the cache")?;
         let (address, shared) = (listener.local_addr()?, Shared { forges: settings.forges, ..Shared::default() });
         let (shared, there, mut listens) = (Arc::new(shared), watch::Sender::new(true), JoinSet::new());
-        listens.spawn(accept(listener, Arc::clone(&shared), there.subscribe()));
+        listens.spawn(answer(listener, Arc::clone(&shared), there.subscribe()));
         Ok(Some(Self { address, settings, shared, there, away: false, done: false, _listens: listens }))
     }
 
@@ -121,20 +121,10 @@ fn row(t_ms: u64, name: &str, event: FaultEvent, hits: u64, detail: String) -> F
     FaultRow { t_ms, id: name.to_owned(), name: name.to_owned(), event, hits, ok: None, detail }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: wait for one to be freed instead of spinning.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
+async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiver<bool>) {
+    let serves = |stream| {
         let (shared, mut there) = (Arc::clone(&shared), there.clone());
-        connections.spawn(async move {
-            let _place = place;
+        async move {
             let gone = async {
                 let _ = there.wait_for(|there| !there).await;
             };
@@ -143,8 +133,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiv
                 () = gone => drop(shared.cut.fetch_add(1, Ordering::Relaxed)),
                 () = serve(stream, &shared) => {}
             }
-        });
-    }
+        }
+    };
+    accept(listener, CONNECTIONS_MAX, serves).await;
 }
 
 /// Answers one connection until it ends or says what is no command.

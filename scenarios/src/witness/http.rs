@@ -16,7 +16,6 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use facts::Observation;
@@ -26,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tellers::Tellers;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
+use crate::accept::accept;
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -67,31 +67,22 @@ impl Kind for Http {
         let listener = TcpListener::bind((scene.machine, 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, reporter.clone(), Arc::default()));
+        accepting.spawn(receive(listener, reporter.clone(), Arc::default()));
         Ok(Open { variables: vec![(VARIABLE, url)], _listens: Some(Box::new(accepting)), ..Open::default() })
     }
 }
 
-async fn accept(listener: TcpListener, reporter: Reporter, tellers: Arc<Mutex<Tellers>>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: wait for one to be freed instead of spinning.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
+async fn receive(listener: TcpListener, reporter: Reporter, tellers: Arc<Mutex<Tellers>>) {
+    let serve = |stream| {
         let (reporter, tellers) = (reporter.clone(), Arc::clone(&tellers));
-        connections.spawn(async move {
-            let _place = place;
+        async move {
             let service = hyper::service::service_fn(|request| answer(request, reporter.clone(), Arc::clone(&tellers)));
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
+        }
+    };
+    accept(listener, CONNECTIONS_MAX, serve).await;
 }
 
 async fn answer(

@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
 /// Largest file: some thousand alerts, enough to see what happened and to send it again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Letters that are written behind the back of a full queue at one time; more are only counted.
+const BURIALS_MAX: usize = 64;
 
 /// The file, if there is one.
 #[derive(Debug)]
@@ -19,12 +22,27 @@ pub struct DeadLetters {
     metrics: Arc<Metrics>,
     /// One line at a time.
     line: Mutex<()>,
+    burials: Arc<Semaphore>,
 }
 
 impl DeadLetters {
     /// Letters go to the file at `path`, which is made when it is needed.
     pub fn new(path: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
-        Self { path, metrics, line: Mutex::new(()) }
+        Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_MAX)) }
+    }
+
+    /// Has `bury` keep what a full queue does not take, while nobody waits. A burst shall not become as many tasks behind a slow disk: beyond
+    /// the bound it is counted as lost. Must be called inside of a runtime.
+    pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bury: impl FnOnce() -> F) {
+        let Ok(place) = Arc::clone(&self.burials).try_acquire_owned() else {
+            self.metrics.lost.inc();
+            return;
+        };
+        let bury = bury();
+        drop(tokio::spawn(async move {
+            bury.await;
+            drop(place);
+        }));
     }
 
     /// Keeps what `receiver` was not told, and why.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use service_core::alert::Alert;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -18,8 +18,6 @@ use crate::template::{Template, shipped};
 
 /// Largest template; each alert is a copy of it.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Dead letters that are written at one time beside the queue; more are counted as lost.
-const BURIALS_MAX: usize = 64;
 /// Bytes of a message or of all images in an alert.
 const TEXT_BYTES_MAX: usize = 4096;
 
@@ -39,8 +37,6 @@ struct Work {
     sender: Sender,
     metrics: Arc<Metrics>,
     dead: Arc<DeadLetters>,
-    /// Letters that are being written because the queue is full.
-    burials: Arc<Semaphore>,
 }
 
 impl Receiver {
@@ -67,10 +63,9 @@ impl Receiver {
         let template = Template::parse(&text).map_err(|error| format!("template: {error}"))?;
         let pod = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
         let sender = Sender::new(settings)?;
-        let (settings, cluster, burials) =
-            (settings.clone(), cluster.to_owned(), Arc::new(Semaphore::new(BURIALS_MAX)));
+        let (settings, cluster) = (settings.clone(), cluster.to_owned());
         let queued = settings.queue;
-        let work = Work { settings, cluster, pod, template, sender, metrics, dead, burials };
+        let work = Work { settings, cluster, pod, template, sender, metrics, dead };
         let work = Arc::new(work);
         let (queue, waiting) = mpsc::channel(queued);
         let task = tokio::spawn(Arc::clone(&work).tell_all(waiting));
@@ -90,16 +85,10 @@ impl Receiver {
             return;
         }
         self.work.metrics.count(&self.work.settings.name, "full");
-        // A burst that no queue takes shall not become as many tasks behind a slow disk.
-        let Ok(place) = Arc::clone(&self.work.burials).try_acquire_owned() else {
-            self.work.metrics.lost.inc();
-            return;
-        };
-        let work = Arc::clone(&self.work);
-        drop(tokio::spawn(async move {
-            work.bury(&alert, "its queue is full").await;
-            drop(place);
-        }));
+        self.work.dead.behind(|| {
+            let work = Arc::clone(&self.work);
+            async move { work.bury(&alert, "its queue is full").await }
+        });
     }
 
     /// Tells an alert now.

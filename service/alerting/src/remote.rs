@@ -82,14 +82,16 @@ impl Remote {
 
     /// Lets an alert wait for its turn; nobody waits with it.
     pub fn enqueue(&self, alert: Arc<Alert>) {
-        let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(alert));
+        let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(Arc::clone(&alert)));
         if let Some(Ok(())) = sent {
             self.work.metrics.waiting.inc();
-        } else {
-            // The file of letters could not keep up with what no queue takes.
-            self.work.metrics.count(NAME, "full");
-            self.work.metrics.lost.inc();
+            return;
         }
+        self.work.metrics.count(NAME, "full");
+        self.work.dead.behind(|| {
+            let work = Arc::clone(&self.work);
+            async move { work.bury(&alert, "its queue is full").await }
+        });
     }
 
     /// Brings an alert now.
@@ -126,12 +128,16 @@ impl Work {
             if let Err(why) = self.bring_again(&alerts).await {
                 tracing::warn!(name: names::ALERT_FAILED, receiver = NAME, error = %why, "an alert could not be sent");
                 for alert in &alerts {
-                    let body = serde_json::to_string(&**alert).unwrap_or_default();
-                    self.dead.keep(NAME, &why, &body).await;
+                    self.bury(alert, &why).await;
                 }
             }
             alerts.clear();
         }
+    }
+
+    async fn bury(&self, alert: &Alert, why: &str) {
+        let body = serde_json::to_string(alert).unwrap_or_default();
+        self.dead.keep(NAME, why, &body).await;
     }
 
     async fn bring_again(&self, alerts: &[Arc<Alert>]) -> Result<(), String> {

@@ -15,7 +15,7 @@ use service_core::alert::AlertSink;
 use service_core::config::{Config, Kind, kind};
 use service_core::edge::Labels;
 use service_core::judge::CONTRACT;
-use service_core::role::{Role, Running, Start, Started};
+use service_core::role::{Role, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{Alerting, Alerts};
@@ -59,8 +59,7 @@ impl Role for Telling {
         async move {
             let Alerting(settings) = start.config.find::<Alerting>().context("the section `alerting` is missing")?;
             let sink = start.alerts.clone().context("the section `alerts` is missing")?;
-            let (listener, handler, probes) = settings.open(LABELS, Paths(sink), start).await?;
-            Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Idle) })
+            settings.open(LABELS, Paths(sink), start).await
         }
         .boxed()
     }
@@ -104,22 +103,5 @@ impl Desk for Paths {
             serde_json::to_vec(&Taken { contract: CONTRACT, taken }).map(Bytes::from).map_err(failed)
         }
         .boxed()
-    }
-}
-
-/// It has no tasks of its own.
-struct Idle;
-
-impl Running for Idle {
-    fn broken(&mut self) -> BoxFuture<'_, String> {
-        std::future::pending().boxed()
-    }
-
-    fn leave(&mut self) -> BoxFuture<'_, ()> {
-        std::future::ready(()).boxed()
-    }
-
-    fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
-        std::future::ready(()).boxed()
     }
 }

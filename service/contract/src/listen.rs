@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Error};
 use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::logs::names;
-use service_core::role::{Handler, Start};
+use service_core::role::{Handler, Running, Start, Started};
 
 use crate::desk::{Bounds, Desk, Internal};
 
@@ -95,13 +96,8 @@ impl Listen {
         })
     }
 
-    /// Binds and answers by `desk`; what is handed over is what a role that has started is made of.
-    pub async fn open<D: Desk>(
-        &self,
-        labels: Labels,
-        desk: D,
-        start: &mut Start<'_>,
-    ) -> anyhow::Result<(Listener, Handler, Vec<Arc<dyn Probe>>)> {
+    /// Binds and answers by `desk`: a role without tasks of its own.
+    pub async fn open<D: Desk>(&self, labels: Labels, desk: D, start: &mut Start<'_>) -> anyhow::Result<Started> {
         let name = desk.name();
         let files = Files {
             certificate: self.certificate.clone(),
@@ -129,7 +125,24 @@ impl Listen {
         start.background.spawn(tls.follow_files(start.look.subscribe()));
         let handler: Handler = Arc::new(move |request, peer| serve(Arc::clone(&internal), request, peer).boxed());
         tracing::info!(name: names::SERVED, listener = name, %address, "other processes are answered");
-        Ok((listener, handler, probes))
+        Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Idle) })
+    }
+}
+
+/// It has no tasks of its own.
+struct Idle;
+
+impl Running for Idle {
+    fn broken(&mut self) -> BoxFuture<'_, String> {
+        std::future::pending().boxed()
+    }
+
+    fn leave(&mut self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+
+    fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
+        std::future::ready(()).boxed()
     }
 }
 

@@ -261,7 +261,7 @@ impl Pool {
             Err(error) => Trouble::Away(wire::chain(&error)),
         };
         let (Trouble::Away(why) | Trouble::Wrong(why) | Trouble::Refused(why)) = &trouble;
-        self.down(instance, why.clone());
+        instance.state.lock().down = Some(why.clone());
         Err(trouble)
     }
 
@@ -286,11 +286,6 @@ impl Pool {
         all.sort_unstable();
         all.dedup();
         *self.generation.write() = all.join(" ").into();
-    }
-
-    #[expect(clippy::unused_self, reason = "it is the other half of `up`")]
-    fn down(&self, instance: &Instance, why: String) {
-        instance.state.lock().down = Some(why);
     }
 }
 

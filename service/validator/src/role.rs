@@ -5,7 +5,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use service_core::config::{Config, Kind, kind};
 use service_core::edge::Labels;
-use service_core::role::{Role, Running, Start, Started};
+use service_core::role::{Role, Start, Started};
 
 use crate::config::Validator;
 use crate::desk::Paths;
@@ -53,26 +53,8 @@ impl Role for Validating {
             let Validator(settings) = start.config.find::<Validator>().context("the section `validator` is missing")?;
             let judge =
                 start.judge.clone().context("nobody here knows who may sign: the role `manager` is not built in")?;
-            let (listener, handler, probes) = settings.open(LABELS, Paths(judge), start).await?;
-            Ok(Started { served: Some((listener, handler)), probes, reload: None, running: Box::new(Idle) })
+            settings.open(LABELS, Paths(judge), start).await
         }
         .boxed()
-    }
-}
-
-/// It has no tasks of its own.
-struct Idle;
-
-impl Running for Idle {
-    fn broken(&mut self) -> BoxFuture<'_, String> {
-        std::future::pending().boxed()
-    }
-
-    fn leave(&mut self) -> BoxFuture<'_, ()> {
-        std::future::ready(()).boxed()
-    }
-
-    fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
-        std::future::ready(()).boxed()
     }
 }

@@ -47,7 +47,7 @@ async fn look(pool: &Pool, instance: &Instance) {
     };
     match said {
         Ok(about) => pool.up(instance, Some(about.generation)),
-        Err(why) => pool.down(instance, why),
+        Err(why) => instance.state.lock().down = Some(why),
     }
 }
 

@@ -76,12 +76,20 @@ async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admit
     let gone = "127.0.0.1:1".parse().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let dead = folder.path().join("dead");
-    let quiet = manager(&registry, json!({"remote": remote(&pki, gone, false), "deadLetters": dead})).await;
+    let mut short = remote(&pki, gone, false);
+    short["queue"] = json!(1);
+    let quiet = manager(&registry, json!({"remote": short, "deadLetters": dead})).await;
     let started = std::time::Instant::now();
     for _ in 0..20 {
         assert_eq!(ask(&quiet, &good).await["allowed"], true);
     }
     assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
+    // What its queue does not take is a dead letter, as with a receiver of this process.
+    let letters = || std::fs::read_to_string(&dead).unwrap_or_default();
+    until("letters are written", || letters().lines().count() >= 10).await;
+    let letter: Value = serde_json::from_str(letters().lines().next().unwrap()).unwrap();
+    assert_eq!((&letter["receiver"], &letter["error"]), (&json!("alerting"), &json!("its queue is full")), "{letter}");
+    assert!(letter["body"]["images"].to_string().contains("good"), "{letter}");
     let strict = manager(&registry, json!({"remote": remote(&pki, gone, true)})).await;
     let answer = ask(&strict, &good).await;
     let said = answer["status"]["message"].as_str().unwrap_or_default();

@@ -1,0 +1,289 @@
+//! Does what a scenario sends fit: reviews, calls, alerts, the shared cache, and the steps of a script?
+
+use loadgen::admission::Through;
+
+use super::super::{ControlPlaneKind, Scenario};
+use super::{Item, Part, Problem, meant, problem, problem_in};
+
+pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
+    if let Some(config) = &scenario.admission {
+        let length = scenario.phases.loaded();
+        if let Err(error) = config.check().and_then(|()| config.schedule(scenario.seed, length)) {
+            let part = admission_key(&error).map(Part::Key);
+            return Err(Problem { section: Some("admission"), part, text: error.to_string() });
+        }
+    }
+    calls(scenario)?;
+    if let Err(error) = scenario.churn.check() {
+        return problem("churn", error.to_string());
+    }
+    if scenario.churn.len() > 1 && scenario.control_plane.kind != ControlPlaneKind::Mock {
+        let text = "several sections are judged where the harness sees inside: use `controlPlane: {kind: mock}`, or one section";
+        return problem("churn", text);
+    }
+    let subject = &scenario.subject;
+    if let Some(config) = &scenario.script {
+        script(scenario, config)?;
+    }
+    if scenario.admission.is_none() && scenario.churn.is_empty() && scenario.script.is_none() {
+        return problem("subject", "nothing happens in this scenario: add `admission`, `churn` or `script`");
+    }
+    if scenario.admission.is_some() && !subject.serves() {
+        return problem(
+            "admission",
+            format!("the subject says not where it serves reviews: add {} to it", subject.kind().serving()),
+        );
+    }
+    if scenario.budgets.crashes.is_some() && subject.upkeep().restart.is_none() {
+        let text = "`crashes` is about a subject that is started again, and without that any end of it fails the run: add `restart: \
+                    always` to `subject`, or leave it out";
+        return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
+    }
+    through(scenario)?;
+    about_nothing(scenario)?;
+    if scenario.budgets.events.is_some() && subject.watches_nothing() {
+        return problem("budgets", "`events` is judged by a witness, and `role: webhook` has none: leave it out");
+    }
+    if scenario.budgets.events.is_some() && scenario.churn.is_empty() && scenario.script.is_none() {
+        return problem(
+            "budgets",
+            "`events` is judged from changes of objects, and there are none: add `churn` or `script`",
+        );
+    }
+    if scenario.budgets.events.as_ref().is_some_and(|events| events.restored == Some(true))
+        && subject.children.is_empty()
+    {
+        return problem(
+            "budgets",
+            "`events.restored` is judged from children, and none are named: add `children` to `subject`",
+        );
+    }
+    if scenario.budgets.children.is_some() && subject.children.is_empty() {
+        return problem(
+            "budgets",
+            "`children` is judged from children, and none are named: add `children` to `subject`",
+        );
+    }
+    let writes = [("writes", scenario.budgets.writes.is_some()), ("finalizers", scenario.budgets.finalizers.is_some())];
+    if let Some((key, _)) = writes.iter().find(|(_, is_asked)| *is_asked)
+        && scenario.churn.is_empty()
+        && scenario.script.is_none()
+    {
+        let text = format!(
+            "`{key}` is judged from what the subject makes of objects, and there are none: add `churn` or `script`"
+        );
+        return problem("budgets", text);
+    }
+    let asks = scenario.admission.is_some() || (subject.own_webhooks_file().is_some() && !scenario.churn.is_empty());
+    if scenario.budgets.admission.is_some() && !asks {
+        return problem(
+            "budgets",
+            "`admission` has a budget but there is no admission load: add `admission`, or `install: {webhooks: FILE}` to `subject` for \
+             webhooks of what is churned",
+        );
+    }
+    if subject.own_webhooks_file().is_none() && scenario.churn.iter().any(loadgen::churn::Config::expects_denials) {
+        return problem(
+            "churn",
+            "`expect: denied` is for webhooks that see what is churned, and none is registered: add `install: {webhooks: \
+             config/webhook/manifests.yaml}` to `subject`",
+        );
+    }
+    alerts(scenario)?;
+    shared_cache(scenario)?;
+    sickness(scenario)
+}
+
+/// Load that goes to webhooks of the project's own is about what they are registered for.
+fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(file) = scenario.subject.own_webhooks_file() else { return Ok(()) };
+    if !scenario.admission.as_ref().is_some_and(loadgen::admission::Config::is_left_to_webhooks) {
+        return Ok(());
+    }
+    let webhooks = scenario.subject.own_webhooks().unwrap_or_default();
+    if webhooks
+        .iter()
+        .flat_map(super::super::webhook::Configuration::hooks)
+        .any(|hook| hook.covers("CREATE", "", "v1", "pods"))
+    {
+        return Ok(());
+    }
+    problem(
+        "admission",
+        format!(
+            "no webhook in {} is asked about anything that is churned, or defined under `controlPlane.manifests`: add the definitions of its \
+             kinds there (`manifests: [config/crd/bases]`), or `churn` with one of them",
+            file.display()
+        ),
+    )
+}
+
+/// Calls need somebody who offers what is called.
+fn calls(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(config) = &scenario.api else {
+        if scenario.budgets.api.is_some() {
+            return problem("budgets", "`api` has a budget but nothing is called: add `api`");
+        }
+        return Ok(());
+    };
+    if !scenario.subject.kind().is_service() {
+        return problem(
+            "api",
+            "the API over Deployments is the service's: write `subject: {service: {}}`, or leave it out",
+        );
+    }
+    if scenario.subject.upkeep().restarts.is_some() {
+        let text = "`restarts` are for a subject that answers reviews: calls do not follow a process that goes";
+        return problem("api", text);
+    }
+    match loadgen::calls::Plan::build(config, scenario.seed, scenario.phases.loaded()) {
+        Ok(_) => Ok(()),
+        Err(error) => problem("api", error.to_string()),
+    }
+}
+
+/// A shared cache holds verdicts about signatures.
+fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(cache) = scenario.shared_cache else { return Ok(()) };
+    if !matches!(scenario.subject.kind, super::super::SubjectKind::Service(_)) || !scenario.registry.signed {
+        let text =
+            "only the service keeps verdicts there: write `subject: {service: {}}` and `registry: {signed: true}`";
+        return problem("sharedCache", text);
+    }
+    let loaded = units::Span(scenario.phases.loaded());
+    match cache.away {
+        Some(away) if away.at.0 + away.lasts.0 > loaded.0 => problem(
+            "sharedCache",
+            format!("`away` ends after the load ({loaded}): make it shorter, or `phases.steady` longer"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Alerts and locks are those of the service, and judged by its own answers.
+fn alerts(scenario: &Scenario) -> Result<(), Problem> {
+    let (alerts, lock) = (scenario.alerts.is_some(), scenario.registry.lock.is_some());
+    let budgets = &scenario.budgets;
+    if budgets.alerts.is_some() && !alerts {
+        return problem("budgets", "`alerts` has a budget but nobody is told: add `alerts: {}`");
+    }
+    if budgets.admission.as_ref().is_some_and(|budget| budget.unlocked.is_some()) && !lock {
+        return problem("budgets", "`admission.unlocked` needs a lock: add `registry: {lock: handed}`");
+    }
+    if !alerts && !lock {
+        return Ok(());
+    }
+    let (section, what) = if alerts { ("alerts", "`alerts`") } else { ("registry", "`lock`") };
+    let is_started = matches!(scenario.subject.kind, super::super::SubjectKind::Service(_));
+    if !is_started {
+        let text =
+            format!("{what}: only the service is told of it: write `subject: {{service: {{}}}}`, or leave it out");
+        return problem(section, text);
+    }
+    if scenario.admission.as_ref().is_none_or(|load| load.through == Through::Apiserver) {
+        let text =
+            format!("{what} is judged by the webhook's own answers: add `admission` without `through: apiserver`");
+        return problem(section, text);
+    }
+    if lock && scenario.registry.signed {
+        return problem("registry", "`lock`: what a tag moves to is signed by nobody: leave out `signed` or `lock`");
+    }
+    if alerts && scenario.subject.upkeep().restarts.is_some() {
+        let text = "a process that goes keeps what it could not tell to itself: leave out `restarts` or `alerts`";
+        return problem(section, text);
+    }
+    Ok(())
+}
+
+/// What a sick registry excuses is known where the answers of the webhook itself are seen.
+fn sickness(scenario: &Scenario) -> Result<(), Problem> {
+    let judged = scenario.budgets.registry.as_ref();
+    if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {
+        return Ok(());
+    }
+    match scenario.admission.as_ref().map(|config| config.through) {
+        None => problem(
+            "budgets",
+            "`registry.unavailable` and `registry.staleness` are about reviews, and there are none: add `admission`",
+        ),
+        Some(Through::Apiserver) => problem(
+            "budgets",
+            "`registry.unavailable` and `registry.staleness` are judged from the webhook's own answers, which `through: \
+             apiserver` hides: leave one of them out",
+        ),
+        Some(Through::Webhook) => Ok(()),
+    }
+}
+
+/// Load through the API server needs a registration, and what is stored can only be judged with such load.
+fn through(scenario: &Scenario) -> Result<(), Problem> {
+    let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
+    if through && scenario.subject.install.is_none() {
+        return Err(Problem {
+            section: Some("admission"),
+            part: Some(Part::Key("through")),
+            text: "`through: apiserver` asks the webhook that is registered, and none is: add `install: webhook` to \
+                   `subject`"
+                .to_owned(),
+        });
+    }
+    let judged = scenario.budgets.admission.as_ref().is_some_and(|budget| budget.unpinned.is_some());
+    if judged && !through {
+        return problem(
+            "budgets",
+            "`unpinned` is judged from what the API server stores: add `through: apiserver` to `admission`",
+        );
+    }
+    Ok(())
+}
+
+fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), Problem> {
+    if let Err(error) = config.check() {
+        return match step_of(&error) {
+            Some(index) => problem_in("script", Item { list: Some("steps"), index }, error.to_string()),
+            None => problem("script", error.to_string()),
+        };
+    }
+    let end = scenario.phases.loaded();
+    for (index, step) in config.steps.iter().enumerate() {
+        let item = Item { list: Some("steps"), index };
+        if let Some(when) = &step.when
+            && !scenario.faults.iter().any(|fault| fault.id.as_ref() == Some(&when.hit))
+        {
+            let near = meant(scenario, &when.hit);
+            let text = format!(
+                "step {} of the script waits for a hit of `{}`, which no fault has as its `id`{near}",
+                index + 1,
+                when.hit
+            );
+            return problem_in("script", item, text);
+        }
+        let last = step.at.map(|at| at.0 + step.every.unwrap_or_default().0 * (step.times() - 1));
+        if last.is_some_and(|last| last >= end) {
+            let text = format!(
+                "step {} of the script makes its last write at {}, but load ends at {}: make `steady` longer",
+                index + 1,
+                units::Span(last.unwrap_or_default()),
+                units::Span(end)
+            );
+            return problem_in("script", item, text);
+        }
+    }
+    Ok(())
+}
+
+/// The key that an error is about.
+fn admission_key(error: &loadgen::admission::Error) -> Option<&'static str> {
+    match error {
+        loadgen::admission::Error::Config { key, .. } => Some(key),
+        loadgen::admission::Error::Recording(_) => Some("replay"),
+        _ => None,
+    }
+}
+
+/// The step that an error is about, from 0.
+fn step_of(error: &loadgen::script::Error) -> Option<usize> {
+    let loadgen::script::Error::Config { key, .. } = error else { return None };
+    let number: usize = key.strip_prefix("steps[")?.split(']').next()?.parse().ok()?;
+    number.checked_sub(1)
+}
