@@ -60,7 +60,7 @@ fn leak(samples: &mut [Sample]) {
 
 #[test]
 #[ignore = "slow"]
-fn a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
+fn nightly_a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
     let begin = Instant::now();
     let told = |what: &str| println!("{:>6.1} s {what}", begin.elapsed().as_secs_f64());
     let (dir, latencies) = (tempfile::tempdir().unwrap(), Latencies::new());

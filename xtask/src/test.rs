@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the tests, with the programs that some of them run. What is slow (whole soaks, libraries of bugs, crowds of
-//! clients) is `#[ignore = "slow…"]` in the code, so that plain `cargo test` knows it as well.
+//! clients) is `#[ignore = "slow…"]` in the code, so that plain `cargo test` knows it as well. What goes through a whole library, or
+//! shows once more on another world what a shorter test shows, is slow as well, and its name begins with `nightly_`.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -19,14 +20,17 @@ const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// All tests, not only the quick ones.
+    /// The quick ones and the slow ones: what a change must pass.
     #[arg(long)]
     full: bool,
     /// What `--full` has beside the quick ones, for whoever has just run those.
     #[arg(long, conflicts_with = "full")]
     rest: bool,
+    /// What `--full` leaves out: whole libraries, further worlds, every gate. Before a release, and each night.
+    #[arg(long, conflicts_with_all = ["full", "rest"])]
+    nightly: bool,
     /// Only tests whose name contains this, quick or not.
-    #[arg(conflicts_with_all = ["full", "rest"])]
+    #[arg(conflicts_with_all = ["full", "rest", "nightly"])]
     filter: Vec<String>,
 }
 
@@ -36,15 +40,24 @@ impl Arguments {
         Self { full: true, ..Self::default() }
     }
 
-    /// Whether tests that are marked as slow run, as nextest is told and as the tests themselves are.
-    fn slow(&self) -> (Option<&'static str>, Option<&'static str>) {
+    /// Which tests run, as nextest is told and as the tests themselves are.
+    fn chosen(&self) -> (&'static [&'static str], &'static [&'static str]) {
         if self.rest {
-            (Some("--run-ignored=only"), Some("--ignored"))
-        } else if self.full || !self.filter.is_empty() {
-            (Some("--run-ignored=all"), Some("--include-ignored"))
+            (&["--run-ignored=only", "-E", "not test(/(^|::)nightly_/)"], &["--ignored", "--skip=nightly_"])
+        } else if self.nightly {
+            (&["--run-ignored=only", "-E", "test(/(^|::)nightly_/)"], &["--ignored", "nightly_"])
+        } else if self.full {
+            (&["--run-ignored=all", "-E", "not test(/(^|::)nightly_/)"], &["--include-ignored", "--skip=nightly_"])
+        } else if !self.filter.is_empty() {
+            (&["--run-ignored=all"], &["--include-ignored"])
         } else {
-            (None, None)
+            (&[], &[])
         }
+    }
+
+    /// Whether nothing but slow tests run.
+    fn only_slow(&self) -> bool {
+        self.rest || self.nightly
     }
 }
 
@@ -58,23 +71,23 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
     seed::for_tests()?;
     let programs = cargo::build_tested()?;
-    let (nextest_flag, libtest_flag) = arguments.slow();
-    let side_by_side = if arguments.rest { SIDE_BY_SIDE_SLOW } else { SIDE_BY_SIDE };
+    let (nextest_flags, libtest_flags) = arguments.chosen();
+    let side_by_side = if arguments.only_slow() { SIDE_BY_SIDE_SLOW } else { SIDE_BY_SIDE };
     let threads = side_by_side * std::thread::available_parallelism().map_or(1, usize::from);
     if has_nextest() {
         cargo::run(with_features(&["nextest", "run"]).arg("--no-run"))?;
         let mut tests = with_features(&["nextest", "run"]);
         tests.env(PROGRAMS, &programs).arg(format!("--test-threads={threads}"));
         let began = Instant::now();
-        let result = cargo::run(tests.arg("--no-fail-fast").args(nextest_flag).args(&arguments.filter));
+        let result = cargo::run(tests.arg("--no-fail-fast").args(nextest_flags).args(&arguments.filter));
         skipped::report_junit(&cargo::root().join(JUNIT), began.elapsed());
         result?;
-        if arguments.filter.is_empty() && !arguments.rest {
+        if arguments.filter.is_empty() && !arguments.only_slow() {
             cargo::run(with_features(&["test"]).args(["--doc", "--quiet"]))?;
         }
     } else {
         let mut tests = with_features(&["test"]);
-        tests.env(PROGRAMS, &programs).arg("--no-fail-fast").args(&arguments.filter).arg("--").args(libtest_flag);
+        tests.env(PROGRAMS, &programs).arg("--no-fail-fast").args(&arguments.filter).arg("--").args(libtest_flags);
         tests.arg(format!("--test-threads={threads}"));
         plain::run(&mut tests)?;
     }

@@ -56,7 +56,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
 /// The canary and its clean twin as real runs: one caught by its own judge, one passed.
 #[test]
 #[ignore = "slow"]
-fn the_canary_is_caught_and_its_twin_passes() {
+fn nightly_the_canary_is_caught_and_its_twin_passes() {
     let (Some(service), Some(planted)) = (program("longhaul-service"), program("longhaul-service-planted")) else {
         return;
     };

@@ -19,7 +19,7 @@ fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
 /// Two places of 50 ms each are forty reviews a second: what is beyond waits, ever longer, and the limit breaks.
 #[test]
 #[ignore = "slow"]
-fn a_known_capacity_is_found_and_confirmed() {
+fn nightly_a_known_capacity_is_found_and_confirmed() {
     let webhook = Webhook::start(Habit::AtOnce(2, Duration::from_millis(50)));
     let arguments = ["--p50", "400ms", "--rate", "20/s", "--for", "5s", "--arrivals", "constant", "--highest", "80/s"];
     let (output, json) = capacity(&webhook, &arguments);

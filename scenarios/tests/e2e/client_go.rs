@@ -25,7 +25,7 @@ fn client() -> Option<PathBuf> {
 /// revisions the same client hears of all. Both in less than two minutes.
 #[test]
 #[ignore = "slow"]
-fn updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {
+fn nightly_updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {
     let Some(client) = client() else { return };
     let folder = tempfile::tempdir().unwrap();
     let played = |name: &str, flags: &str| {

@@ -191,7 +191,7 @@ fn who_keeps_its_children_converges() {
 /// All events are told, and the children are not what they should be.
 #[test]
 #[ignore = "slow"]
-fn who_does_not_keep_its_children_does_not_converge() {
+fn nightly_who_does_not_keep_its_children_does_not_converge() {
     for (plant, problem) in [("no-child-watch", "lacking"), ("orphaned-child", "orphans"), ("old-child", "stale")] {
         let Some((_folder, soak)) = by_children(Some(plant)) else { return };
         assert_eq!(soak.code(), Some(1), "{plant}: {}", soak.story());

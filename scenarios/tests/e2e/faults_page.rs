@@ -61,7 +61,7 @@ struct Example {
 
 #[test]
 #[ignore = "slow"]
-fn every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_says() {
+fn nightly_every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_says() {
     let Some(client) = program("planted-client") else { return };
     let examples = examples();
     let all = examples.len();

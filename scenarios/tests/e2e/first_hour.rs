@@ -58,7 +58,7 @@ fn fixed(line: &str) -> String {
 
 #[test]
 #[ignore = "slow"]
-fn the_page_on_the_first_hour_with_go_is_played_word_by_word() {
+fn nightly_the_page_on_the_first_hour_with_go_is_played_word_by_word() {
     // Built before, so that the page waits for nothing.
     if project().is_none() {
         return;

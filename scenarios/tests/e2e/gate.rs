@@ -136,7 +136,7 @@ fn a_build_is_not_worse_than_itself() {
 /// Two more system calls are found: on sockets by `perf`, where it may count, and on files by the kernel's own account.
 #[test]
 #[ignore = "slow"]
-fn two_more_calls_are_found() {
+fn nightly_two_more_calls_are_found() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     let folder = tempfile::tempdir().unwrap();
     let (output, judgement) = gate(folder.path(), &planted, Some("two-more-syscalls"));
@@ -192,7 +192,7 @@ fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output
 /// reads for an event is what the other one reads.
 #[test]
 #[ignore = "slow"]
-fn a_watcher_that_works_more_and_misses_events_is_worse() {
+fn nightly_a_watcher_that_works_more_and_misses_events_is_worse() {
     if !has_python() {
         return;
     }
@@ -223,7 +223,7 @@ fn a_watcher_that_works_more_and_misses_events_is_worse() {
 /// Somebody else's webhook whose answers are a kibibyte longer.
 #[test]
 #[ignore = "slow"]
-fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
+fn nightly_a_webhook_of_somebody_else_that_answers_more_is_worse() {
     if !has_python() {
         return;
     }
@@ -243,7 +243,7 @@ fn a_webhook_of_somebody_else_that_answers_more_is_worse() {
 /// Where valgrind is, instructions and allocations are counted, a request and an event; also with `--quick`, which says how long it takes.
 #[test]
 #[ignore = "slow"]
-fn callgrind_counts_what_is_the_same() {
+fn nightly_callgrind_counts_what_is_the_same() {
     let Some(planted) = program("longhaul-service-planted") else { return };
     if std::process::Command::new("callgrind_control").arg("--version").output().is_err() {
         println!("skipped: needs valgrind");

@@ -63,7 +63,7 @@ fn the_page_has_every_mistake() {
 /// Side by side, since they mostly wait.
 #[test]
 #[ignore = "slow"]
-fn mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
+fn nightly_mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
     let mistakes = rows().into_iter().filter(|row| !row.is_of_webhooks() && !row.grows());
     let mistakes = mistakes.map(|row| Play { scenario: SCENARIO, mistake: Some(row), seed: 1 });
     play(mistakes.chain((1..=CLEAN).map(|seed| Play { scenario: SCENARIO, mistake: None, seed })).collect());
@@ -71,7 +71,7 @@ fn mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
 
 #[test]
 #[ignore = "slow"]
-fn what_operators_keep_is_caught_and_the_clean_operator_keeps_nothing() {
+fn nightly_what_operators_keep_is_caught_and_the_clean_operator_keeps_nothing() {
     let mistakes = rows().into_iter().filter(Row::grows);
     let mistakes = mistakes.map(|row| Play { scenario: GROWTH, mistake: Some(row), seed: 1 });
     play(mistakes.chain([Play { scenario: GROWTH, mistake: None, seed: 1 }]).collect());

@@ -26,7 +26,7 @@ struct Cell {
 
 #[test]
 #[ignore = "slow"]
-fn mistakes_are_caught_and_the_correct_client_passes() {
+fn nightly_mistakes_are_caught_and_the_correct_client_passes() {
     let Some(client) = program("planted-client") else { return };
     let cells = cells();
     let mistakes = cells.iter().filter(|cell| !cell.mistakes.is_empty()).count();

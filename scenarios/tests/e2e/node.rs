@@ -150,7 +150,7 @@ fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
 /// A scenario runs there as on the other control planes, and the API server reaches the webhook of a process on the machine.
 #[test]
 #[ignore = "slow"]
-fn the_service_passes_on_a_node() {
+fn nightly_the_service_passes_on_a_node() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
     let before = traces();
@@ -168,7 +168,7 @@ fn the_service_passes_on_a_node() {
 
 #[test]
 #[ignore = "slow"]
-fn a_missed_delete_is_a_ghost_on_a_node_too() {
+fn nightly_a_missed_delete_is_a_ghost_on_a_node_too() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let Some(_machine) = machine() else { return };
     let arguments = ["--control-plane", "node", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
@@ -182,7 +182,7 @@ fn a_missed_delete_is_a_ghost_on_a_node_too() {
 /// The service as people deploy it: an image of its program, its own manifests, the webhook through its Service.
 #[test]
 #[ignore = "slow"]
-fn the_service_in_pods_pins_every_pod_that_is_stored() {
+fn nightly_the_service_in_pods_pins_every_pod_that_is_stored() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
     let soak = soak(&["deployed", "--for", "25s", "--service", service.to_str().unwrap()]);
@@ -243,7 +243,7 @@ fn hits(record: &Path, name: &str) -> Vec<Value> {
 
 #[test]
 #[ignore = "slow"]
-fn rollouts_of_the_service_cost_no_call() {
+fn nightly_rollouts_of_the_service_cost_no_call() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
     let text = scenarios::scenario::library::text("deployed-rollouts").unwrap();
@@ -260,7 +260,7 @@ fn rollouts_of_the_service_cost_no_call() {
 
 #[test]
 #[ignore = "slow"]
-fn nothing_is_let_in_while_pods_are_killed() {
+fn nightly_nothing_is_let_in_while_pods_are_killed() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
     let text = scenarios::scenario::library::text("deployed-kills").unwrap();
@@ -284,7 +284,7 @@ fn nothing_is_let_in_while_pods_are_killed() {
 /// A Deployment of somebody else: plain manifests, an image from an archive, and a container that is ended for its memory.
 #[test]
 #[ignore = "slow"]
-fn the_end_of_a_container_is_a_fact_with_its_reason() {
+fn nightly_the_end_of_a_container_is_a_fact_with_its_reason() {
     let Some(_machine) = machine() else { return };
     let folder = tempfile::tempdir().unwrap();
     let image = "docker.io/library/shell:1";

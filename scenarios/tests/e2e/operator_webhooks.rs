@@ -42,7 +42,7 @@ fn play(project: &Path, text: &str, planted: &str) -> Soak {
 
 #[test]
 #[ignore = "slow"]
-fn webhooks_of_operators_are_judged_by_what_init_writes() {
+fn nightly_webhooks_of_operators_are_judged_by_what_init_writes() {
     let Some(project) = project() else { return };
     std::fs::write(project.path().join("bad.yaml"), BAD).unwrap();
     let text = written(project.path());

@@ -180,7 +180,7 @@ fn those_of_an_operator_are_right_directly_and_through_the_mock() {
 
 #[test]
 #[ignore = "slow"]
-fn those_of_an_operator_are_right_directly_and_through_a_real_server() {
+fn nightly_those_of_an_operator_are_right_directly_and_through_a_real_server() {
     if has_current_apiserver() {
         operators_webhooks_are_right(&["--control-plane", "local"]);
     }

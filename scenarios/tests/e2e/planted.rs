@@ -171,7 +171,7 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
 /// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right one.
 #[test]
 #[ignore = "slow"]
-fn without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {
+fn nightly_without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {
     let Some(service) = program("longhaul-service") else { return };
     let service = service.to_str().unwrap();
     let stories = [

@@ -60,7 +60,7 @@ fn children_prove_their_parents() {
 /// owner, the end of a namespace all.
 #[test]
 #[ignore = "slow"]
-fn children_tell_no_more_than_they_show() {
+fn nightly_children_tell_no_more_than_they_show() {
     let by_label = ["{kind: children}", LABEL];
     passes(&by_label, "label no-update", "{unseen: 0}");
     cannot_tell(&by_label, "label", "{missed: 0}", "events.missed");
@@ -83,7 +83,7 @@ fn withheld(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
 
 #[test]
 #[ignore = "slow"]
-fn what_a_fault_withheld_is_due_from_when_it_came() {
+fn nightly_what_a_fault_withheld_is_due_from_when_it_came() {
     let status = ["{kind: status, annotation: example.com/seen}"];
     let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
     let owner = ["{kind: children}", OWNER];
@@ -114,7 +114,7 @@ fn what_was_withheld_and_overlooked_is_missed() {
 
 #[test]
 #[ignore = "slow"]
-fn a_finalizer_proves_deletions() {
+fn nightly_a_finalizer_proves_deletions() {
     let witness = ["{kind: finalizer, name: example.com/cleanup}"];
     passes(&witness, "finalizer", "{ghost: 0}");
     let Some(soak) = play(&witness, "finalizer no-delete", "{ghost: 0}") else { return };

@@ -191,7 +191,7 @@ impl Repository {
 mod tests {
     #[test]
     #[ignore = "slow"]
-    fn the_commands_of_the_page_and_of_written_workflows_do_what_they_say() {
+    fn nightly_the_commands_of_the_page_and_of_written_workflows_do_what_they_say() {
         crate::page::tests::with_shipped(super::check);
     }
 }

@@ -91,7 +91,7 @@ fn scenarios() -> Vec<Value> {
 
 #[test]
 #[ignore = "slow"]
-fn no_count_is_missed_under_any_fault_of_the_library() {
+fn nightly_no_count_is_missed_under_any_fault_of_the_library() {
     let Some(service) = program("longhaul-service") else { return };
     let scenarios = scenarios();
     assert!(scenarios.len() >= BUGS_LEAST, "{} scenarios", scenarios.len());
