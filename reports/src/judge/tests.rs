@@ -357,6 +357,7 @@ const PLANTED: [Planted; 73] = [
 ];
 
 #[test]
+#[ignore = "slow"]
 fn each_planted_fault_fires_exactly_its_finding() {
     let mut wrong = Vec::new();
     for (name, spoil, expected) in PLANTED {

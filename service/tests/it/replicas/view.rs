@@ -54,6 +54,7 @@ async fn r02_an_event_shows_in_a_read_within_a_bound() {
 
 /// Every documented way in which a watch fails, then a change: it shows, and what is gone is gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
     let expired = json!({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}).to_string();
     let failed = json!({"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "x"}}).to_string();
