@@ -25,9 +25,6 @@ mod config;
 mod connection;
 mod discovery;
 mod followed;
-#[cfg(feature = "fuzz")]
-#[doc(hidden)]
-pub mod fuzz;
 mod handler;
 mod inject;
 mod janitor;
