@@ -41,7 +41,7 @@ const CRATES: &[Crate] = &[
         "loadgen", "kind", "reports", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
     ], &[]),
     one("example-watcher", "a subject: the small watcher to copy from", &[], &[]),
-    one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["mock-pki"]),
+    one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &[]),
     one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     one("service", "the system under test: a program with a list of roles", &[
         "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",

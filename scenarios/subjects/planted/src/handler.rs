@@ -5,7 +5,7 @@
 
 mod copy;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,8 +73,6 @@ pub type Answers = Arc<Mutex<Vec<Object>>>;
 pub struct Queues {
     handler: Arc<Handler>,
     all: Vec<Arc<Queue>>,
-    /// Objects whose last change was handled; kept for a mistake only.
-    handled: Arc<Mutex<BTreeSet<Arc<str>>>>,
     /// Handlers that nobody waits for, and how many an object had.
     loose: JoinSet<()>,
     counts: BTreeMap<Arc<str>, u64>,
@@ -99,31 +97,23 @@ impl Queues {
     /// Starts the workers.
     pub fn start(handler: Handler) -> Self {
         let handler = Arc::new(handler);
-        let handled = Arc::default();
         let mut workers = JoinSet::new();
-        let all = (0..QUEUES).map(|_| Queue::start(&handler, &handled, &mut workers)).collect();
+        let all = (0..QUEUES).map(|_| Queue::start(&handler, &mut workers)).collect();
         let (loose, counts) = (JoinSet::new(), BTreeMap::new());
-        Self { handler, all, handled, loose, counts, _workers: workers }
+        Self { handler, all, loose, counts, _workers: workers }
     }
 
     /// Another entrance of the same queues.
     pub fn twin(&self) -> Self {
-        let (handler, all, handled) = (self.handler.clone(), self.all.clone(), self.handled.clone());
+        let (handler, all) = (self.handler.clone(), self.all.clone());
         let (loose, counts, workers) = (JoinSet::new(), BTreeMap::new(), JoinSet::new());
-        Self { handler, all, handled, loose, counts, _workers: workers }
+        Self { handler, all, loose, counts, _workers: workers }
     }
 
     /// Hands a change over, and waits while its queue is full.
     pub async fn push(&mut self, observation: Observation) {
-        let mistakes = &self.handler.mistakes;
-        if mistakes.made(Mistake::HandlersOvertake) {
+        if self.handler.mistakes.made(Mistake::HandlersOvertake) {
             return self.let_loose(observation);
-        }
-        if observation.change == Change::Deleted
-            && mistakes.made(Mistake::DropsDeleteOfUnknown)
-            && !self.handled.lock().contains(&observation.object.uid)
-        {
-            return;
         }
         let mut hasher = DefaultHasher::new();
         // By name: the end of one object comes before the beginning of its namesake.
@@ -147,8 +137,8 @@ impl Queues {
 }
 
 impl Queue {
-    fn start(handler: &Arc<Handler>, handled: &Arc<Mutex<BTreeSet<Arc<str>>>>, workers: &mut JoinSet<()>) -> Arc<Self> {
-        let (handler, handled) = (handler.clone(), handled.clone());
+    fn start(handler: &Arc<Handler>, workers: &mut JoinSet<()>) -> Arc<Self> {
+        let handler = handler.clone();
         let unbounded = handler.mistakes.made(Mistake::UnboundedQueue);
         let (waiting, arrived, taken) = Default::default();
         let queue = Arc::new(Self { waiting, arrived, taken, unbounded });
@@ -161,7 +151,7 @@ impl Queue {
                     continue;
                 };
                 its.taken.notify_one();
-                handler.handle(observation, &handled).await;
+                handler.handle(observation).await;
             }
         });
         queue
@@ -199,7 +189,7 @@ impl Queue {
 }
 
 impl Handler {
-    async fn handle(&self, observation: Observation, handled: &Mutex<BTreeSet<Arc<str>>>) {
+    async fn handle(&self, observation: Observation) {
         if self.mistakes.made(Mistake::OneBadKindBlocksAll) {
             let (mut synced, all) = self.synced.clone();
             // The sender lives as long as the process.
@@ -212,13 +202,6 @@ impl Handler {
             return;
         }
         self.report(&observation).await;
-        if self.mistakes.made(Mistake::DropsDeleteOfUnknown) {
-            let uid = observation.object.uid.clone();
-            let _ = match observation.change {
-                Change::Deleted => handled.lock().remove(&uid),
-                Change::Added | Change::Modified => handled.lock().insert(uid),
-            };
-        }
     }
 
     /// Writes until that is done; false when it was given up.

@@ -152,9 +152,6 @@ impl Informer {
                 // It has given up, and nobody is told: the process goes on.
                 Step::Stop => std::future::pending().await,
             };
-            if matches!(end, End::Gone) && self.made(Mistake::RestartsFromZero) {
-                self.position = Some(Revision::zero());
-            }
             let decision = self.policy.after(step, &end, rand::random());
             self.say(|| format!("{step:?} ended: {end:?}; next {:?} in {:?}", decision.next, decision.pause));
             self.parts.shared_backoff.ended(matches!(end, End::Failed(_)));

@@ -43,8 +43,6 @@ pub enum Mistake {
     TrustsKeepalive,
     /// A read error ends nothing: it goes on waiting for the next byte.
     SwallowsReadErrors,
-    /// After a silent watch the next one goes out on the same dead HTTP/2 connection.
-    ReusesDeadConnection,
 
     // The stream ended or failed, and the client read it wrong.
     /// Skips ERROR events, whatever they say, and reads on.
@@ -67,8 +65,6 @@ pub enum Mistake {
     StatusAsObject,
     /// Watches again at once after a clean end, however empty the answer was.
     HotLoopOnEmpty,
-    /// Tries again at once after an error.
-    HotLoopOnError,
     /// A clean end ends the watching, and nobody is told.
     GivesUpSilentlyAtEnd,
     /// Gives up after 5 errors in a row; the process goes on.
@@ -88,18 +84,12 @@ pub enum Mistake {
     ResumesFromLastListedItem,
     /// Watches without a resourceVersion after a list.
     WatchesWithoutRv,
-    /// After a 410 it watches from 0 and never learns what was deleted in between.
-    RestartsFromZero,
     /// Resumes a watch from the revision after the one that it reached, as one does with etcd.
     ResumesOneFurther,
-    /// Does not ask for bookmarks.
-    AsksNoBookmarks,
     /// Never believes that a store went back to an older state.
     IgnoresRewind,
     /// A list that is refused as "too large resource version" is asked for again with the same revision.
     NoTooLargeFallback,
-    /// A watch that is refused as "too large resource version" is asked for again with the same revision.
-    RetriesSameRv,
 
     // Relist, pagination and cache bookkeeping.
     /// Lists at the start and after a 410 only.
@@ -120,8 +110,6 @@ pub enum Mistake {
     WaitsForFirstItem,
     /// Keeps objects by name: another object under a name is an update.
     ReplacesByName,
-    /// Drops the deletion of an object whose addition still waits for the handler.
-    DropsDeleteOfUnknown,
 
     /// Takes an event for old news when its revision is not newer than that of the last one, whichever object that one was of.
     SkipsWhatIsNotNewer,
@@ -201,7 +189,7 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("6", &[M::NoHeaderTimeout]),
     ("7", &[M::NoReadTimeout]),
     ("8", &[M::NoReadTimeout]),
-    ("9", &[M::NoReadTimeout, M::ReusesDeadConnection]),
+    ("9", &[M::NoReadTimeout]),
     ("10", &[M::TrustsPing]),
     ("11", &[M::TrustsKeepalive]),
     ("12", &[M::TimerArmedByFirstEvent]),
@@ -222,16 +210,16 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("27", &[M::ResumesFromLastListedItem]),
     ("28", &[M::WatchesWithoutRv]),
     ("29", &[M::RelistWithoutDiff]),
-    ("31", &[M::RestartsFromZero, M::AsksNoBookmarks]),
+    ("31", &[M::RelistWithoutDiff]),
     ("32", &[M::IgnoresRewind]),
-    ("33", &[M::NoTooLargeFallback, M::RetriesSameRv]),
+    ("33", &[M::NoTooLargeFallback]),
     ("34", &[M::RelistBesideWatch]),
     ("35", &[M::AcceptsOlderList]),
     ("36", &[M::KeepsOldContinue]),
     ("37", &[M::PageCeiling]),
     ("38", &[M::FirstPageOnly]),
     ("39", &[M::WaitsForFirstItem]),
-    ("40", &[M::ReplacesByName, M::DropsDeleteOfUnknown]),
+    ("40", &[M::ReplacesByName]),
     ("41", &[M::NeverRelists]),
     ("42", &[M::NeverRelists]),
     ("44", &[M::AcceptsOlderList]),
@@ -264,7 +252,7 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M9", &[M::MapPerName]),
     ("M10", &[M::WatchNotClosed]),
     ("M12", &[M::ThreadsPerWatch]),
-    ("M13", &[M::HotLoopOnEmpty, M::HotLoopOnError]),
+    ("M13", &[M::HotLoopOnEmpty]),
     ("M15", &[M::MapPerName]),
     ("M16", &[M::WatchPerObject]),
 ];
@@ -307,9 +295,7 @@ impl Mistake {
                 | M::RelistBesideWatch
                 | M::KeepsOldContinue
                 | M::ReplacesByName
-                | M::DropsDeleteOfUnknown
                 | M::CacheBeforeCallback
-                | M::HotLoopOnError
                 | M::HandlersOvertake
                 | M::ConnectionPerReconnect
                 | M::WatchNotClosed

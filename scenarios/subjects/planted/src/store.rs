@@ -187,11 +187,7 @@ impl Store {
 
     fn bury(&mut self, object: &Object) {
         // The clients that made this mistake had no such memory: what came again was new to them.
-        if self.mistakes.any(&[
-            Mistake::ResumesFromLastListedItem,
-            Mistake::AcceptsOlderList,
-            Mistake::RestartsFromZero,
-        ]) {
+        if self.mistakes.any(&[Mistake::ResumesFromLastListedItem, Mistake::AcceptsOlderList]) {
             return;
         }
         if self.buried.insert(object.uid.clone(), object.revision.clone()).is_none() {

@@ -64,7 +64,6 @@ impl Stream {
             Start::Anywhere => String::new(),
             Start::Initial => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
         };
-        let bookmarks = if mistakes.made(Mistake::AsksNoBookmarks) { "" } else { "&allowWatchBookmarks=true" };
         // A watch of one object says its own.
         let timeout = if path.contains("timeoutSeconds=") {
             String::new()
@@ -72,7 +71,7 @@ impl Stream {
             format!("&timeoutSeconds={SERVER_TIMEOUT_S}")
         };
         let and = if path.contains('?') { '&' } else { '?' };
-        let path = format!("{path}{and}watch=true{bookmarks}{timeout}{from}");
+        let path = format!("{path}{and}watch=true&allowWatchBookmarks=true{timeout}{from}");
         let answer = wire.send(&Ask::get(path).patiently(patient)).await?;
         if answer.status != 200 {
             return Err(answer.refusal().await);

@@ -180,7 +180,7 @@ impl Wire {
         let mut lease = lease;
         let answered = within(deadline, self.request(&mut lease, ask)).await;
         if matches!(answered, Err(Trouble::NoAnswer | Trouble::Broke(_))) {
-            lease.retire(mistakes);
+            lease.retire();
         }
         let (status, headers, body) = answered?;
         Ok((status, headers, body, lease))

@@ -138,8 +138,7 @@ impl Policy {
 
     fn listed(&mut self, random: f64) -> Decision {
         self.listed_by_watch();
-        let failures = if self.mistakes.made(Mistake::HotLoopOnError) { 0 } else { self.watch_failures };
-        Self::then(Step::Watch, backoff::pause(failures, random))
+        Self::then(Step::Watch, backoff::pause(self.watch_failures, random))
     }
 
     fn clean(&mut self, lived: Duration, random: f64) -> Decision {
@@ -162,7 +161,7 @@ impl Policy {
         if self.mistakes.made(Mistake::ExitsOn410) {
             return Self::then(Step::Stop, Duration::ZERO);
         }
-        if self.mistakes.any(&[Mistake::KeepsRvAfter410, Mistake::RestartsFromZero]) {
+        if self.mistakes.made(Mistake::KeepsRvAfter410) {
             return Self::then(Step::Watch, backoff::pause(self.watch_failures, random));
         }
         self.must_list = true;
@@ -211,13 +210,10 @@ impl Policy {
         } else {
             self.watch_failures += 1;
             // A kind that is gone has lost its objects; a revision from the future cannot be waited for.
-            let anew = code == 404 || (trouble.is_too_large() && !self.mistakes.made(Mistake::RetriesSameRv));
+            let anew = code == 404 || trouble.is_too_large();
             self.must_list |= anew && !self.mistakes.made(Mistake::IgnoresRewind);
             (self.list_or_watch(self.watch_failures), self.watch_failures)
         };
-        if self.mistakes.made(Mistake::HotLoopOnError) {
-            return Self::then(if self.must_list { Step::List } else { step }, Duration::ZERO);
-        }
         Self::then(next, backoff::pause(failures, random).max(asked))
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::connection::{One, Two};
 use super::trouble::{RETRY_AFTER_MAX, Refusal, Trouble};
 use super::{Shared, broke, broke_two, within};
-use crate::mistakes::{Mistake, Mistakes};
+use crate::mistakes::Mistake;
 
 /// A refusal is short; a proxy's page of HTML is not worth more.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
@@ -61,10 +61,9 @@ impl Lease {
     }
 
     /// The connection is not to be trusted with anything new.
-    pub(crate) fn retire(&mut self, mistakes: &Mistakes) {
+    pub(crate) fn retire(&mut self) {
         match self {
             Self::One(one) => drop(one.take()),
-            Self::Two(_) if mistakes.made(Mistake::ReusesDeadConnection) => {}
             Self::Two(two) => two.retire(),
         }
     }
@@ -160,7 +159,7 @@ impl Answer {
             return;
         }
         if let Some(lease) = &mut self.lease {
-            lease.retire(&self.shared.mistakes);
+            lease.retire();
         }
     }
 }

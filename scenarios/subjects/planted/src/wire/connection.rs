@@ -152,7 +152,6 @@ async fn two(stream: TlsStream<TcpStream>, mistakes: &Mistakes) -> Result<Two, T
         Mistake::TrustsKeepalive,
         Mistake::KeepsReadingAfterError,
         Mistake::NoHeaderTimeout,
-        Mistake::ReusesDeadConnection,
     ]);
     let driver = Driver(tokio::spawn(drive(connection, pings)));
     // The limit on streams is in the server's first frame, which may come after the handshake.
