@@ -22,8 +22,6 @@ mod lease;
 #[cfg(feature = "verify")]
 mod memory;
 mod operations;
-#[cfg(feature = "planted-bugs")]
-mod planted;
 mod proxy;
 mod reconcile;
 mod registration;
