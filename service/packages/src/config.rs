@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Section};
+use service_watch::QueueKey;
 use service_watch::config::Lease;
 
 /// Enough to hide the latency of an API server, few enough to be a polite client.
@@ -57,21 +58,6 @@ struct RawLease {
     pub duration: Option<Span>,
     pub renew: Option<Span>,
     pub retry: Option<Span>,
-}
-
-/// The part of the key that keeps the reconcile queue in order: two objects with the same key are never worked on at once.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum QueueKey {
-    /// One object.
-    #[default]
-    KindNsName,
-    /// All objects of a namespace.
-    KindNs,
-    /// All objects of the kind.
-    Kind,
-    /// Everything.
-    Global,
 }
 
 #[doc(hidden)]

@@ -65,20 +65,28 @@ impl Controller {
         let inbox = Arc::new(Inbox::default());
         let to_inbox = Arc::clone(&inbox);
         let packages = Informer::start(Start {
+            source: Package::SOURCE,
             settings,
             client: Arc::clone(&client),
             metrics,
             witness_url: start.witness_url.take(),
-            sink: Box::new(move |event| to_inbox.package(event)),
+            sink: Box::new(move |event| {
+                to_inbox.package(event);
+                None
+            }),
         })?;
         let to_inbox = Arc::clone(&inbox);
         let policies = Informer::start(Start {
+            source: Applied::SOURCE,
             settings,
             client: Arc::clone(&client),
             metrics,
             // Who asks for a witness judges the view of packages; policies are our own affair.
             witness_url: None,
-            sink: Box::new(move |event| to_inbox.policy(event)),
+            sink: Box::new(move |event| {
+                to_inbox.policy(event);
+                None
+            }),
         })?;
         let stop = CancellationToken::new();
         let mut follower = JoinSet::new();

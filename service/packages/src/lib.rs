@@ -4,7 +4,6 @@
 
 pub mod config;
 mod controller;
-mod queue;
 mod reconcile;
 mod role;
 

@@ -22,9 +22,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::time::Instant;
 
-use service_watch::{Key, Label, Object, Store, Tenure};
+use service_watch::{Key, Label, Object, Queue, Store, Tenure};
 
-use crate::queue::Queue;
 use api::{Api, Error};
 pub use inbox::Inbox;
 use orphans::Orphans;

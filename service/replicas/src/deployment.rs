@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use service_watch::{Kind, RawObject};
+use service_watch::{Form, Kind, RawObject, Source};
 
 /// The count of a Deployment that names none (`apps/v1`: "Defaults to 1").
 const DEFAULT_REPLICAS: i32 = 1;
@@ -19,12 +19,13 @@ struct Spec {
     replicas: Option<i32>,
 }
 
-impl Kind for Deployment {
-    const RESOURCE: &'static str = "deployments.apps";
-    const PROBE: &'static str = "watch/deployments";
-    const PATH: &'static str = "/apis/apps/v1/deployments";
-    const SELECTOR: Option<&'static str> = None;
+impl Deployment {
+    /// All Deployments.
+    pub const SOURCE: Source =
+        Source::new("deployments.apps", "watch/deployments", "/apis/apps/v1/deployments", Form::Whole);
+}
 
+impl Kind for Deployment {
     fn read(raw: &RawObject<'_>) -> Self {
         let replicas = raw.spec_as::<Spec>().and_then(|spec| spec.replicas);
         Self { replicas: replicas.unwrap_or(DEFAULT_REPLICAS) }

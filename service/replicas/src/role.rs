@@ -85,11 +85,12 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let mut follower = JoinSet::new();
     follower.spawn(Arc::clone(&client).follow_files());
     let informer: Informer<Deployment> = Informer::start(watch::Start {
+        source: Deployment::SOURCE,
         settings: config.of::<Watch>(),
         client: Arc::clone(&client),
         metrics: &start.shared(watch::Metrics::register),
         witness_url: start.witness_url.take(),
-        sink: Box::new(|_| {}),
+        sink: Box::new(|_| None),
     })?;
     let parts = Parts {
         view: informer.view().clone(),

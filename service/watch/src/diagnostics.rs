@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -18,12 +19,16 @@ use tokio::sync::watch;
 
 use super::machine::{Change, Event, Reason};
 use super::object::{Kind, Package};
+use super::source::Source;
 use super::store::Store;
 use service_core::edge::Probe;
 
 /// Objects that `/debug/watch/objects` names: about 10 MB. Whoever needs to know whether that is all of them compares with `objects`
 /// of `/debug/watch`.
 const OBJECTS_MAX: usize = 50_000;
+
+/// How often a watch that waits for its readers says that it is alive.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A watch without a stream for longer is said to a person: between two streams lie a second and a list.
 const APART_NOTED: Duration = Duration::from_secs(5);
@@ -108,6 +113,7 @@ impl Metrics {
 
 /// The state of one watch.
 pub struct Diagnostics<K = Package> {
+    source: Source,
     store: Store<K>,
     metrics: Metrics,
     stall_limit: Duration,
@@ -171,7 +177,7 @@ struct Page<'a> {
 
 impl<K: Kind> Diagnostics<K> {
     /// A watch that has not begun; it is dead after `stall_limit` without progress.
-    pub fn new(store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
+    pub fn new(source: Source, store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
             apart: Some(Instant::now()),
@@ -181,9 +187,17 @@ impl<K: Kind> Diagnostics<K> {
             last_event: None,
         };
         // There from the start, so that an alert on them never looks at nothing.
-        drop(metrics.lost.get_or_create(&Self::resource()));
-        drop(metrics.objects.get_or_create(&Self::resource()));
-        Arc::new(Self { store, metrics, stall_limit, state: Mutex::new(state), listed: watch::Sender::new(false) })
+        let resource = ResourceLabel { resource: source.resource };
+        drop(metrics.lost.get_or_create(&resource));
+        drop(metrics.objects.get_or_create(&resource));
+        Arc::new(Self {
+            source,
+            store,
+            metrics,
+            stall_limit,
+            state: Mutex::new(state),
+            listed: watch::Sender::new(false),
+        })
     }
 
     /// Whether the first list is done.
@@ -211,46 +225,53 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn lost(&self, events: u64) {
-        self.metrics.lost.get_or_create(&Self::resource()).inc_by(events);
+        self.metrics.lost.get_or_create(&self.resource()).inc_by(events);
     }
 
-    fn resource() -> ResourceLabel {
-        ResourceLabel { resource: K::RESOURCE }
+    fn resource(&self) -> ResourceLabel {
+        ResourceLabel { resource: self.source.resource }
     }
 
-    fn label(kind: &'static str) -> WatchLabel {
-        WatchLabel { resource: K::RESOURCE, kind }
+    fn label(&self, kind: &'static str) -> WatchLabel {
+        WatchLabel { resource: self.source.resource, kind }
     }
 
     pub(super) fn progress(&self) {
         self.state.lock().progress = Instant::now();
     }
 
+    /// Waits for room in what takes the events. That is no standstill of the watch: to begin anew would not help.
+    pub(super) async fn waiting(&self, mut room: BoxFuture<'static, ()>) {
+        while tokio::time::timeout(PROGRESS_INTERVAL, &mut room).await.is_err() {
+            self.progress();
+        }
+    }
+
     pub(super) fn position(&self, version: Option<&str>, repeats: u64) {
-        self.metrics.repeats.get_or_create(&Self::resource()).set(i64::try_from(repeats).unwrap_or(i64::MAX));
+        self.metrics.repeats.get_or_create(&self.resource()).set(i64::try_from(repeats).unwrap_or(i64::MAX));
         self.state.lock().position = version.map(Into::into);
     }
 
     pub(super) fn stream_opened(&self) {
-        tracing::debug!(name: service_core::logs::names::WATCH_OPENED, resource = K::RESOURCE, "a stream began");
+        tracing::debug!(name: service_core::logs::names::WATCH_OPENED, resource = self.source.resource, "a stream began");
         let mut state = self.state.lock();
         state.progress = Instant::now();
         state.apart = None;
     }
 
     pub(super) fn stream_ended(&self, how: &'static str) {
-        tracing::debug!(name: service_core::logs::names::WATCH_ENDED, resource = K::RESOURCE, how, "a stream ended");
-        self.metrics.streams.get_or_create(&Self::label(how)).inc();
+        tracing::debug!(name: service_core::logs::names::WATCH_ENDED, resource = self.source.resource, how, "a stream ended");
+        self.metrics.streams.get_or_create(&self.label(how)).inc();
         self.state.lock().apart.get_or_insert_with(Instant::now);
     }
 
     pub(super) fn applied_list(&self, reason: Reason, items: usize, events: usize) {
-        let (resource, why) = (K::RESOURCE, reason.name());
+        let (resource, why) = (self.source.resource, reason.name());
         tracing::info!(
             name: service_core::logs::names::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
             "a list was taken"
         );
-        self.metrics.relists.get_or_create(&Self::label(reason.name())).inc();
+        self.metrics.relists.get_or_create(&self.label(reason.name())).inc();
         let mut state = self.state.lock();
         state.progress = Instant::now();
         state.last_list = Some(note(format!("{}: {items} objects, {events} differences", reason.name())));
@@ -259,7 +280,7 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn failed(&self, what: String) {
-        tracing::warn!(name: service_core::logs::names::WATCH_FAILED, resource = K::RESOURCE, what, "watch");
+        tracing::warn!(name: service_core::logs::names::WATCH_FAILED, resource = self.source.resource, what, "watch");
         self.state.lock().last_error = Some(note(what));
     }
 
@@ -269,12 +290,12 @@ impl<K: Kind> Diagnostics<K> {
             Change::Modified => "modified",
             Change::Deleted => "deleted",
         };
-        self.metrics.events.get_or_create(&Self::label(kind)).inc();
-        self.metrics.objects.get_or_create(&Self::resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
+        self.metrics.events.get_or_create(&self.label(kind)).inc();
+        self.metrics.objects.get_or_create(&self.resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
         let object = &event.object;
         tracing::debug!(
             name: service_core::logs::names::WATCH_CHANGED,
-            resource = K::RESOURCE, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
+            resource = self.source.resource, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
             "an object changed"
         );
         self.state.lock().last_event = Some(note(format!("{kind} {} {} {}", object.key, object.uid, object.version)));
@@ -283,7 +304,7 @@ impl<K: Kind> Diagnostics<K> {
 
 impl<K: Kind> Probe for Diagnostics<K> {
     fn name(&self) -> &'static str {
-        K::PROBE
+        self.source.probe
     }
 
     fn dead(&self) -> Option<String> {
@@ -293,7 +314,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
     }
 
     fn unready(&self) -> Option<String> {
-        (!self.is_listed()).then(|| format!("the first list of {} is not done", K::RESOURCE))
+        (!self.is_listed()).then(|| format!("the first list of {} is not done", self.source.resource))
     }
 
     /// How old the view may be: where it has not been heard of the server for longer than a healthy stream is silent.
@@ -307,13 +328,13 @@ impl<K: Kind> Probe for Diagnostics<K> {
 
     fn page(&self) -> Option<String> {
         let count = |family: &Family<WatchLabel, Counter>, kind| {
-            family.get(&Self::label(kind)).map_or(0, |counter| counter.get())
+            family.get(&self.label(kind)).map_or(0, |counter| counter.get())
         };
         let metrics = &self.metrics;
         let checksum = self.store.checksum();
         let state = self.state.lock();
         let page = Page {
-            resource: K::RESOURCE,
+            resource: self.source.resource,
             connected: state.apart.is_none(),
             listed: self.is_listed(),
             objects: self.store.len(),
@@ -324,8 +345,8 @@ impl<K: Kind> Probe for Diagnostics<K> {
             added: count(&metrics.events, "added"),
             modified: count(&metrics.events, "modified"),
             deleted: count(&metrics.events, "deleted"),
-            lost: metrics.lost.get(&Self::resource()).map_or(0, |counter| counter.get()),
-            repeated: metrics.repeats.get(&Self::resource()).map_or(0, |gauge| gauge.get()),
+            lost: metrics.lost.get(&self.resource()).map_or(0, |counter| counter.get()),
+            repeated: metrics.repeats.get(&self.resource()).map_or(0, |gauge| gauge.get()),
             relists: Reason::ALL.map(|reason| (reason.name(), count(&metrics.relists, reason.name()))).into(),
             queued: metrics.queued.get(),
             last_list: state.last_list.clone(),
@@ -339,7 +360,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         let mut lines = String::new();
         for object in self.store.after(None, OBJECTS_MAX) {
             let line = Line {
-                resource: K::RESOURCE,
+                resource: self.source.resource,
                 namespace: &object.key.namespace,
                 name: &object.key.name,
                 uid: &object.uid,

@@ -4,6 +4,7 @@
 //! two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
 
 mod list;
+mod streamed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::decode::Lines;
 use super::diagnostics::Diagnostics;
 use super::machine::{Applied, Event, Line, Listing, Machine, Next, Reason, Settled};
 use super::object::Kind;
+use super::source::{Source, encode};
 use super::store::Store;
 use super::witness::Witness;
 use crate::config;
@@ -41,11 +43,17 @@ const DOUBT_GAP: Duration = Duration::from_secs(10);
 /// Pause after a failed list beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
-/// Takes every accepted event; it must not wait.
-pub type Sink<K> = Box<dyn Fn(&Event<K>) + Send>;
+/// The room that a sink has to make before it takes anything else; nothing when it has enough.
+pub type Room = Option<BoxFuture<'static, ()>>;
+
+/// Takes every accepted event; it must not wait itself. The watch waits for the room that it asks for, and the server with it: nothing is
+/// dropped.
+pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Room + Send>;
 
 /// Everything that the driver needs.
 pub struct Parts<K> {
+    /// What is watched.
+    pub source: Source,
     /// Intervals and limits.
     pub settings: config::Watch,
     /// The API server.
@@ -66,6 +74,8 @@ pub struct Driver<K> {
     machine: Machine<K>,
     backoff: Backoff,
     page: u32,
+    /// The server cannot list by a watch, or did not.
+    paged: bool,
     opened: Option<Instant>,
     relist_due: Instant,
     doubt_after: Instant,
@@ -96,6 +106,7 @@ impl<K: Kind> Driver<K> {
         let relist_due = Instant::now() + parts.settings.relist_interval;
         let machine = Machine::new(parts.store.clone());
         Self {
+            paged: !parts.source.streamed,
             parts,
             machine,
             backoff,
@@ -120,7 +131,11 @@ impl<K: Kind> Driver<K> {
     }
 
     async fn list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
+        if !self.paged {
+            return self.streamed_list(reason, at_least).await;
+        }
         let work = list::collect(
+            self.parts.source,
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),
@@ -139,10 +154,51 @@ impl<K: Kind> Driver<K> {
                 return self.failed(what, error.retry_after()).await;
             }
         };
+        self.adopt(reason, listing).await;
+    }
+
+    /// Lists by a watch, and goes on with it.
+    async fn streamed_list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
+        if let Some(opened) = self.opened {
+            sleep_until(opened + OPEN_GAP).await;
+        }
+        self.opened = Some(Instant::now());
+        let Parts { source, client, store, diagnostics, settings, .. } = &self.parts;
+        let list =
+            streamed::collect(source, client, store, diagnostics, at_least.as_deref(), settings.server_timeout).await;
+        match list {
+            Ok((listing, stream, lines)) => {
+                self.parts.diagnostics.stream_opened();
+                if self.adopt(reason, listing).await {
+                    self.stream(stream, lines).await;
+                } else {
+                    self.parts.diagnostics.stream_ended("stale");
+                }
+            }
+            Err(error) => {
+                self.machine.list_failed();
+                let what = format!("streamed list ({}): {error}", reason.name());
+                if error.is_ahead() {
+                    return self.older(what).await;
+                }
+                if error.is_unknown() {
+                    self.paged = true;
+                    return self.parts.diagnostics.failed(format!("{what}; pages are asked for from now on"));
+                }
+                self.failed(what, error.retry_after()).await;
+            }
+        }
+    }
+
+    /// Makes a list the view; answers whether it was used.
+    async fn adopt(&mut self, reason: Reason, listing: Listing<K>) -> bool {
         let (version, items) = (listing.version.clone(), listing.items.len());
         let mut events = Vec::new();
         let reason = match self.machine.list(listing, Instant::now().into_std(), &mut events) {
-            Applied::Stale => return self.older(format!("list at {version} is older than what is known")).await,
+            Applied::Stale => {
+                self.older(format!("list at {version} is older than what is known")).await;
+                return false;
+            }
             Applied::Rewound => self.rewound(&version),
             Applied::Yes => reason,
         };
@@ -150,6 +206,7 @@ impl<K: Kind> Driver<K> {
         self.drop_side();
         self.parts.diagnostics.applied_list(reason, items, events.len());
         self.deliver(&mut events).await;
+        true
     }
 
     async fn watch(&mut self, from: &str) {
@@ -157,15 +214,15 @@ impl<K: Kind> Driver<K> {
             sleep_until(opened + OPEN_GAP).await;
         }
         self.opened = Some(Instant::now());
-        let path = list::query::<K>(&format!(
+        let query = format!(
             "watch=true&resourceVersion={}&allowWatchBookmarks=true&timeoutSeconds={}",
-            list::encode(from),
+            encode(from),
             self.parts.settings.server_timeout.as_secs()
-        ));
-        match self.parts.client.watch(&path).await {
+        );
+        match streamed::open(&self.parts.client, &self.parts.source, &query).await {
             Ok(stream) => {
                 self.parts.diagnostics.stream_opened();
-                self.stream(stream).await;
+                self.stream(stream, Lines::default()).await;
             }
             Err(error) if error.status() == Some(http::StatusCode::GONE) => {
                 self.machine.expired();
@@ -185,9 +242,13 @@ impl<K: Kind> Driver<K> {
     }
 
     /// Reads one stream to its end and makes the pause that its end calls for.
-    async fn stream(&mut self, mut stream: Stream) {
-        let mut lines = Lines::default();
+    async fn stream(&mut self, mut stream: Stream, mut lines: Lines) {
         let mut progress = Progress { opened: Instant::now(), bytes: false, lines: false };
+        // The list that this stream began with may have ended in the middle of a chunk.
+        if let Some(over) = self.lines(&mut lines, &mut progress).await {
+            drop(stream);
+            return self.over(over, &progress).await;
+        }
         let mut silent_at = Instant::now() + self.parts.settings.silence_limit;
         loop {
             match self.wake(&mut stream, silent_at).await {
@@ -360,13 +421,16 @@ impl<K: Kind> Driver<K> {
         for event in events.drain(..) {
             self.parts.diagnostics.event(&event);
             self.parts.witness.saw(&event).await;
-            (self.parts.sink)(&event);
+            if let Some(room) = (self.parts.sink)(&event) {
+                self.parts.diagnostics.waiting(room).await;
+            }
         }
     }
 
     fn begin_side(&mut self) {
         self.machine.begin_side();
         self.side = Some(Box::pin(list::collect(
+            self.parts.source,
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),

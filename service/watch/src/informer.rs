@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::diagnostics::{Diagnostics, Metrics};
 use super::driver::{Driver, Parts, Sink};
 use super::object::{Key, Kind, Object};
+use super::source::Source;
 use super::store::Store;
 use super::witness::{TargetError, Witness};
 use crate::config;
@@ -23,6 +24,8 @@ const DELIVER_MAX: Duration = Duration::from_secs(3);
 
 /// Everything that an informer needs.
 pub struct Start<'a, K> {
+    /// What is watched.
+    pub source: Source,
     /// Intervals and limits.
     pub settings: &'a config::Watch,
     /// The API server.
@@ -65,24 +68,26 @@ impl<K: Kind> Informer<K> {
         let witness = match start.witness_url {
             None => Witness::absent(),
             Some(url) => {
-                let (witness, end) = Witness::new(url)?;
+                let (witness, end) = Witness::new(start.source.resource, url)?;
                 delivery.spawn(end.run());
                 witness
             }
         };
         let store = Store::default();
-        let diagnostics = Diagnostics::new(store.clone(), start.metrics.clone(), stall_limit);
+        let diagnostics = Diagnostics::new(start.source, store.clone(), start.metrics.clone(), stall_limit);
         let (changed, changes) = channel::channel(0);
         let sink = start.sink;
         let parts = Parts {
+            source: start.source,
             settings: settings.clone(),
             client: start.client,
             store: store.clone(),
             diagnostics: Arc::clone(&diagnostics),
             witness,
             sink: Box::new(move |event| {
-                sink(event);
+                let room = sink(event);
                 changed.send_modify(|count| *count += 1);
+                room
             }),
         };
         let mut driver = JoinSet::new();

@@ -19,7 +19,7 @@ use super::object::{Key, Kind, Object, Package};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
-pub use listing::{Listing, PageError, PageStep};
+pub use listing::{Listing, PageError, PageStep, Streamed};
 use rewind::Signs;
 use tombs::Tombs;
 
@@ -217,7 +217,7 @@ impl<K: Kind> Machine<K> {
                 self.progress(&object.version.clone());
                 self.delete(object, out);
             }
-            Frame::Bookmark { version } => self.progress(&version),
+            Frame::Bookmark { version, .. } => self.progress(&version),
             Frame::Expired => return self.expired(),
             Frame::Ahead => return self.ahead(),
             Frame::Error { code, retry_after_s, message } => return Line::Failed { code, retry_after_s, message },

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::source::{Form, Source};
+
 /// Namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -27,17 +29,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// A kind of objects that is watched, and the part that is kept of each.
+/// The part that is kept of each object.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Its name in observations, on pages and in metrics.
-    const RESOURCE: &'static str;
-    /// The name of its watch among the probes, and of its page below `/debug/`.
-    const PROBE: &'static str;
-    /// Where the objects of all namespaces are, without query.
-    const PATH: &'static str;
-    /// Which of them are watched, as a label selector.
-    const SELECTOR: Option<&'static str>;
-
     /// Reads the kept part. It must not fail: an event that is not understood is an event all the same.
     fn read(raw: &RawObject<'_>) -> Self;
 }
@@ -167,12 +160,13 @@ struct RawNetwork {
     allow: Option<Vec<Allow>>,
 }
 
-impl Kind for Package {
-    const RESOURCE: &'static str = "packages.longhaul.dev";
-    const PROBE: &'static str = "watch";
-    const PATH: &'static str = "/apis/longhaul.dev/v1alpha1/packages";
-    const SELECTOR: Option<&'static str> = None;
+impl Package {
+    /// All packages.
+    pub const SOURCE: Source =
+        Source::new("packages.longhaul.dev", "watch", "/apis/longhaul.dev/v1alpha1/packages", Form::Whole);
+}
 
+impl Kind for Package {
     /// A spec of the wrong shape is kept as its error.
     fn read(raw: &RawObject<'_>) -> Self {
         let spec = raw.spec.map_or(Ok(RawSpec::default()), |spec| serde_json::from_str(spec.get()));
@@ -180,8 +174,8 @@ impl Kind for Package {
         let meta = &raw.metadata;
         Self {
             generation: meta.generation,
-            deleting: meta.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null"),
-            finalizers: parsed(meta.finalizers).unwrap_or_default(),
+            deleting: raw.is_deleting(),
+            finalizers: raw.finalizers(),
             allow: allow.map_err(|error| format!("spec.network.allow: {error}").into()),
             status: parsed(raw.status).unwrap_or_default(),
         }
@@ -227,6 +221,26 @@ impl RawObject<'_> {
     /// `metadata.annotations`.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         parsed(self.metadata.annotations).unwrap_or_default()
+    }
+
+    /// `metadata.labels` as it is written; nothing when there are none.
+    pub fn labels_text(&self) -> Option<&str> {
+        self.metadata.labels.map(RawValue::get).filter(|text| *text != "null")
+    }
+
+    /// The same of `metadata.annotations`.
+    pub fn annotations_text(&self) -> Option<&str> {
+        self.metadata.annotations.map(RawValue::get).filter(|text| *text != "null")
+    }
+
+    /// `metadata.finalizers`.
+    pub fn finalizers(&self) -> Box<[Box<str>]> {
+        parsed(self.metadata.finalizers).unwrap_or_default()
+    }
+
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null")
     }
 
     /// `metadata.ownerReferences`.

@@ -49,6 +49,7 @@ struct Line<'a> {
 /// The entrance to the queue; does nothing when nobody asked for a witness.
 #[derive(Clone)]
 pub struct Witness {
+    resource: &'static str,
     queue: Option<mpsc::Sender<String>>,
 }
 
@@ -71,15 +72,15 @@ pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
 impl Witness {
     /// A witness that nobody asked for.
     pub fn absent() -> Self {
-        Self { queue: None }
+        Self { resource: "", queue: None }
     }
 
-    /// A witness at `url`, and the end that must be run to deliver.
-    pub fn new(url: &str) -> Result<(Self, Delivery), TargetError> {
+    /// A witness at `url` of what is seen of `resource`, and the end that must be run to deliver.
+    pub fn new(resource: &'static str, url: &str) -> Result<(Self, Delivery), TargetError> {
         let (origin, path) = target(url)?;
         let (sender, queue) = mpsc::channel(QUEUE_LINES);
         let client = Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 1 });
-        Ok((Self { queue: Some(sender) }, Delivery { client, path, queue }))
+        Ok((Self { resource, queue: Some(sender) }, Delivery { client, path, queue }))
     }
 
     /// Queues the line of `event`; waits while the queue is full.
@@ -87,7 +88,7 @@ impl Witness {
         let Some(queue) = &self.queue else { return };
         let object = &event.object;
         let line = Line {
-            resource: K::RESOURCE,
+            resource: self.resource,
             namespace: &object.key.namespace,
             name: &object.key.name,
             uid: &object.uid,

@@ -221,7 +221,16 @@ impl Client {
     /// Opens a watch; `path` has the query.
     pub async fn watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
-        let request = link.request(Method::GET, path, None, Bytes::new())?;
+        Self::open(&link, link.request(Method::GET, path, None, Bytes::new())?).await
+    }
+
+    /// Opens a watch whose events carry nothing but the metadata of each object; `path` has the query.
+    pub async fn metadata_watch(&self, path: &str) -> Result<Stream, Error> {
+        let link = self.link();
+        Self::open(&link, accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA)).await
+    }
+
+    async fn open(link: &Link, request: Request<Bytes>) -> Result<Stream, Error> {
         let response = link.wire.stream(request, Instant::now() + WATCH_HEAD_TIMEOUT).await?;
         let (head, mut stream) = response.into_parts();
         if head.status == StatusCode::OK {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use service_watch::{Allow, Direction, Kind, Object, RawObject};
+use service_watch::{Allow, Direction, Form, Kind, Object, RawObject, Source};
 
 /// Label that ties a policy to one package, and only to that incarnation of it.
 pub(super) const UID_LABEL: &str = "longhaul.dev/package-uid";
@@ -48,13 +48,18 @@ pub struct Applied {
     pub digest: Digested,
 }
 
-impl Kind for Applied {
-    const RESOURCE: &'static str = "networkpolicies.networking.k8s.io";
-    const PROBE: &'static str = "watch/networkpolicies";
-    const PATH: &'static str = "/apis/networking.k8s.io/v1/networkpolicies";
-    const SELECTOR: Option<&'static str> =
-        Some("app.kubernetes.io/managed-by=longhaul-service,longhaul.dev/package-uid");
+impl Applied {
+    /// Those that we made.
+    pub const SOURCE: Source = Source::new(
+        "networkpolicies.networking.k8s.io",
+        "watch/networkpolicies",
+        "/apis/networking.k8s.io/v1/networkpolicies",
+        Form::Whole,
+    )
+    .labelled("app.kubernetes.io/managed-by=longhaul-service,longhaul.dev/package-uid");
+}
 
+impl Kind for Applied {
     fn read(raw: &RawObject<'_>) -> Self {
         let labels = raw.labels();
         let package_uid = labels.get(UID_LABEL).cloned().unwrap_or_default();

@@ -15,11 +15,11 @@ use super::inbox::Inbox;
 use super::orphans::Orphans;
 use super::policies::Applied;
 use crate::config;
-use crate::queue::Queue;
+
 use service_core::kube::Client;
-use service_watch::Metrics;
 use service_watch::Store;
 use service_watch::Tenure;
+use service_watch::{Metrics, Queue};
 
 /// Everything that a term needs.
 pub struct Parts {

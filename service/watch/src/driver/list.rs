@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::diagnostics::Diagnostics;
 use crate::machine::{Listing, PageError, PageStep};
 use crate::object::Kind;
+use crate::source::{Form, Source, encode};
 use crate::store::Store;
 use service_core::kube::{self, Client, LIST_PAGE};
 use service_core::wire;
@@ -57,19 +58,9 @@ impl ListError {
     }
 }
 
-/// The path of the kind with `query` and its selector.
-pub fn query<K: Kind>(query: &str) -> String {
-    let selector = K::SELECTOR.map(|selector| format!("&labelSelector={}", encode(selector))).unwrap_or_default();
-    format!("{}?{query}{selector}", K::PATH)
-}
-
-/// Text from outside, as it may stand in a query.
-pub fn encode(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
 /// Lists everything of the kind.
 pub async fn collect<K: Kind>(
+    source: Source,
     client: Arc<Client>,
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
@@ -87,11 +78,15 @@ pub async fn collect<K: Kind>(
             }
             (None, None) => String::new(),
         };
-        let body =
-            client.page(&query::<K>(&format!("limit={page}{start}"))).await.map_err(|error| match error.status() {
-                Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
-                _ => error.into(),
-            })?;
+        let path = source.asked(&format!("limit={page}{start}"));
+        let answer = match source.form {
+            Form::Whole => client.page(&path).await,
+            Form::Metadata => client.metadata_page(&path).await,
+        };
+        let body = answer.map_err(|error| match error.status() {
+            Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
+            _ => error.into(),
+        })?;
         diagnostics.progress();
         match listing.page(&body, &store)? {
             PageStep::Complete => return Ok(listing),

@@ -4,6 +4,7 @@
 //! error a Status.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,7 +20,7 @@ pub(super) enum Frame<K> {
     /// DELETED, with the version of the deletion.
     Deleted(Object<K>),
     /// Everything up to this version has been sent.
-    Bookmark { version: Box<str> },
+    Bookmark { version: Box<str>, initial_end: bool },
     /// The version asked for is out of history.
     Expired,
     /// The version asked for is one that the server has not reached.
@@ -53,11 +54,16 @@ struct RawBookmark<'a> {
     metadata: RawVersion<'a>,
 }
 
+/// The annotation of the bookmark that ends a streamed list (KEP-3157).
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawVersion<'a> {
     #[serde(borrow)]
     resource_version: Cow<'a, str>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 impl<K: Kind> Frame<K> {
@@ -72,7 +78,9 @@ impl<K: Kind> Frame<K> {
                 if version.is_empty() {
                     Err(Error::Identity)
                 } else {
-                    Ok(Self::Bookmark { version: (*version).into() })
+                    let annotations = bookmark.metadata.annotations.unwrap_or_default();
+                    let initial_end = annotations.get(INITIAL_END).is_some_and(|value| value == "true");
+                    Ok(Self::Bookmark { version: (*version).into(), initial_end })
                 }
             }
             "ERROR" => {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::frame::Frame;
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
@@ -28,6 +29,19 @@ pub enum PageStep {
     More(String),
     /// The page was the last one.
     Complete,
+}
+
+/// The meaning of a line for a list that comes as a watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Streamed {
+    /// More lines follow.
+    More,
+    /// That was all of it.
+    Complete,
+    /// The server has not reached the version asked for.
+    Ahead,
+    /// The list is worthless, for this reason.
+    Failed(String),
 }
 
 /// Why a page cannot be used.
@@ -89,12 +103,69 @@ impl<K: Kind> Listing<K> {
             if !raw.is_identified() {
                 return Err(PageError::Identity);
             }
-            let object = raw.into_object();
-            // Not by its version alone: a server that was restored hands versions out again.
-            let known = store.object(&object.key).filter(|known| **known == object);
-            let object = known.unwrap_or_else(|| Arc::new(object));
-            self.items.insert(object.key.clone(), object);
+            self.add(raw.into_object(), store);
         }
         Ok(page.metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
+    }
+
+    /// Takes a line of a list that comes as a watch. What changes before its end is part of it.
+    pub fn line(&mut self, line: &[u8], store: &Store<K>) -> Streamed {
+        match Frame::parse(line) {
+            Ok(Frame::Applied(object)) => self.add(object, store),
+            Ok(Frame::Deleted(object)) => drop(self.items.remove(&object.key)),
+            Ok(Frame::Bookmark { version, initial_end: true }) => {
+                self.version = version;
+                return Streamed::Complete;
+            }
+            Ok(Frame::Bookmark { .. }) => {}
+            Ok(Frame::Ahead) => return Streamed::Ahead,
+            Ok(Frame::Expired) => return Streamed::Failed("its version is out of history".into()),
+            Ok(Frame::Error { code, message, .. }) => return Streamed::Failed(format!("{code} {message}")),
+            Err(error) => return Streamed::Failed(error.to_string()),
+        }
+        Streamed::More
+    }
+
+    fn add(&mut self, object: Object<K>, store: &Store<K>) {
+        // Not by its version alone: a server that was restored hands versions out again.
+        let known = store.object(&object.key).filter(|known| **known == object);
+        let object = known.unwrap_or_else(|| Arc::new(object));
+        self.items.insert(object.key.clone(), object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_streamed_list_ends_with_its_bookmark_and_has_what_changed_meanwhile() {
+        let object = |kind: &str, name: &str, version: u32| {
+            format!(
+                r#"{{"type":"{kind}","object":{{"kind":"PartialObjectMetadata","metadata":{{"namespace":"n","name":"{name}","uid":"u-{name}","resourceVersion":"{version}"}}}}}}"#
+            )
+        };
+        let bookmark = |version: u32, annotations: &str| {
+            format!(
+                r#"{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}}}"#
+            )
+        };
+        let (mut listing, store) = (Listing::<Package>::default(), Store::default());
+        let lines = [
+            object("ADDED", "a", 5),
+            object("ADDED", "b", 6),
+            bookmark(6, "null"),
+            object("MODIFIED", "a", 7),
+            object("DELETED", "b", 8),
+        ];
+        for line in lines {
+            assert_eq!(listing.line(line.as_bytes(), &store), Streamed::More, "{line}");
+        }
+        let end = bookmark(9, r#"{"k8s.io/initial-events-end":"true"}"#);
+        assert_eq!(listing.line(end.as_bytes(), &store), Streamed::Complete);
+        let versions: Vec<_> = listing.items.values().map(|object| (&*object.key.name, &*object.version)).collect();
+        assert_eq!((versions, &*listing.version), (vec![("a", "7")], "9"));
+        let error = r#"{"type":"ERROR","object":{"code":500,"message":"etcd"}}"#;
+        assert_eq!(listing.line(error.as_bytes(), &store), Streamed::Failed("500 etcd".into()));
     }
 }

@@ -7,12 +7,26 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
+use serde::Deserialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use service_watch::Key;
+use super::object::Key;
 
-use crate::config::QueueKey;
+/// The part of the key that keeps the reconcile queue in order: two objects with the same key are never worked on at once.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum QueueKey {
+    /// One object.
+    #[default]
+    KindNsName,
+    /// All objects of a namespace.
+    KindNs,
+    /// All objects of the kind.
+    Kind,
+    /// Everything.
+    Global,
+}
 
 /// A group that is kept in order: a part of the key, or nothing for one single group.
 type Group = Option<(std::sync::Arc<str>, Option<std::sync::Arc<str>>)>;

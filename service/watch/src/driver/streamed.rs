@@ -1,0 +1,115 @@
+//! A list that comes as a watch (`sendInitialEvents=true`, KEP-3157): one stream for both, and no answer of the size of everything.
+//!
+//! Owns the query, and how long the end of the list is waited for. Servers that do not know it, or do not say where the list ends, are asked
+//! for pages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use service_core::kube::{self, Client};
+use service_core::wire::{self, Stream};
+use tokio::time::{Instant, timeout_at};
+
+use crate::decode::{Lines, TooLong};
+use crate::diagnostics::Diagnostics;
+use crate::machine::{Listing, Streamed};
+use crate::object::Kind;
+use crate::source::{Form, Source, encode};
+use crate::store::Store;
+
+/// Longest time without a byte before the end of the list: as for a page.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Longest time until the end of the list. A server that withholds the bookmark that says it may go on with events for ever.
+const LIST_MAX: Duration = Duration::from_secs(120);
+
+/// Why a streamed list failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request failed.
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    /// The stream broke.
+    #[error("the stream broke: {0}")]
+    Wire(#[from] wire::Error),
+    /// A line has no end.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// The server has not reached the version asked for.
+    #[error("the server has not reached the version asked for")]
+    Ahead,
+    /// What came is no list.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Error {
+    /// Whether the server may never answer it: pages are asked for instead. What also fails for pages is left to them.
+    pub fn is_unknown(&self) -> bool {
+        match self {
+            Self::Request(error) => error.status().is_some_and(|status| {
+                // 422: the feature is off (`sendInitialEvents is forbidden`); 400: the parameters are not known.
+                matches!(status.as_u16(), 400 | 422)
+            }),
+            Self::Failed(_) | Self::TooLong(_) => true,
+            Self::Wire(_) | Self::Ahead => false,
+        }
+    }
+
+    /// The time that the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Request(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// Whether the server has not reached the version asked for.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Self::Ahead) || matches!(self, Self::Request(error) if error.is_ahead())
+    }
+}
+
+/// Opens a watch of a source in its form.
+pub async fn open(client: &Client, source: &Source, query: &str) -> Result<Stream, kube::Error> {
+    let path = source.asked(query);
+    match source.form {
+        Form::Whole => client.watch(&path).await,
+        Form::Metadata => client.metadata_watch(&path).await,
+    }
+}
+
+/// The list, and the stream that goes on behind it with what was read of it already.
+pub async fn collect<K: Kind>(
+    source: &Source,
+    client: &Arc<Client>,
+    store: &Store<K>,
+    diagnostics: &Diagnostics<K>,
+    at_least: Option<&str>,
+    server_timeout: Duration,
+) -> Result<(Listing<K>, Stream, Lines), Error> {
+    let from = at_least.map(|version| format!("&resourceVersion={}", encode(version))).unwrap_or_default();
+    let query = format!(
+        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds={}{from}",
+        server_timeout.as_secs()
+    );
+    let mut stream = open(client, source, &query).await?;
+    let (mut listing, mut lines) = (Listing::default(), Lines::default());
+    let end = Instant::now() + LIST_MAX;
+    loop {
+        let late = |_| Error::Failed("the list has no end: no bookmark says where it is complete".into());
+        let chunk = timeout_at(end.min(Instant::now() + SILENCE_MAX), stream.chunk()).await.map_err(late)??;
+        let Some(chunk) = chunk else {
+            return Err(Error::Failed("the stream ended before the list was complete".into()));
+        };
+        lines.push(&chunk);
+        diagnostics.progress();
+        while let Some(line) = lines.next_line() {
+            match listing.line(&line?, store) {
+                Streamed::More => {}
+                Streamed::Complete => return Ok((listing, stream, lines)),
+                Streamed::Ahead => return Err(Error::Ahead),
+                Streamed::Failed(why) => return Err(Error::Failed(why)),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A source: one resource of an API server, the part of it that is watched, and the form in which it is asked for.
+//!
+//! Pure. Its texts live as long as the process, because they are labels of metrics and names of probes: a source of a configuration is made
+//! once, when the watch is started.
+
+/// The form in which objects are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Whole objects.
+    Whole,
+    /// `PartialObjectMetadata`: metadata alone crosses the wire. A server that does not know it sends whole objects, and those are read the same.
+    Metadata,
+}
+
+/// One watched resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// Its name in observations, on pages and in metrics: `configmaps`, `packages.longhaul.dev`.
+    pub resource: &'static str,
+    /// The name of its watch among the probes, and of its page below `/debug/`.
+    pub probe: &'static str,
+    /// Where the objects of all namespaces are, without query.
+    pub path: &'static str,
+    /// The form in which they are asked for.
+    pub form: Form,
+    /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) while the server knows that.
+    pub streamed: bool,
+    labels: Option<&'static str>,
+    fields: Option<&'static str>,
+}
+
+impl Source {
+    /// All objects at `path`, listed in pages.
+    pub const fn new(resource: &'static str, probe: &'static str, path: &'static str, form: Form) -> Self {
+        Self { resource, probe, path, form, streamed: false, labels: None, fields: None }
+    }
+
+    /// Only those that the label selector selects, as the API server sees it: what leaves it is deleted.
+    #[must_use]
+    pub const fn labelled(mut self, selector: &'static str) -> Self {
+        self.labels = Some(selector);
+        self
+    }
+
+    /// The same by a field selector, such as `metadata.name=config`.
+    #[must_use]
+    pub const fn with_fields(mut self, selector: &'static str) -> Self {
+        self.fields = Some(selector);
+        self
+    }
+
+    /// Lists come as a watch.
+    #[must_use]
+    pub const fn streamed(mut self) -> Self {
+        self.streamed = true;
+        self
+    }
+
+    /// The path with `query` and the selectors.
+    pub(super) fn asked(&self, query: &str) -> String {
+        let mut text = format!("{}?{query}", self.path);
+        for (key, selector) in [("labelSelector", self.labels), ("fieldSelector", self.fields)] {
+            if let Some(selector) = selector {
+                text.push_str(&format!("&{key}={}", encode(selector)));
+            }
+        }
+        text
+    }
+}
+
+/// Escapes a value of a query.
+pub(super) fn encode(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_sent_escaped() {
+        let all = Source::new("configmaps", "watch/configmaps", "/api/v1/configmaps", Form::Metadata);
+        assert_eq!(all.asked("limit=5"), "/api/v1/configmaps?limit=5");
+        let some = all.labelled("a=b,!c").with_fields("metadata.name=x");
+        assert_eq!(
+            some.asked("limit=5"),
+            "/api/v1/configmaps?limit=5&labelSelector=a%3Db%2C%21c&fieldSelector=metadata%2Ename%3Dx"
+        );
+    }
+}
