@@ -134,6 +134,11 @@ pub(super) fn answer(
     }
 }
 
+/// The least that everybody needs who came, as YAML.
+pub(super) fn least_roles(cluster: &Cluster) -> String {
+    roles::yaml(cluster, None, None).unwrap_or_default()
+}
+
 fn faults(cluster: &Cluster) -> Value {
     let faults = cluster.faults.all();
     faults

@@ -33,6 +33,9 @@ pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit)
 
 /// Makes what is missing in a namespace that is there to stay.
 pub(crate) fn namespace(cluster: &Cluster, name: &str) {
+    if cluster.alone && name == "default" {
+        let _ = cluster.seed(own_service());
+    }
     let Some(root_ca) = &cluster.root_ca else { return };
     let catalogue = cluster.catalogue();
     let namespace = catalogue.by_full_name("namespaces").and_then(|resource| cluster.get(resource, "", name));

@@ -63,6 +63,8 @@ pub(crate) struct Cluster {
     pub authorization: Authorization,
     /// The authority that every namespace is told of; `None` leaves new namespaces empty.
     pub root_ca: Option<String>,
+    /// No controller manager is played: see [`super::Config::alone`].
+    pub alone: bool,
     pub permissions: Record,
     rewinds: Mutex<Rewinds>,
 }
@@ -89,6 +91,7 @@ pub(crate) struct Setup {
     pub looks: facts::Looks,
     pub authorization: Authorization,
     pub root_ca: Option<String>,
+    pub alone: bool,
 }
 
 impl Cluster {
@@ -115,6 +118,7 @@ impl Cluster {
             looks: setup.looks,
             authorization: setup.authorization,
             root_ca: setup.root_ca,
+            alone: setup.alone,
             permissions: Record::default(),
             rewinds: Mutex::default(),
         });

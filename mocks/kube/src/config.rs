@@ -40,6 +40,10 @@ pub struct Config {
     /// Whether every namespace gets the service account `default` and the config map `kube-root-ca.crt`, as the
     /// controllers of a real cluster see to. Off, so that what a test finds is what it made.
     pub furnished_namespaces: bool,
+    /// Whether there is no controller manager beside it, as where a test-suite starts a kube-apiserver alone: nothing is
+    /// collected or emptied, requests without a token are somebody's (`system:anonymous`), and the roles are there that a real
+    /// server makes for itself.
+    pub alone: bool,
     /// Decides uids, generated names and the faults' probabilities.
     pub seed: u64,
     /// How many times shorter everything lives that a server lets live for a while: watches, tokens that are asked for, history, idle
@@ -58,6 +62,15 @@ pub struct User {
     pub groups: Vec<String>,
     /// The bearer token.
     pub token: String,
+}
+
+/// Whom an endpoint is taken for, and whom it believes; what a kube-apiserver is given as files.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The certificate that it shows, with its key (`--tls-cert-file`, `--tls-private-key-file`).
+    pub serving: mock_pki::Pair,
+    /// The authorities of client certificates, PEM (`--client-ca-file`); without them no client certificate is asked for.
+    pub clients_ca_pem: Option<String>,
 }
 
 /// The bounds of everything that could grow or hang. Every one has a default that fits a soak.
@@ -102,6 +115,7 @@ impl Config {
             looks: facts::Looks::default(),
             authorization: Authorization::default(),
             furnished_namespaces: false,
+            alone: false,
             seed: 0,
             compress: 1,
             limits: Limits::default(),

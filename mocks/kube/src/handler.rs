@@ -21,7 +21,7 @@ use super::inject::{self, Unanswered};
 use super::path::{Query, Target};
 use super::users::Who;
 use super::websocket::Wish;
-use super::{admin, authentication, discovery, pretty, verbs};
+use super::{admin, authentication, discovery, pretty, rbac, verbs};
 
 /// Answers one request.
 pub(crate) async fn handle(
@@ -132,8 +132,14 @@ async fn route(
     if let Some(answer) = operations(&path) {
         return Ok(Ok(answer));
     }
-    if &*who.name == "system:anonymous" {
+    if &*who.name == "system:anonymous" && !app.cluster.alone {
         return Ok(Err(Failure::unauthorized()));
+    }
+    if !who.is_known()
+        && Target::parse(&path).is_none()
+        && let Err(why) = rbac::allows_path(&app.cluster, &who, &path, "get")
+    {
+        return Ok(Err(Failure::forbidden_path(&why.to_string())));
     }
     if admin::is_admin(&path) {
         return Ok(administer(app, &who, request).await);

@@ -55,7 +55,9 @@ pub(crate) async fn run(app: Arc<App>) {
             tokio::task::yield_now().await;
         }
         held.retain(|place| is_held(cluster, place));
-        finish_namespaces(cluster);
+        if !cluster.alone {
+            finish_namespaces(cluster);
+        }
         finish_definitions(cluster);
     }
 }
@@ -65,6 +67,9 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
     bootstrap::follow(cluster, resource, commit);
+    if cluster.alone {
+        return;
+    }
     if commit.change == Change::Deleted {
         for place in cluster.read(|store| store.dependents(&commit.identity.uid)) {
             drop_owner(cluster, &place);

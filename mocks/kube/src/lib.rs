@@ -30,6 +30,7 @@ mod inject;
 mod janitor;
 mod listen;
 mod path;
+mod policy;
 mod pretty;
 mod rbac;
 mod replica;
@@ -51,7 +52,7 @@ use mock_faults::{Faults, Newer, View, Watches};
 
 pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Traffic, Wanted, WireLine};
 pub use authorization::{Authorization, Permission};
-pub use config::{Config, Limits, User};
+pub use config::{Config, Identity, Limits, User};
 pub use mock_store::{RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Entry, Overrun, Tail};
@@ -130,10 +131,14 @@ impl Server {
                 bookmarks_every: config.bookmarks_every,
                 looks: config.looks,
                 authorization: config.authorization,
+                alone: config.alone,
                 root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
             },
             bootstrap::namespace,
         );
+        if config.alone && config.authorization == Authorization::Rbac {
+            policy::seed(&cluster);
+        }
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
                 name: mock_objects::object::meta(crd, "name").to_owned(),
@@ -187,6 +192,18 @@ impl Server {
         Ok(Replica { cluster, users, view, listening, ca_pem, number })
     }
 
+    /// Starts one more endpoint of the same cluster with a certificate of somebody else, believing client certificates of
+    /// somebody else: a kube-apiserver that was given files.
+    pub async fn endpoint_as(&self, address: SocketAddr, identity: &Identity) -> Result<Replica, Error> {
+        let app = App::new(&self.cluster, &self.users, self.limits, View::live());
+        let view = app.view.clone();
+        let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
+        let door = Door { address, certificates: Arc::new(Certificates::of(identity)?), number };
+        let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
+        let (cluster, users) = (self.cluster.clone(), self.users.clone());
+        Ok(Replica { cluster, users, view, listening, ca_pem: identity.serving.certificate_pem.clone(), number })
+    }
+
     /// Where it listens, with the real port when 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.listening.address()
@@ -220,6 +237,16 @@ impl Server {
     /// What the rules of [`Authorization::Rbac`] did not allow to a user, and how often. At most 4096 kinds of access.
     pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
         self.cluster.permissions.refused(user)
+    }
+
+    /// Everybody who asked for something, in order; at most 1024.
+    pub fn users(&self) -> Vec<String> {
+        self.cluster.permissions.users()
+    }
+
+    /// The least that everybody needs who came, as roles and bindings in YAML.
+    pub fn least_roles(&self) -> String {
+        admin::least_roles(&self.cluster)
     }
 
     /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].

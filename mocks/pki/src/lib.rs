@@ -4,6 +4,7 @@
 //! from its certificate. It must not touch files: whoever needs a PEM on disk writes it. Every rustls configuration
 //! names its provider (aws-lc-rs), so nothing depends on a process-wide default.
 
+mod own_authority;
 mod signer;
 mod subject;
 
@@ -175,6 +176,22 @@ impl Authority {
     }
 }
 
+impl Authority {
+    /// A self-signed client certificate, which is its own authority: how fabric8's test kit identifies its client.
+    pub fn client_of_its_own(common_name: &str, organisation: &str) -> Result<Pair, Error> {
+        let failed = |source| Error::Issue { name: common_name.to_owned(), source };
+        let mut params = CertificateParams::default();
+        set_validity(&mut params, Validity::Now);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, organisation);
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let certificate = params.self_signed(&key).map_err(failed)?;
+        Ok(Pair { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    }
+}
+
 impl Pair {
     fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
         certificates(&self.certificate_pem)
@@ -207,10 +224,11 @@ pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<Se
     let builder = match clients_ca_pem {
         None => builder.with_no_client_auth(),
         Some(ca_pem) => {
+            let authorities = certificates(ca_pem)?;
             let roots = Arc::new(roots(ca_pem)?);
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(roots, gotls::provider()).allow_unauthenticated();
-            builder.with_client_cert_verifier(verifier.build()?)
+            builder.with_client_cert_verifier(own_authority::OrItself::new(verifier.build()?, authorities))
         }
     };
     let mut config = builder.with_single_cert(pair.chain()?, pair.key()?)?;
@@ -360,6 +378,25 @@ mod tests {
                 assert_eq!(seen.organisations, groups);
             }
         }
+    }
+
+    /// What Go's `x509.Verify` does: a certificate among the roots is believed, whatever it says of itself.
+    #[test]
+    fn a_client_may_be_its_own_authority() {
+        let authority = Authority::generate("ours").unwrap();
+        let (jane, mallory) = (
+            Authority::client_of_its_own("jane", "system:masters"),
+            Authority::client_of_its_own("jane", "system:masters"),
+        );
+        let (jane, mallory) = (jane.unwrap(), mallory.unwrap());
+        let server = server_config(&authority.server(&["localhost"]).unwrap(), Some(&jane.certificate_pem)).unwrap();
+        let client = |pair: &Pair| client_config(authority.ca_pem(), Some(pair), &["h2"]).unwrap();
+        let seen = handshake(server.clone(), client(&jane), "localhost").unwrap().unwrap();
+        assert_eq!(
+            (seen.common_name.as_str(), seen.organisations.as_slice()),
+            ("jane", &["system:masters".to_owned()][..])
+        );
+        handshake(server, client(&mallory), "localhost").unwrap_err();
     }
 
     #[test]

@@ -10,6 +10,8 @@ use rustls::ServerConfig;
 use mock_faults::Kind;
 use mock_pki::{Authority, Pair};
 
+use super::super::config::Identity;
+
 /// The common name of an authority that no client trusts; it looks like the one that every cluster has.
 const STRANGER: &str = "kubernetes";
 
@@ -31,6 +33,20 @@ impl Certificates {
             expired: config(&authority.expired_server(names)?)?,
             unknown: config(&Authority::generate(STRANGER)?.server(names)?)?,
             rotated: config(&authority.server(names)?)?,
+        })
+    }
+
+    /// The given certificate, and those that faults show; who comes without a certificate is let in.
+    pub fn of(identity: &Identity) -> Result<Self, mock_pki::Error> {
+        let right = mock_pki::server_config(&identity.serving, identity.clients_ca_pem.as_deref())?;
+        let stranger = Authority::generate(STRANGER)?;
+        let other = |pair: &Pair| mock_pki::server_config(pair, identity.clients_ca_pem.as_deref());
+        Ok(Self {
+            expired: other(&stranger.expired_server(&["localhost"])?)?,
+            unknown: other(&stranger.server(&["localhost"])?)?,
+            // Its authority's key is not here: another certificate of the same one cannot be made.
+            rotated: right.clone(),
+            right,
         })
     }
 
