@@ -1,0 +1,209 @@
+//! The program called `kube-apiserver`: reads flags and files, orders its endpoint from the etcd beside it, and waits.
+//!
+//! Owns the files that a real one reads or writes: `apiserver.crt` and `.key` in the folder of `--cert-dir`, the authorities of clients.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use mock_kube::Replica;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::flags::Flags;
+use super::order::{Answer, Order, PATH, STOP};
+use super::plane::Plane;
+use super::session::Session;
+use super::{help, parent};
+
+const PROGRAM: &str = "kube-apiserver";
+/// The flags that are heeded. Others are taken, and named once.
+const HEEDED: [&str; 10] = [
+    "authorization-mode",
+    "bind-address",
+    "cert-dir",
+    "client-ca-file",
+    "etcd-servers",
+    "help",
+    "secure-port",
+    "tls-cert-file",
+    "tls-private-key-file",
+    "version",
+];
+/// Those that mean nothing where there is nothing to allocate, run or connect to, and that every kit sets.
+const EXPECTED: [&str; 9] = [
+    "advertise-address",
+    "allow-privileged",
+    "disable-admission-plugins",
+    "service-account-issuer",
+    "service-account-key-file",
+    "service-account-signing-key-file",
+    "service-cluster-ip-range",
+    "etcd-prefix",
+    "v",
+];
+const SECURE_PORT: u16 = 6443;
+/// How long the etcd beside it may take to answer an order.
+const ORDER_WITHIN: Duration = Duration::from_secs(10);
+/// How long an endpoint gets to finish what is open.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let flags = Flags::parse(arguments);
+    if flags.is_on("help") || flags.is_on("h") {
+        print!("{}", help::API_SERVER);
+        return ExitCode::SUCCESS;
+    }
+    if flags.is_on("version") {
+        println!("Kubernetes {}", mock_kube::VERSION);
+        return ExitCode::SUCCESS;
+    }
+    let known: Vec<&str> = HEEDED.into_iter().chain(EXPECTED).collect();
+    for flag in flags.beside(&known) {
+        eprintln!("{PROGRAM}: --{flag} is taken and means nothing here");
+    }
+    super::block_on(PROGRAM, serve(flags))
+}
+
+async fn serve(flags: Flags) -> Result<(), String> {
+    let mut term = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+    let order = order(&flags)?;
+    let mut endpoint = open(&flags, &order).await?;
+    eprintln!("{PROGRAM}: serving at https://{}", order.address);
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+        () = parent::ended() => {}
+        () = endpoint.lost() => return Err("the etcd beside it is gone".to_owned()),
+    }
+    // Who asks twice is killed by the kit; an answer to what is open is all that is waited for.
+    let _ = tokio::time::timeout(STOP_WITHIN, endpoint.stop()).await;
+    Ok(())
+}
+
+/// The endpoint, wherever it is.
+enum Endpoint {
+    /// In the etcd beside it.
+    There(BufReader<TcpStream>),
+    /// Here, as what is at `--etcd-servers` keeps no state for us.
+    Here(Plane, Replica),
+}
+
+impl Endpoint {
+    async fn lost(&mut self) {
+        match self {
+            Self::There(stream) => {
+                let mut line = String::new();
+                let _ = stream.read_line(&mut line).await;
+            }
+            Self::Here(..) => std::future::pending().await,
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Self::There(mut stream) => {
+                if stream.write_all(format!("{STOP}\n").as_bytes()).await.is_ok() {
+                    let mut line = String::new();
+                    let _ = stream.read_line(&mut line).await;
+                }
+            }
+            Self::Here(plane, replica) => {
+                replica.shutdown().await;
+                plane.end().await;
+            }
+        }
+    }
+}
+
+async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
+    let servers = flags.last("etcd-servers").unwrap_or_default();
+    for server in servers.split(',') {
+        let Some(place) = server.trim().strip_prefix("http://") else { continue };
+        // A kit may name the address that its etcd listens on, which is all of them.
+        let place = place.trim_end_matches('/').replace("0.0.0.0", "127.0.0.1");
+        let answered = tokio::time::timeout(ORDER_WITHIN, there(&place, order)).await;
+        match answered {
+            Ok(Ok(Some((Answer::Ready, stream)))) => return Ok(Endpoint::There(stream)),
+            Ok(Ok(Some((Answer::Refused(why), _)))) => return Err(why),
+            Ok(Ok(None) | Err(_)) | Err(_) => {}
+        }
+    }
+    eprintln!("{PROGRAM}: no etcd of Longhaul at `{servers}`: the state is kept here and ends with this process");
+    let plane = Plane::new(Session::of_environment()?);
+    let replica = plane.open(order).await?;
+    Ok(Endpoint::Here(plane, replica))
+}
+
+/// Posts an order; `None` when whoever is there does not know such.
+async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufReader<TcpStream>)>> {
+    let mut stream = BufReader::new(TcpStream::connect(place).await?);
+    let body = serde_json::to_vec(order).map_err(io::Error::other)?;
+    let head = format!("POST {PATH} HTTP/1.1\r\nhost: {place}\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all(&[head.as_bytes(), &body].concat()).await?;
+    let mut line = String::new();
+    stream.read_line(&mut line).await?;
+    if !line.starts_with("HTTP/1.1 200") {
+        return Ok(None);
+    }
+    while !line.trim().is_empty() {
+        line.clear();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(None);
+        }
+    }
+    line.clear();
+    stream.read_line(&mut line).await?;
+    Ok(serde_json::from_str(&line).ok().map(|answer| (answer, stream)))
+}
+
+/// What the flags and the files that they name ask for.
+fn order(flags: &Flags) -> Result<Order, String> {
+    let ip = match flags.last("bind-address") {
+        // Who does not say gets what is safe: a real server would listen everywhere.
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(text) => text.parse().map_err(|_| format!("`--bind-address={text}` is not an address"))?,
+    };
+    let port = match flags.last("secure-port") {
+        None => SECURE_PORT,
+        Some(text) => text.parse().map_err(|_| format!("`--secure-port={text}` is not a port"))?,
+    };
+    let (certificate, key) = pair(flags)?;
+    let clients_ca = flags.last("client-ca-file").map(|path| read(Path::new(path))).transpose()?;
+    let rbac = flags.last("authorization-mode").is_some_and(|modes| modes.split(',').any(|mode| mode == "RBAC"));
+    Ok(Order { address: SocketAddr::new(ip, port), certificate, key, clients_ca, rbac })
+}
+
+/// The serving pair: named, found in the folder, or made there.
+fn pair(flags: &Flags) -> Result<(String, String), String> {
+    if let (Some(certificate), Some(key)) = (flags.last("tls-cert-file"), flags.last("tls-private-key-file")) {
+        return Ok((read(Path::new(certificate))?, read(Path::new(key))?));
+    }
+    let folder = PathBuf::from(flags.last("cert-dir").unwrap_or("/var/run/kubernetes"));
+    let (certificate, key) = (folder.join("apiserver.crt"), folder.join("apiserver.key"));
+    if certificate.exists() && key.exists() {
+        return Ok((read(&certificate)?, read(&key)?));
+    }
+    let names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let made = mock_pki::Authority::generate("kube-apiserver-ca")
+        .and_then(|authority| Ok((authority.server(&names)?, authority.ca_pem().to_owned())))
+        .map_err(|error| format!("failed to make a certificate: {error}"))?;
+    let (pair, ca) = made;
+    let certificates = pair.certificate_pem.clone() + &ca;
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text)
+            .map_err(|error| format!("failed to write {}: {error}; name another `--cert-dir`", path.display()))
+    };
+    std::fs::create_dir_all(&folder).map_err(|error| format!("failed to make {}: {error}", folder.display()))?;
+    write(&certificate, &certificates)?;
+    write(&key, &pair.key_pem)?;
+    Ok((certificates, pair.key_pem))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("failed to read {}: {error}", path.display()))
+}

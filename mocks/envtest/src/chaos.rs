@@ -1,0 +1,155 @@
+//! Faults that a correct suite survives. Pure: the same seed gives the same faults.
+//!
+//! Owns what is gentle. Where nobody knows the manager from the suite, only watches and the lists that begin them are touched: a suite's own
+//! requests are never refused. Where the manager is known, its writes conflict and its requests are refused as well.
+
+use std::time::Duration;
+
+use mock_faults::{Fault, Name, On};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use units::Span;
+
+use super::session::Manager;
+
+/// How long faults are drawn for; a suite that takes longer goes on without.
+const LENGTH: Duration = Duration::from_mins(15);
+/// One begins in each stretch of this length, on average.
+const EVERY_MS: u64 = 700;
+/// Lists that begin an informer's cache carry one of these.
+const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
+
+/// The faults of a seed, in order of time.
+pub fn chaos(seed: u64, manager: &Manager) -> Vec<Fault> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut at = Duration::from_millis(random.random_range(0..EVERY_MS));
+    let mut faults = Vec::new();
+    while at < LENGTH {
+        let fault =
+            if manager.is_known() && random.random_bool(0.4) { harsh(&mut random) } else { gentle(&mut random) };
+        faults.push(Fault { at: Some(Span(at)), ..fault });
+        at += Duration::from_millis(random.random_range(EVERY_MS / 4..EVERY_MS * 7 / 4));
+    }
+    faults
+}
+
+/// What touches watches, and lists that begin a cache.
+fn gentle(random: &mut ChaCha8Rng) -> Fault {
+    let ms = |from: u64, to: u64, random: &mut ChaCha8Rng| Span::from_millis(random.random_range(from..to));
+    match random.random_range(0..8) {
+        0 => Fault::armed(Name::WatchReset),
+        1 => Fault::armed(Name::Watch410),
+        2 => Fault { lasts: Some(ms(200, 900, random)), ..Fault::armed(Name::SilentWatch) }.set("heals", true),
+        3 => {
+            let delay = ms(20, 300, random);
+            Fault { lasts: Some(ms(300, 2000, random)), ..Fault::armed(Name::EventDelayed) }.set("delay", delay)
+        }
+        4 => {
+            let query = REFLECTOR[random.random_range(0..REFLECTOR.len())];
+            let fault =
+                Fault { lasts: Some(ms(300, 1500, random)), on: Some(On::List), ..Fault::armed(Name::DelayAnswer) };
+            Fault { query: Some(query.to_owned()), ..fault }.set("delay", ms(50, 400, random))
+        }
+        5 => Fault { lasts: Some(ms(100, 700, random)), on: Some(On::Watch), ..Fault::armed(Name::StaleView) },
+        6 => Fault { lasts: Some(ms(500, 2000, random)), ..Fault::armed(Name::EventRepeated) }.set("events", 2),
+        _ => Fault { lasts: Some(ms(500, 2000, random)), on: Some(On::List), ..Fault::armed(Name::Unordered) },
+    }
+}
+
+/// What touches requests of a manager that is known.
+fn harsh(random: &mut ChaCha8Rng) -> Fault {
+    let lasts = Some(Span::from_millis(random.random_range(100..600)));
+    let error = Fault { lasts, count: Some(random.random_range(1..4)), ..Fault::armed(Name::HttpError) };
+    match random.random_range(0..5) {
+        0 | 1 => {
+            let on = if random.random_bool(0.5) { On::Update } else { On::Patch };
+            Fault { on: Some(on), ..error }.set("status", 409)
+        }
+        2 => Fault { on: Some(On::Create), ..error }.set("status", 500),
+        3 => Fault { on: Some(On::Get), ..error }.set("status", 429).set("retryAfter", Span::from_secs(1)),
+        _ => {
+            let delay = Span::from_millis(random.random_range(50..500));
+            Fault { lasts, on: Some(On::Any), ..Fault::armed(Name::DelayAnswer) }.set("delay", delay)
+        }
+    }
+}
+
+/// Delivery across kinds in another order: each of these kinds lags by turns, for the whole suite.
+pub fn disorder(seed: u64) -> Vec<Fault> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x0D0E);
+    let mut at = Duration::ZERO;
+    let mut faults = Vec::new();
+    while at < LENGTH {
+        let lasts = Duration::from_millis(random.random_range(30..250));
+        let delay = Span::from_millis(random.random_range(5..120));
+        // Each stream that opens or is open gets the delay with a chance of one half: kinds overtake each other, and a kind keeps its order.
+        let fault = Fault {
+            at: Some(Span(at)),
+            lasts: Some(Span(lasts)),
+            probability: Some(0.5),
+            ..Fault::armed(Name::EventDelayed)
+        };
+        faults.push(fault.set("delay", delay));
+        at += lasts + Duration::from_millis(random.random_range(5..60));
+    }
+    faults
+}
+
+/// Caches that stand up to `versions` versions behind, by turns.
+pub fn lagging(seed: u64, versions: u64) -> Vec<Fault> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x57A1E);
+    let mut at = Duration::from_millis(random.random_range(50..400));
+    let mut faults = Vec::new();
+    while at < LENGTH {
+        let lasts = Duration::from_millis(random.random_range(50..400));
+        for on in [On::Watch, On::List] {
+            let query = (on == On::List).then(|| REFLECTOR[0].to_owned());
+            let fault = Fault {
+                at: Some(Span(at)),
+                lasts: Some(Span(lasts)),
+                on: Some(on),
+                query,
+                ..Fault::armed(Name::StaleView)
+            };
+            faults.push(fault.set("behind", random.random_range(0..=versions)));
+        }
+        at += lasts + Duration::from_millis(random.random_range(100..800));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use mock_faults::Schedule;
+
+    use super::*;
+
+    fn known() -> Manager {
+        Manager { agent: Some("manager".to_owned()), user: None }
+    }
+
+    /// Every drawn fault is one that the mock plays, and the seed alone decides which.
+    #[test]
+    fn a_seed_is_a_schedule() {
+        for seed in 0..20 {
+            for manager in [Manager::default(), known()] {
+                let faults = chaos(seed, &manager);
+                assert!(faults.len() > 800, "{}", faults.len());
+                assert_eq!(faults, chaos(seed, &manager));
+                Schedule::new(&faults).unwrap();
+            }
+            Schedule::new(&disorder(seed)).unwrap();
+            Schedule::new(&lagging(seed, 3)).unwrap();
+        }
+        assert_ne!(chaos(1, &known()), chaos(2, &known()));
+    }
+
+    /// A suite's own writes and reads are nobody's but its own.
+    #[test]
+    fn without_a_known_manager_only_watches_and_their_lists_are_touched() {
+        for fault in (0..20).flat_map(|seed| chaos(seed, &Manager::default())) {
+            let first_lists = fault.on() == On::List && (fault.query.is_some() || fault.name == Name::Unordered);
+            assert!(fault.on() == On::Watch || first_lists, "{fault:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The program called `kubectl`: the real one where there is one, and `get` of an object otherwise.
+//!
+//! Owns finding the real one, and as much of it as kits need to know that a cluster is there (fabric8 asks for the namespace `default`).
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use super::Program;
+use super::session::Session;
+
+const PROGRAM: &str = "kubectl";
+
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let named = Session::of_environment().ok().and_then(|session| session.kubectl);
+    let Some(real) = named.or_else(on_path) else {
+        eprintln!("{PROGRAM}: there is no real kubectl to hand over to: put one on PATH");
+        return ExitCode::from(69);
+    };
+    let error = Command::new(&real).args(arguments).exec();
+    eprintln!("{PROGRAM}: failed to run {}: {error}", real.display());
+    ExitCode::FAILURE
+}
+
+/// The first `kubectl` of `PATH` that is not this program.
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|file| is_real(file))
+}
+
+/// Whether a file is a program other than this one.
+pub(crate) fn is_real(file: &Path) -> bool {
+    let (Ok(file), Ok(own)) = (file.canonicalize(), std::env::current_exe().and_then(|own| own.canonicalize())) else {
+        return false;
+    };
+    file != own && Program::called(file.as_os_str()) == Some(Program::Kubectl)
+}

@@ -1,0 +1,100 @@
+//! A control plane for test-suites: one program that is `kube-apiserver`, `etcd` and `kubectl` by the name that it is called by.
+//!
+//! Owns what envtest and its kin expect of these three programs: flags, help texts, files, health, signals. The state lives in the
+//! process that is called `etcd`, and so does the server; what is called `kube-apiserver` hands its flags over and waits, so
+//! that it can be stopped and started again while the state stays. What the API server does is `mock-kube`'s business.
+
+mod apiserver;
+mod chaos;
+mod etcd;
+mod flags;
+mod help;
+mod kubectl;
+mod order;
+mod parent;
+mod plane;
+mod play;
+mod record;
+mod session;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub use chaos::{chaos, disorder, lagging};
+pub use record::{CommitLine, HitLine, RequestLine, Summary};
+pub use session::{Manager, SESSION, Session};
+
+/// The programs, as suites name them.
+pub const PROGRAMS: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
+
+/// One of the programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `kube-apiserver`.
+    ApiServer,
+    /// `etcd`.
+    Etcd,
+    /// `kubectl`.
+    Kubectl,
+}
+
+impl Program {
+    /// Which one a file name says.
+    pub fn called(path: &OsStr) -> Option<Self> {
+        match Path::new(path).file_name()?.to_str()? {
+            "kube-apiserver" => Some(Self::ApiServer),
+            "etcd" => Some(Self::Etcd),
+            "kubectl" => Some(Self::Kubectl),
+            _ => None,
+        }
+    }
+
+    /// Runs it to its end.
+    pub fn run(self, arguments: &[String]) -> ExitCode {
+        match self {
+            Self::ApiServer => apiserver::main(arguments),
+            Self::Etcd => etcd::main(arguments),
+            Self::Kubectl => kubectl::main(arguments),
+        }
+    }
+}
+
+/// The `main` of a program that is these three and nothing else; the name may be its first argument instead.
+pub fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let mut called = words.next().as_deref().and_then(Program::called);
+    let mut words = words.peekable();
+    if called.is_none() {
+        called = words.peek().map(AsRef::as_ref).and_then(Program::called);
+        words.next();
+    }
+    let arguments: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    match called {
+        Some(program) => program.run(&arguments),
+        None => {
+            eprintln!("longhaul-envtest: call it by a link named {}, or name one of them first", PROGRAMS.join(", "));
+            ExitCode::from(64)
+        }
+    }
+}
+
+/// A runtime for one of the programs: two threads, as the machine of a suite has other work to do.
+fn block_on(program: &str, work: impl Future<Output = Result<(), String>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{program}: failed to start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{program}: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The state of one control plane, and the endpoints in front of it.
+//!
+//! Owns the server: it is made for the first order, which says whether roles decide, and lives until the process ends. The server's own
+//! listener is not told to anybody; every API server of a suite is an endpoint beside it.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use mock_kube::{Authorization, Config, Identity, Replica, Server};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::order::Order;
+use super::play;
+use super::record::Recorder;
+use super::session::Session;
+
+/// Requests that are remembered between two looks of the recorder.
+const REQUESTS_MAX: usize = 16_384;
+
+pub(crate) struct Plane {
+    session: Session,
+    running: Mutex<Option<Running>>,
+    recorder: Arc<parking_lot::Mutex<Option<Recorder>>>,
+}
+
+struct Running {
+    server: Arc<Server>,
+    play: JoinHandle<()>,
+}
+
+impl Plane {
+    pub fn new(session: Session) -> Self {
+        Self { session, running: Mutex::default(), recorder: Arc::default() }
+    }
+
+    /// Opens an endpoint; the first one makes the state.
+    pub async fn open(&self, order: &Order) -> Result<Replica, String> {
+        let mut running = self.running.lock().await;
+        let server = match &*running {
+            Some(running) => running.server.clone(),
+            None => {
+                let (server, began) = self.start(order).await?;
+                let faults = self.session.faults.clone();
+                let recorder = self.recorder.clone();
+                if let Some(folder) = &self.session.runs {
+                    let opened = Recorder::open(folder, &server, faults.clone(), began);
+                    *recorder.lock() = Some(
+                        opened
+                            .map_err(|error| format!("failed to write records into {}: {error}", folder.display()))?,
+                    );
+                }
+                let play = tokio::spawn(play::play(server.clone(), faults, self.session.manager.clone(), recorder));
+                *running = Some(Running { server: server.clone(), play });
+                server
+            }
+        };
+        let serving = mock_pki::Pair { certificate_pem: order.certificate.clone(), key_pem: order.key.clone() };
+        let identity = Identity { serving, clients_ca_pem: order.clients_ca.clone() };
+        server.endpoint_as(order.address, &identity).await.map_err(|error| said(&error))
+    }
+
+    async fn start(&self, order: &Order) -> Result<(Arc<Server>, SystemTime), String> {
+        let authority = mock_pki::Authority::generate("longhaul-envtest").map_err(|error| said(&error))?;
+        let mut config = Config::new();
+        (config.epoch, config.alone, config.seed) = (Instant::now(), true, self.session.seed);
+        let began = SystemTime::now();
+        config.authorization = if order.rbac { Authorization::Rbac } else { Authorization::AllowAndRecord };
+        config.limits.requests_max = REQUESTS_MAX;
+        let server = Server::start(config, &authority).await.map_err(|error| said(&error))?;
+        Ok((Arc::new(server), began))
+    }
+
+    /// Writes what is not written yet.
+    pub fn write_records(&self) {
+        if let Some(recorder) = &mut *self.recorder.lock() {
+            recorder.write();
+        }
+    }
+
+    /// Ends everything.
+    pub async fn end(&self) {
+        self.write_records();
+        if let Some(running) = self.running.lock().await.take() {
+            running.play.abort();
+        }
+    }
+}
+
+/// An error with its causes.
+fn said(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

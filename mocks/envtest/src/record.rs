@@ -1,0 +1,257 @@
+//! What one control plane leaves behind: lines as they happen, and a summary that is written anew each time.
+//!
+//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, hits.jsonl}` of a run's folder. A control plane may be killed at any
+//! moment, so that nothing is kept for its end. Every file is bounded.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mock_faults::{Fault, Hit};
+use mock_kube::{RequestRecord, Server, Tail};
+use serde::{Deserialize, Serialize};
+
+/// Lines of one file; a suite of thousands of tests makes some hundred thousand requests.
+const LINES_MAX: u64 = 500_000;
+/// Commits read at a time.
+const BATCH: usize = 4096;
+
+/// A request that was answered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestLine {
+    /// Microseconds since 1970.
+    pub at_us: u64,
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// The query.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub query: String,
+    /// Who asked.
+    pub user: String,
+    /// With which program.
+    pub user_agent: String,
+    /// The status of the answer.
+    pub status: u16,
+}
+
+/// An object version that was written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitLine {
+    /// Microseconds since 1970.
+    pub at_us: u64,
+    /// Its revision.
+    pub revision: u64,
+    /// `added`, `modified`, `deleted`.
+    pub change: String,
+    /// `pods`, `packages.longhaul.dev`.
+    pub resource: String,
+    /// Empty for objects of the cluster.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+/// A fault that had an effect.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HitLine {
+    /// Microseconds since 1970.
+    pub at_us: u64,
+    /// Which of the faults, from 0.
+    pub number: u32,
+    /// Its name.
+    pub fault: String,
+    /// What happened.
+    pub detail: String,
+}
+
+/// A control plane at the moment of the last writing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// When its state was made, microseconds since 1970.
+    pub began_us: u64,
+    /// When this was written.
+    pub written_us: u64,
+    /// Objects that exist.
+    pub objects: u64,
+    /// Commits so far.
+    pub revision: u64,
+    /// Watches that are open, by user.
+    pub watches_open: Vec<(String, u64)>,
+    /// The least that everybody needs, as YAML.
+    pub roles: String,
+    /// Access that roles did not allow: user, verb, group, resource, namespace and how often.
+    pub denied: Vec<(String, String, u64)>,
+    /// Lines that were not written as there were too many.
+    pub lines_lost: u64,
+}
+
+/// The files of one control plane.
+pub(crate) struct Recorder {
+    server: Arc<Server>,
+    faults: Vec<Fault>,
+    began_us: u64,
+    tail: Tail,
+    requests: Lines,
+    commits: Lines,
+    hits: Lines,
+    /// When the newest request came that was written, and how many of the same microsecond were.
+    seen: (u64, usize),
+    summary: PathBuf,
+}
+
+struct Lines {
+    file: BufWriter<File>,
+    written: u64,
+    lost: u64,
+}
+
+impl Recorder {
+    pub fn open(folder: &Path, server: &Arc<Server>, faults: Vec<Fault>, began: SystemTime) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let pid = std::process::id();
+        let path = |what: &str| folder.join(format!("plane-{pid}.{what}"));
+        Ok(Self {
+            tail: server.tail(),
+            server: server.clone(),
+            faults,
+            began_us: micros(began),
+            requests: Lines::create(&path("requests.jsonl"))?,
+            commits: Lines::create(&path("commits.jsonl"))?,
+            hits: Lines::create(&path("hits.jsonl"))?,
+            seen: (0, 0),
+            summary: path("summary.json"),
+        })
+    }
+
+    /// Adds a hit, which the server tells once only.
+    pub fn hit(&mut self, hit: &Hit, faults: &[Fault]) {
+        let name =
+            usize::try_from(hit.fault.0).ok().and_then(|index| faults.get(index)).map(|fault| fault.name.as_str());
+        self.hits.add(&HitLine {
+            at_us: self.began_us + hit.at_us,
+            number: hit.fault.0,
+            fault: name.unwrap_or("unknown").to_owned(),
+            detail: hit.detail.clone(),
+        });
+    }
+
+    /// Writes what is new. A disk that is full loses lines and nothing else: the suite goes on.
+    pub fn write(&mut self) {
+        for hit in self.server.faults().take_hits() {
+            let faults = std::mem::take(&mut self.faults);
+            self.hit(&hit, &faults);
+            self.faults = faults;
+        }
+        let began_us = self.began_us;
+        for request in self.new_requests() {
+            self.requests.add(&RequestLine {
+                at_us: began_us + request.at_us,
+                method: request.method,
+                path: request.path,
+                query: request.query,
+                user: request.user.as_ref().to_owned(),
+                user_agent: request.user_agent.as_ref().to_owned(),
+                status: request.status,
+            });
+        }
+        loop {
+            match self.tail.try_batch(BATCH) {
+                Ok(batch) if batch.is_empty() => break,
+                Ok(batch) => {
+                    for entry in batch {
+                        self.commits.add(&CommitLine {
+                            at_us: began_us + entry.at_us,
+                            revision: entry.revision,
+                            change: format!("{:?}", entry.commit.change).to_lowercase(),
+                            resource: entry.commit.resource.to_string(),
+                            namespace: entry.commit.namespace.to_string(),
+                            name: entry.commit.name.to_string(),
+                        });
+                    }
+                }
+                Err(overrun) => self.commits.lost += overrun.lost,
+            }
+        }
+        let lines = [&mut self.requests, &mut self.commits, &mut self.hits];
+        let lost = lines.into_iter().map(|lines| lines.flush()).sum();
+        let _ = self.write_summary(lost);
+    }
+
+    /// The requests that were answered since the last call; those of a microsecond are counted, as several may share it.
+    fn new_requests(&mut self) -> Vec<RequestRecord> {
+        let (last, of_last) = self.seen;
+        let all = self.server.requests();
+        let mut same = 0;
+        let new: Vec<RequestRecord> = all
+            .into_iter()
+            .filter(|request| {
+                same += usize::from(request.at_us == last);
+                request.at_us > last || (request.at_us == last && same > of_last)
+            })
+            .collect();
+        if let Some(newest) = new.iter().map(|request| request.at_us).max() {
+            let count = new.iter().filter(|request| request.at_us == newest).count();
+            self.seen = (newest, if newest == last { of_last + count } else { count });
+        }
+        new
+    }
+
+    fn write_summary(&self, lines_lost: u64) -> io::Result<()> {
+        let users = self.server.users();
+        let open = users.iter().map(|user| (user.clone(), self.server.traffic(user).watches_open));
+        let denied = users.iter().flat_map(|user| {
+            let refused = self.server.refused(user).into_iter();
+            refused.map(|(what, times)| {
+                let group = if what.group.is_empty() { String::new() } else { format!(".{}", what.group) };
+                let place = if what.namespace.is_empty() { String::new() } else { format!(" in {}", what.namespace) };
+                (user.clone(), format!("{} {}{group}{place}", what.verb, what.resource), times)
+            })
+        });
+        let summary = Summary {
+            began_us: self.began_us,
+            written_us: micros(SystemTime::now()),
+            objects: self.server.object_count() as u64,
+            revision: self.server.revision(),
+            watches_open: open.filter(|(_, open)| *open > 0).collect(),
+            roles: self.server.least_roles(),
+            denied: denied.collect(),
+            lines_lost,
+        };
+        let beside = self.summary.with_extension("new");
+        std::fs::write(&beside, serde_json::to_vec(&summary).map_err(io::Error::other)?)?;
+        std::fs::rename(beside, &self.summary)
+    }
+}
+
+impl Lines {
+    fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: BufWriter::new(File::create(path)?), written: 0, lost: 0 })
+    }
+
+    fn add(&mut self, line: &impl Serialize) {
+        self.written += 1;
+        let text = serde_json::to_string(line).ok().filter(|_| self.written <= LINES_MAX);
+        if text.is_none_or(|text| writeln!(self.file, "{text}").is_err()) {
+            self.lost += 1;
+        }
+    }
+
+    fn flush(&mut self) -> u64 {
+        let _ = self.file.flush();
+        self.lost
+    }
+}
+
+fn micros(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
