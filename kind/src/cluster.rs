@@ -15,9 +15,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::containers::{self, Containers};
 use crate::local::{self, Local};
 use crate::node::{self, Node};
-use crate::state::{self, Purpose, Ready, Registration};
+use crate::state::{self, Outside, Purpose, Ready, Registration};
 
 pub use down::{Down, down, take_down_runs_of};
 pub use status::{Cluster, Health, Status, status};
@@ -26,6 +27,8 @@ pub use status::{Cluster, Health, Status, status};
 pub const DEFAULT_NAME: &str = "local";
 /// The name of one with a node that nobody named.
 pub const NODE_NAME: &str = "node";
+/// The name of one of kind that nobody named. `kind get clusters` has it as well.
+pub const KIND_NAME: &str = "kind";
 
 /// What to bring up.
 #[derive(Debug, Clone)]
@@ -34,6 +37,10 @@ pub struct Up {
     pub assets: PathBuf,
     /// The words that run [`node::first_process`], for one with a node; none: without.
     pub node: Option<Vec<OsString>>,
+    /// How one of kind is to be; none: it is none.
+    pub containers: Option<containers::Config>,
+    /// Where the logs of one of kind go that does not come up; none: beside its other files.
+    pub artifacts: Option<PathBuf>,
     /// Where state is kept: see [`state::default_directory`].
     pub state_directory: PathBuf,
     /// Its name; there can be several side by side.
@@ -59,6 +66,8 @@ pub struct IsUp {
     pub logs: PathBuf,
     /// Where its node and Pods reach this machine, if it has a node.
     pub machine: Option<Ipv4Addr>,
+    /// Whether its nodes are containers of kind.
+    pub is_kind: bool,
 }
 
 /// A command that did not do what it should.
@@ -95,7 +104,9 @@ pub enum Error {
         name: String,
     },
     /// No images can be loaded there.
-    #[error("`{name}` has no node that runs ({health}): start one with `longhaul cluster up --kind node`")]
+    #[error(
+        "`{name}` has no node that runs ({health}): start one with `longhaul cluster up --kind node`, or `--kind kind`"
+    )]
     NoNode {
         /// The name.
         name: String,
@@ -111,6 +122,17 @@ pub enum Error {
     /// The node did not start. Nothing of it is left but its logs.
     #[error(transparent)]
     Node(#[from] node::Error),
+    /// The cluster of kind was not made.
+    #[error(transparent)]
+    Containers(#[from] containers::Error),
+    /// A cluster of kind of that name is there, and somebody else made it.
+    #[error(
+        "kind has a cluster `{name}` already, which longhaul did not make: soak on it with `--control-plane kubeconfig --i-know-this-cluster kind-{name}`, or give this one another --name"
+    )]
+    Theirs {
+        /// Its name.
+        name: String,
+    },
     /// A file could not be written or removed.
     #[error("failed to use {}", path.display())]
     File {
@@ -128,6 +150,8 @@ impl Up {
         Self {
             assets: assets.into(),
             node: None,
+            containers: None,
+            artifacts: None,
             state_directory: state_directory.into(),
             name: DEFAULT_NAME.to_owned(),
             apiserver_arguments: Vec::new(),
@@ -143,11 +167,24 @@ pub async fn up(up: Up) -> Result<IsUp, Error> {
         // Before anything is written.
         Node::check(&up.assets, &up.state_directory.join(&up.name)).map_err(node::Error::from)?;
     }
+    let wanted = up.containers.clone();
+    let containers = match &wanted {
+        Some(config) => Some(Containers::check(&up.name, config).await?),
+        None => None,
+    };
+    if let (Some(containers), Some(wanted)) = (&containers, &wanted) {
+        if let Some(reused) = reused(&up, containers, wanted).await? {
+            return Ok(reused);
+        }
+    }
     let registration = match Registration::begin(&up.state_directory, &up.name, Purpose::Lasting, None) {
         Ok(registration) => registration,
         Err(state::Error::Exists { name }) => return Err(refusal(&up.state_directory, name)?),
         Err(error) => return Err(error.into()),
     };
+    if let (Some(containers), Some(wanted)) = (containers, wanted) {
+        return containers_up(up, registration, containers, wanted).await;
+    }
     match &up.node {
         None => local_up(up, registration).await,
         Some(init) => {
@@ -168,7 +205,7 @@ async fn local_up(up: Up, registration: Registration) -> Result<IsUp, Error> {
     write(&kubeconfig, &local.access().kubeconfig("admin").unwrap_or_default())?;
     let (version, url, logs) = (local.access().version().to_owned(), local.access().url(), local.access().logs());
     local.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
-    Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: None })
+    Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: None, is_kind: false })
 }
 
 async fn node_up(up: Up, registration: Registration, init: Vec<OsString>) -> Result<IsUp, Error> {
@@ -182,7 +219,82 @@ async fn node_up(up: Up, registration: Registration, init: Vec<OsString>) -> Res
     let access = node.access();
     let (version, url, logs, machine) = (access.version().to_owned(), access.url(), access.logs(), node.machine());
     node.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
-    Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: Some(machine) })
+    Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: Some(machine), is_kind: false })
+}
+
+/// The cluster of kind that [`up`] made, if it is up: its name.
+pub fn lasting_kind(state_directory: &Path) -> Result<Option<String>, Error> {
+    let clusters = status(state_directory)?.clusters.into_iter();
+    let is_kind = |cluster: &Cluster| {
+        let outside = cluster.found.entry.as_ref().ok().and_then(|entry| entry.outside.as_ref());
+        cluster.health == Health::Running && outside.is_some_and(|outside| outside.containers.is_some())
+    };
+    let mut names: Vec<String> = clusters.filter(is_kind).map(|cluster| cluster.name).collect();
+    names.sort_by_key(|name| name != KIND_NAME);
+    Ok(names.into_iter().next())
+}
+
+/// A cluster of kind that is half-way up. Dropping it deletes it.
+struct HalfWay<'a>(Option<&'a Containers>);
+
+impl Drop for HalfWay<'_> {
+    fn drop(&mut self) {
+        if let Some(containers) = self.0 {
+            // What is left is noted, and `cluster status` finds it.
+            let _ = containers.delete_now();
+        }
+    }
+}
+
+async fn containers_up(
+    up: Up,
+    mut registration: Registration,
+    containers: Containers,
+    wanted: containers::Config,
+) -> Result<IsUp, Error> {
+    if containers.exists().await? {
+        return Err(Error::Theirs { name: up.name });
+    }
+    let directory = registration.entry().directory.clone();
+    registration.lives_outside(Outside { containers: Some(containers.clone()), guest: None })?;
+    let mut half_way = HalfWay(Some(&containers));
+    let kubeconfig = directory.join("kubeconfig");
+    if let Err(error) = containers.create(&wanted, &kubeconfig, &directory).await {
+        let folder = up.artifacts.unwrap_or_else(|| directory.join("logs"));
+        // It may have no node yet, and then there is nothing to keep.
+        let _ = containers.keep_logs(&folder).await;
+        return Err(error.into());
+    }
+    for node in containers.nodes().await? {
+        if let Some(pid) = containers.first_process(&node).await {
+            registration.started("node", pid)?;
+        }
+    }
+    let (version, url, machine) = containers_facts(&containers).await?;
+    registration.ready(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
+    half_way.0 = None;
+    registration.keep();
+    Ok(IsUp { name: up.name, version, url, kubeconfig, logs: directory, machine, is_kind: true })
+}
+
+/// Version and address of its API server, and where its Pods reach this machine if they do.
+async fn containers_facts(containers: &Containers) -> Result<(String, String, Option<Ipv4Addr>), Error> {
+    let version = containers.version().await?;
+    Ok((version, containers.url().await?, containers.machine().await.ok()))
+}
+
+/// One of that name that is up already, if it is ours, answers and is what was asked for.
+async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -> Result<Option<IsUp>, Error> {
+    let found = status(&up.state_directory)?.clusters.into_iter().find(|cluster| cluster.name == up.name);
+    let Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), directory, found, .. }) = found else {
+        return Ok(None);
+    };
+    if found.entry.as_ref().is_ok_and(|entry| entry.outside.is_none()) || !containers.exists().await? {
+        return Ok(None);
+    }
+    let (version, url, machine) = containers_facts(containers).await?;
+    wanted.fits(&up.name, &version)?;
+    Ok(Some(IsUp { name: up.name.clone(), version, url, kubeconfig, logs: directory, machine, is_kind: true }))
 }
 
 /// Loads the images of archives into the node of that name.
@@ -191,6 +303,13 @@ pub async fn load(state_directory: &Path, name: &str, archives: &[PathBuf]) -> R
     let Some(cluster) = clusters.into_iter().find(|cluster| cluster.name == name) else {
         return Err(Error::Unknown { name: name.to_owned() });
     };
+    let outside = cluster.found.entry.as_ref().ok().and_then(|entry| entry.outside.as_ref());
+    if let (Health::Running, Some(containers)) = (&cluster.health, outside.and_then(|it| it.containers.as_ref())) {
+        for path in archives {
+            containers.load(path).await?;
+        }
+        return Ok(());
+    }
     let is_node = cluster.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some());
     if cluster.health != Health::Running || !is_node {
         return Err(Error::NoNode { name: name.to_owned(), health: cluster.health.to_string() });
@@ -217,21 +336,32 @@ fn refusal(root: &Path, name: String) -> Result<Error, Error> {
 
 impl fmt::Display for IsUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, version, url, kubeconfig, logs, machine } = self;
+        let Self { name, version, url, kubeconfig, logs, machine, is_kind } = self;
         match machine {
+            None if *is_kind => writeln!(f, "Kubernetes {version} is up at {url} (`{name}`), in containers of kind")?,
+            Some(machine) if *is_kind => {
+                writeln!(f, "Kubernetes {version} is up at {url} (`{name}`), in containers of kind")?;
+                writeln!(f, "  its Pods reach this machine at {machine}")?;
+            }
             None => writeln!(f, "kube-apiserver {version} is up at {url} (`{name}`, without nodes or controllers)")?,
             Some(machine) => {
                 writeln!(f, "Kubernetes {version} with one node is up at {url} (`{name}`)")?;
                 writeln!(f, "  its Pods reach this machine at {machine}")?;
             }
         }
-        writeln!(f, "  use it:  KUBECONFIG={} kubectl get {}", kubeconfig.display(), seen(machine.is_some()))?;
-        if machine.is_some() {
+        writeln!(
+            f,
+            "  use it:  KUBECONFIG={} kubectl get {}",
+            kubeconfig.display(),
+            seen(*is_kind || machine.is_some())
+        )?;
+        if *is_kind || machine.is_some() {
             writeln!(f, "  images:  longhaul cluster load ARCHIVE{}", named(name, NODE_NAME))?;
         }
         writeln!(f, "  logs:    {}", logs.display())?;
         // Without a name both names that nobody gave are taken down.
-        let which = if name == NODE_NAME { String::new() } else { named(name, DEFAULT_NAME) };
+        let which =
+            if [NODE_NAME, KIND_NAME].contains(&name.as_str()) { String::new() } else { named(name, DEFAULT_NAME) };
         write!(f, "  stop it: longhaul cluster down{which}")
     }
 }

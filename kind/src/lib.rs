@@ -5,9 +5,14 @@
 
 pub mod access;
 pub mod cluster;
+pub mod containers;
 pub mod fetch;
+pub mod guest;
+pub mod labelled;
 pub mod local;
 pub mod manifests;
 pub mod node;
 mod programs;
+pub mod provider;
 pub mod state;
+mod step;

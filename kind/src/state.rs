@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::containers::Containers;
+use crate::labelled::Labelled;
+
 pub use identity::Identity;
 pub(crate) use identity::mentioning;
 
@@ -56,6 +59,19 @@ pub struct Entry {
     /// What a node has on the machine beside processes and the folder; a control plane without nodes has nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
+    /// What lives in containers, or in somebody else's cluster, and so ends with no process of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
+}
+
+/// What ends with no process of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Outside {
+    /// A cluster of kind that was made.
+    pub containers: Option<Containers>,
+    /// What a guest made in a cluster that goes on.
+    pub guest: Option<Labelled>,
 }
 
 /// What a node has on the machine beside processes and the folder.
@@ -234,8 +250,10 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
 /// The files and folders in an entry's directory that its control plane made, the mark last. The logs of a run stay.
 pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
-        Purpose::Lasting => &["pki", "etcd", "node", "logs", "kubeconfig", MARK],
-        Purpose::Run => &["pki", "etcd", "node", MARK],
+        Purpose::Lasting => {
+            &["pki", "etcd", "node", "logs", "kind.yaml", "kind.kubeconfig", "image.tar", "kubeconfig", MARK]
+        }
+        Purpose::Run => &["pki", "etcd", "node", "kind.yaml", "kind.kubeconfig", "image.tar", MARK],
     }
 }
 
@@ -264,6 +282,7 @@ impl Registration {
             processes: Vec::new(),
             ready: None,
             traces: None,
+            outside: None,
         };
         // Whoever makes the file has the name; two at once cannot.
         let path = folder.join(ENTRY);
@@ -299,6 +318,12 @@ impl Registration {
     /// Notes what else there will be on the machine.
     pub(crate) fn leaves(&mut self, traces: Traces) -> Result<(), Error> {
         self.entry.traces = Some(traces);
+        self.write()
+    }
+
+    /// Notes what will be outside of this machine's processes.
+    pub(crate) fn lives_outside(&mut self, outside: Outside) -> Result<(), Error> {
+        self.entry.outside = Some(outside);
         self.write()
     }
 

@@ -144,7 +144,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
     conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None });
     drop(conductor);
-    if let Err(error) = world.keep_logs(&directory) {
+    if let Err(error) = world.keep_logs(&directory).await {
         crate::out::err!("longhaul: the control plane's logs could not be kept: {error:#}");
     }
     world.stop().await;

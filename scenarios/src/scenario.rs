@@ -203,6 +203,20 @@ pub struct ControlPlane {
     /// Definitions of custom resources first, then namespaces, then the rest as it is written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<PathBuf>,
+    /// Which cluster it is. No file says that: only who starts a run knows which clusters may be touched.
+    #[serde(skip)]
+    pub(crate) named: Named,
+}
+
+/// A cluster that the command line names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// How one of kind is to be.
+    pub(crate) containers: kind::containers::Config,
+    /// The kubeconfig, if it is not that of `KUBECONFIG`.
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The name of the cluster or context in it.
+    pub(crate) cluster: Option<String>,
 }
 
 impl ControlPlane {
@@ -220,6 +234,7 @@ impl Default for ControlPlane {
             compress: None,
             http: Http::Both,
             manifests: Vec::new(),
+            named: Named::default(),
         }
     }
 }
@@ -235,6 +250,10 @@ pub enum ControlPlaneKind {
     /// One whole real node in namespaces of its own on this machine, with the programs of `KUBEBUILDER_ASSETS`, containerd and runc. Needs
     /// root.
     Node,
+    /// A cluster of kind (kind.sigs.k8s.io): the one of `longhaul cluster up --kind kind` if it is up, otherwise one that goes with the run.
+    Kind,
+    /// A cluster that is there, by its kubeconfig. The command line has to name it: `--i-know-this-cluster NAME`.
+    Kubeconfig,
 }
 
 impl ControlPlaneKind {
@@ -244,7 +263,14 @@ impl ControlPlaneKind {
             Self::Mock => "mock",
             Self::Local => "local",
             Self::Node => "node",
+            Self::Kind => "kind",
+            Self::Kubeconfig => "kubeconfig",
         }
+    }
+
+    /// Whether it runs Pods.
+    pub fn has_nodes(self) -> bool {
+        matches!(self, Self::Node | Self::Kind | Self::Kubeconfig)
     }
 }
 

@@ -296,7 +296,7 @@ pub(crate) fn change(word: &str) -> Option<Change> {
 /// A scene in which nothing is to be found.
 #[cfg(test)]
 pub(crate) fn nowhere() -> Scene {
-    let api = Api { url: String::new(), ca_pem: String::new(), token: String::new() };
+    let api = Api { url: String::new(), ca_pem: String::new(), token: String::new(), mark: None };
     Scene { api, about: About::default(), metrics_url: None, machine: std::net::Ipv4Addr::LOCALHOST }
 }
 

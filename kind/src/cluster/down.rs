@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::node;
-use crate::state::{self, Entry, Process, Purpose};
+use crate::state::{self, Entry, Outside, Process, Purpose};
 
 use super::status::{Cluster, Health, status};
-use super::{DEFAULT_NAME, Error, NODE_NAME};
+use super::{DEFAULT_NAME, Error, KIND_NAME, NODE_NAME};
 
 /// kube-apiserver lets open watches end; longer than that helps nobody.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ impl Down {
     }
 }
 
-/// Takes control planes down: the one of that name, or without a name `local`, `node` and everything that killed commands and runs
+/// Takes control planes down: the one of that name, or without a name `local`, `node`, `kind` and everything that killed commands and runs
 /// have left. What a run is using is never touched.
 pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
     let clusters = status(state_directory)?.clusters;
@@ -47,7 +47,7 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
     }
     let mut done = Down::default();
     for cluster in clusters {
-        let usual = [DEFAULT_NAME, NODE_NAME].contains(&cluster.name.as_str());
+        let usual = [DEFAULT_NAME, NODE_NAME, KIND_NAME].contains(&cluster.name.as_str());
         let named = name.map_or(usual, |name| cluster.name == name);
         match (&cluster.health, &cluster.found.entry) {
             (Health::Starting { pid } | Health::InUse { pid }, _) if named => {
@@ -93,6 +93,15 @@ pub async fn take_down_runs_of(state_directory: &Path, owner: u32) -> Result<usi
 }
 
 async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), Error> {
+    if let Some(outside) = &entry.outside {
+        if let Err(reason) = take_outside(outside).await {
+            done.left.push((entry.directory.clone(), reason));
+            return Ok(());
+        }
+        let taken = cluster.alive.iter().map(|process| (cluster.name.clone(), process.clone()));
+        done.ended.extend(taken);
+        return remove_files(cluster, entry, done);
+    }
     // kube-apiserver first: it needs etcd until it has ended.
     let (apiserver, rest): (Vec<&Process>, Vec<&Process>) =
         cluster.alive.iter().partition(|process| process.program == "kube-apiserver");
@@ -112,6 +121,21 @@ async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), E
             return Ok(());
         }
     }
+    remove_files(cluster, entry, done)
+}
+
+/// What is in containers, or in somebody else's cluster.
+async fn take_outside(outside: &Outside) -> Result<(), String> {
+    if let Some(containers) = &outside.containers {
+        containers.delete(None).await.map_err(|error| error.to_string())?;
+    }
+    match &outside.guest {
+        Some(guest) => guest.take_away().await.map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
+}
+
+fn remove_files(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), Error> {
     if !entry.directory.exists() {
         // A run's folder that somebody has removed already.
     } else if state::is_ours(entry) {

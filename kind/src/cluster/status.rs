@@ -138,6 +138,12 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
         (Purpose::Lasting, None, true) => Health::Starting { pid },
         (Purpose::Run, _, false) | (Purpose::Lasting, None, false) => Health::Leftover { pid, alive: alive.len() },
         (Purpose::Lasting, Some(_), _) => {
+            let made = entry.outside.as_ref().and_then(|outside| outside.containers.as_ref());
+            if let Some(containers) = made {
+                // An engine that does not answer is no proof that it ended.
+                let gone = matches!(containers.running(), Ok(0));
+                return if gone { Health::Ended { programs: vec!["its nodes".to_owned()] } } else { Health::Running };
+            }
             let needed: &[&str] = if entry.traces.is_some() { &["node"] } else { &["etcd", "kube-apiserver"] };
             let programs: Vec<String> = needed
                 .iter()
@@ -152,7 +158,7 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
 impl Cluster {
     /// Whether it has a node.
     pub fn has_node(&self) -> bool {
-        self.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some())
+        self.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some() || entry.outside.is_some())
     }
 }
 

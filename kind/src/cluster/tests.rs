@@ -206,6 +206,7 @@ async fn a_start_that_fails_leaves_the_name_free() {
 #[test]
 fn the_text_of_up_says_what_to_do_next() {
     let up = IsUp {
+        is_kind: false,
         name: "other".into(),
         version: "v1.33.0".into(),
         url: "https://127.0.0.1:6443".into(),

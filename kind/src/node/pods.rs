@@ -14,26 +14,46 @@ const CLASSES: [&str; 3] = ["", "burstable", "besteffort"];
 /// What the namespaces of a Pod hang on runs nothing of the Pod.
 const PAUSE: &str = "pause";
 
-/// Where the Pods of a node are.
+/// Folders of groups that are looked at for one of them; a machine with more of them is searched in part.
+const FOLDERS_MAX: usize = 20_000;
+/// How deep a Pod's group may be: below that of an engine, of a node's container, of the kubelet, of a class.
+const DEPTH_MAX: usize = 12;
+
+/// Where the Pods of nodes are.
 #[derive(Debug, Clone)]
 pub struct Pods {
     root: PathBuf,
+    /// Whether the root is that of the machine, and the Pods may be anywhere below it.
+    anywhere: bool,
 }
 
 impl Pods {
     /// Those of the node with this group.
     pub(super) fn of(hierarchies: &[Hierarchy], group: &str) -> Self {
-        // Any hierarchy of the kubelet's does; the one of version 2 has no Pods beside those of version 1.
+        let root = Self::hierarchy(hierarchies).map(|one| one.path.join(group).join(KUBEPODS)).unwrap_or_default();
+        Self { root, anywhere: false }
+    }
+
+    /// Those of all nodes that this machine has, in containers too. A uid is that of one Pod in the world.
+    pub(crate) fn anywhere() -> Self {
+        let root = Self::hierarchy(&super::cgroup::hierarchies()).map(|one| one.path.clone()).unwrap_or_default();
+        Self { root, anywhere: true }
+    }
+
+    /// Any hierarchy of the kubelet's does; the one of version 2 has no Pods beside those of version 1.
+    fn hierarchy(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
         let counts =
             |one: &&Hierarchy| one.controllers.as_ref().is_some_and(|names| names.iter().any(|it| it == "pids"));
-        let hierarchy = hierarchies.iter().find(counts).or_else(|| hierarchies.first());
-        let root = hierarchy.map(|one| one.path.join(group).join(KUBEPODS)).unwrap_or_default();
-        Self { root }
+        hierarchies.iter().find(counts).or_else(|| hierarchies.first())
     }
 
     /// The first processes of a Pod's containers.
     pub fn first_processes(&self, uid: &str) -> Vec<u32> {
-        let folders = CLASSES.map(|class| self.root.join(class).join(format!("pod{uid}")));
+        let folders = if self.anywhere {
+            search(&self.root, uid)
+        } else {
+            CLASSES.map(|class| self.root.join(class).join(format!("pod{uid}"))).into()
+        };
         let containers = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let mut first = Vec::new();
         for container in containers.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -43,6 +63,28 @@ impl Pods {
         first.sort_unstable();
         first
     }
+}
+
+/// The folders of a Pod's group: `pod3f1c-…`, or where systemd names it `kubelet-kubepods-burstable-pod3f1c_….slice`.
+fn search(root: &Path, uid: &str) -> Vec<PathBuf> {
+    let names = [format!("pod{uid}"), format!("pod{}.slice", uid.replace('-', "_"))];
+    let mut folders = vec![(root.to_owned(), 0)];
+    let (mut found, mut next) = (Vec::new(), 0);
+    while let Some((folder, depth)) = folders.get(next).cloned() {
+        next += 1;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let name = entry.file_name();
+            if names.iter().any(|wanted| name.to_string_lossy().ends_with(wanted.as_str())) {
+                found.push(entry.path());
+            } else if depth < DEPTH_MAX && folders.len() < FOLDERS_MAX {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
 }
 
 fn processes(group: &Path) -> BTreeSet<u32> {
@@ -87,6 +129,14 @@ mod tests {
         fs::write(container.join("cgroup.procs"), format!("{}\n{child}4194999\n", shell.id())).unwrap();
         assert_eq!(pods.first_processes("a-b"), [shell.id()]);
         assert!(pods.first_processes("c").is_empty());
+        let anywhere = Pods { root: root.path().to_owned(), anywhere: true };
+        assert_eq!(anywhere.first_processes("a-b"), [shell.id()]);
+        // As systemd names groups.
+        let scope =
+            "docker/x/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podd_e.slice/cri-containerd-x.scope";
+        fs::create_dir_all(root.path().join(scope)).unwrap();
+        fs::write(root.path().join(scope).join("cgroup.procs"), format!("{}\n", shell.id())).unwrap();
+        assert_eq!(anywhere.first_processes("d-e"), [shell.id()]);
         let child = rustix::process::Pid::from_raw(child.trim().parse().unwrap()).unwrap();
         rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
         shell.wait().unwrap();

@@ -142,17 +142,8 @@ impl Files {
         self.token(PROBE).unwrap_or_default()
     }
 
-    /// JSON strings are YAML strings, so names need no quoting rules of their own.
     pub(crate) fn kubeconfig(&self, user: &str, url: &str) -> Option<String> {
-        let token = self.token(user)?;
-        let ca = STANDARD.encode(&self.ca_pem);
-        let quoted = serde_json::Value::from(user);
-        Some(format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: local\n\
-             clusters:\n- name: local\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
-             users:\n- name: {quoted}\n  user:\n    token: {token}\n\
-             contexts:\n- name: local\n  context:\n    cluster: local\n    user: {quoted}\n"
-        ))
+        Some(kubeconfig(user, self.token(user)?, &self.ca_pem, url))
     }
 
     fn write_keys(&mut self, wanted: &Server) -> Result<(), Error> {
@@ -234,6 +225,18 @@ impl std::fmt::Debug for Files {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Files").field("directory", &self.directory).finish_non_exhaustive()
     }
+}
+
+/// A kubeconfig with everything in it. JSON strings are YAML strings, so names need no quoting rules of their own.
+pub(crate) fn kubeconfig(user: &str, token: &str, ca_pem: &str, url: &str) -> String {
+    let ca = STANDARD.encode(ca_pem);
+    let quoted = serde_json::Value::from(user);
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: local\n\
+         clusters:\n- name: local\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
+         users:\n- name: {quoted}\n  user:\n    token: {token}\n\
+         contexts:\n- name: local\n  context:\n    cluster: local\n    user: {quoted}\n"
+    )
 }
 
 fn params(common_name: &str) -> CertificateParams {

@@ -55,9 +55,12 @@ impl Load {
     pub async fn prepare(plan: &Plan, api: &Api, label: (&str, &str)) -> Result<(), Error> {
         let client = client(api)?;
         for name in plan.namespaces() {
-            let object = serde_json::json!({
+            let mut object = serde_json::json!({
                 "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {label.0: label.1}}
             });
+            if let Some((key, value)) = client.mark() {
+                object["metadata"]["labels"][key] = serde_json::json!(value);
+            }
             let reply = client.create("/api/v1/namespaces", &object).await.map_err(refused)?;
             if !reply.status.is_success() {
                 return Err(refused(reply.failure(&format!("create the namespace {name}"))));

@@ -36,6 +36,8 @@ pub struct Api {
     pub ca_pem: String,
     /// The bearer token of a user who may write the churned resource and namespaces.
     pub token: String,
+    /// A label, key and value, that every namespace made here has to have, where what was made is found again by one.
+    pub mark: Option<(String, String)>,
 }
 
 impl fmt::Debug for Api {
@@ -51,6 +53,7 @@ pub(crate) struct Client {
     http: Arc<Http1>,
     headers: HeaderMap,
     base: String,
+    mark: Option<(String, String)>,
 }
 
 /// What the API server said, whatever the status.
@@ -81,7 +84,12 @@ impl Client {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(AUTHORIZATION, token);
         let base = endpoint.path.trim_end_matches('/').to_owned();
-        Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IN_FLIGHT_MAX), headers, base })
+        Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IN_FLIGHT_MAX), headers, base, mark: api.mark.clone() })
+    }
+
+    /// The label that every namespace made here has to have.
+    pub(crate) fn mark(&self) -> Option<(&str, &str)> {
+        self.mark.as_ref().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     pub(crate) async fn read(&self, path: &str) -> Result<Reply, Failure> {

@@ -57,7 +57,11 @@ pub(super) async fn delete(client: &Client, name: &str) -> Result<(), Failure> {
 
 async fn make(client: &Client, name: &str, tag: &str) -> Result<(), Failure> {
     let path = format!("/api/v1/namespaces/{name}");
-    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: tag}}});
+    let mut object =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: tag}}});
+    if let Some((key, value)) = client.mark() {
+        object["metadata"]["labels"][key] = json!(value);
+    }
     let limit = Instant::now() + TERMINATING_LIMIT;
     loop {
         let reply = client.create("/api/v1/namespaces", &object).await?;

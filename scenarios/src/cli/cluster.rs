@@ -9,6 +9,8 @@ use reports::exit;
 
 /// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
+/// Where pipelines of Kubernetes projects want logs.
+const ARTIFACTS: &str = "ARTIFACTS";
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -23,6 +25,8 @@ pub(super) enum Command {
         /// The folder with etcd and kube-apiserver, for a node with all programs of a Kubernetes release; otherwise `KUBEBUILDER_ASSETS`.
         #[arg(long)]
         assets: Option<PathBuf>,
+        #[command(flatten, next_help_heading = "One of kind")]
+        containers: Containers,
     },
     /// Download the official etcd, kube-apiserver and kubectl and check their digests.
     Fetch {
@@ -52,31 +56,61 @@ pub(super) enum Command {
     },
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(clap::Args)]
+pub(super) struct Containers {
+    /// The node image, by its name in the container engine. Default: the official one.
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// The version of Kubernetes, such as 1.34.1: its official node image.
+    #[arg(long, value_name = "VERSION")]
+    kubernetes: Option<String>,
+    /// How many control planes: 1, or 3, which outlive the loss of one.
+    #[arg(long, value_name = "NUMBER")]
+    control_planes: Option<u8>,
+    /// A configuration of kind's own, instead.
+    #[arg(long, value_name = "FILE", conflicts_with = "control_planes")]
+    config: Option<PathBuf>,
+}
+
+impl Containers {
+    fn config(self) -> kind::containers::Config {
+        let Self { image, kubernetes, control_planes, config: file } = self;
+        kind::containers::Config { image, kubernetes, control_planes, file }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
     /// etcd and kube-apiserver as processes on this machine, without nodes.
     Local,
     /// One whole node in namespaces of its own on this machine, with kubelet and containerd. Needs root.
     Node,
+    /// A cluster of kind, whose nodes are containers. Needs kind and a container engine.
+    Kind,
 }
 
 /// Runs one of the commands.
 pub(super) async fn cluster(command: Command) -> Result<u8> {
     let directory = state::default_directory()?;
     match command {
-        Command::Up { kind, name, assets } => {
-            let assets = assets.or_else(|| std::env::var_os(ASSETS).map(PathBuf::from));
-            let assets = assets.with_context(|| {
-                let programs = match kind {
-                    Kind::Local => "etcd and kube-apiserver",
-                    Kind::Node => "etcd and the programs of a Kubernetes release",
-                };
-                format!("name the folder that holds {programs} with --assets or {ASSETS}")
-            })?;
+        Command::Up { kind, name, assets, containers } => {
+            let assets = match kind {
+                Kind::Local => found(assets, "etcd and kube-apiserver")?,
+                Kind::Node => found(assets, "etcd and the programs of a Kubernetes release")?,
+                Kind::Kind => PathBuf::new(),
+            };
             let mut up = cluster::Up::new(assets, directory);
-            if matches!(kind, Kind::Node) {
-                cluster::NODE_NAME.clone_into(&mut up.name);
-                up.node = Some(crate::keeper::first_process_of_node());
+            match kind {
+                Kind::Local => {}
+                Kind::Node => {
+                    cluster::NODE_NAME.clone_into(&mut up.name);
+                    up.node = Some(crate::keeper::first_process_of_node());
+                }
+                Kind::Kind => {
+                    cluster::KIND_NAME.clone_into(&mut up.name);
+                    up.containers = Some(containers.config());
+                    up.artifacts = std::env::var_os(ARTIFACTS).filter(|path| !path.is_empty()).map(PathBuf::from);
+                }
             }
             up.name = name.unwrap_or(up.name);
             // Dropping the future half-way kills what it started.
@@ -110,6 +144,12 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
             Ok(if down.is_complete() { exit::PASS } else { exit::FAIL })
         }
     }
+}
+
+/// The folder with the programs.
+fn found(assets: Option<PathBuf>, programs: &str) -> Result<PathBuf> {
+    let assets = assets.or_else(|| std::env::var_os(ASSETS).map(PathBuf::from));
+    assets.with_context(|| format!("name the folder that holds {programs} with --assets or {ASSETS}"))
 }
 
 /// Where fetched programs are kept: `$XDG_CACHE_HOME` or `~/.cache` (XDG Base Directory Specification).

@@ -12,7 +12,7 @@ use units::Span;
 use crate::calibrate::PLANTS;
 use crate::repro::Play;
 use crate::run::{self, Options};
-use crate::scenario::{ControlPlaneKind, Need, Outside, Own, Scenario, Source, Witness, library, nearest};
+use crate::scenario::{ControlPlaneKind, Named, Need, Outside, Own, Scenario, Source, Witness, library, nearest};
 
 mod bugs;
 
@@ -54,6 +54,8 @@ pub(super) struct Arguments {
     /// Another control plane than the file's. Faults that only the mock can play are left out, and the report says so.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
+    #[command(flatten, next_help_heading = "A cluster that is there, or one of kind")]
+    cluster: Cluster,
     /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
@@ -94,6 +96,34 @@ pub(super) struct Arguments {
     play: Play,
     #[command(flatten, next_help_heading = "Its objects")]
     own: OwnKind,
+}
+
+/// Which cluster a run is a guest in.
+#[derive(clap::Args)]
+struct Cluster {
+    /// With `kubeconfig`: the name of the cluster or context that may be touched. Everything that is made there has a label, and goes with the run.
+    #[arg(long, value_name = "NAME")]
+    i_know_this_cluster: Option<String>,
+    /// With `kubeconfig`: the file, instead of that of `KUBECONFIG` or `~/.kube/config`. It is only read.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// With `kind`: the node image.
+    #[arg(long, value_name = "IMAGE")]
+    node_image: Option<String>,
+    /// With `kind`: the version of Kubernetes, such as 1.34.1.
+    #[arg(long, value_name = "VERSION")]
+    kubernetes: Option<String>,
+}
+
+impl Cluster {
+    fn named(&self) -> Named {
+        let (image, kubernetes) = (self.node_image.clone(), self.kubernetes.clone());
+        Named {
+            containers: kind::containers::Config { image, kubernetes, ..Default::default() },
+            kubeconfig: self.kubeconfig.clone(),
+            cluster: self.i_know_this_cluster.clone(),
+        }
+    }
 }
 
 /// What the client's objects are of, and how it proves what it saw.
@@ -175,6 +205,7 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     }
     source.follow(&arguments.metrics_series)?;
     source.hurry(arguments.compress, arguments.clock_rate)?;
+    source.scenario.control_plane.named = arguments.cluster.named();
     let left_out = arguments.control_plane.and_then(|kind| switch(&mut source.scenario, kind));
     if left_out.is_some() {
         source.draw("--control-plane")?;
@@ -281,6 +312,10 @@ fn repeat(arguments: &Arguments, source: &Source) -> String {
         flag("compress", arguments.compress.map(|times| times.to_string())),
         flag("clock-rate", arguments.clock_rate.map(|rate| rate.to_string())),
         flag("control-plane", arguments.control_plane.map(|kind| kind.name().to_owned())),
+        flag("i-know-this-cluster", arguments.cluster.i_know_this_cluster.clone()),
+        path("kubeconfig", &arguments.cluster.kubeconfig),
+        flag("node-image", arguments.cluster.node_image.clone()),
+        flag("kubernetes", arguments.cluster.kubernetes.clone()),
         arguments.metrics_series.iter().map(|name| flag("metrics-series", Some(name.clone()))).collect(),
         path("service", &arguments.service),
         if arguments.keep_events { " --keep-events" } else { "" }.to_owned(),

@@ -99,7 +99,7 @@ impl Account {
     pub(super) async fn apply(&self, api: &Api<'_>) -> Result<()> {
         for object in &self.objects {
             let path = collection(object)?;
-            let (status, answer) = api.ask(Method::POST, &path, object.to_string()).await?;
+            let (status, answer) = api.create(&path, object).await?;
             if !status.is_success() {
                 let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
                 bail!("failed to make {kind} {name}: {status}: {}", String::from_utf8_lossy(&answer));

@@ -1,4 +1,4 @@
-//! A subject in Pods on a node: images loaded, manifests applied, its Deployments last, and then followed.
+//! A subject in Pods: images loaded, manifests applied, its Deployments last, and then followed.
 //!
 //! Owns the order. What is applied is the scenario's ([`Planned`]); the node it is applied to goes with the run, and with it all of
 //! the subject.
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hyper::Method;
-use kind::node::Node;
+use kind::provider::{Nodes, Reach};
 use loadgen::churn;
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
@@ -30,6 +30,8 @@ pub(super) use trouble::Troubles;
 /// Where Pods tell what they saw, and the variable in which each finds its own name.
 const WITNESS: &str = "LONGHAUL_WITNESS_URL";
 const POD: &str = "LONGHAUL_POD";
+/// What the name of a Service gets that leads to the same Pods from outside.
+const DOOR: &str = "-longhaul";
 
 /// A subject that is to be deployed: everything is there but its Deployments.
 pub(super) struct Deployed {
@@ -53,7 +55,7 @@ struct Cluster {
 
 impl Cluster {
     async fn ask(&self, method: Method, path: &str, body: String, content: &str) -> Result<(hyper::StatusCode, Value)> {
-        let api = Api { url: &self.api.url, ca_pem: &self.api.ca_pem, token: &self.api.token };
+        let api = Api::from(&self.api);
         let (status, answer) = api.ask_as(method, path, body, install::JSON, content).await?;
         Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
     }
@@ -70,13 +72,13 @@ impl Deployed {
     /// Loads the images and applies everything but the Deployments, whose Pods are given these variables.
     pub(super) async fn prepare(
         planned: Planned,
-        node: &Node,
+        nodes: Nodes<'_>,
         api: churn::Api,
         variables: &[(String, String)],
     ) -> Result<Self> {
         for image in planned.images {
             let (what, archive) = tokio::task::spawn_blocking(move || archive(image)).await??;
-            node.load(archive).await.with_context(|| format!("failed to load {what} into the node"))?;
+            nodes.load(archive).await.with_context(|| format!("failed to load {what} into the cluster"))?;
         }
         let (mut deployments, before): (Vec<_>, Vec<_>) =
             planned.objects.into_iter().partition(Manifest::is_deployment);
@@ -84,11 +86,11 @@ impl Deployed {
         for deployment in &mut deployments {
             give(&mut deployment.object, variables);
         }
-        let asks = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let asks = Api::from(&api);
         manifests::apply(&asks, &before, install::QUIET).await.context("failed to apply what the subject needs")?;
-        let cluster = Cluster { api, pods: node.pods() };
-        let webhook = address(&cluster, planned.webhook.as_ref()).await?;
-        let pages = address(&cluster, planned.pages.as_ref()).await?;
+        let cluster = Cluster { api, pods: nodes.pods() };
+        let webhook = address(&cluster, planned.webhook.as_ref(), nodes.reach()).await?;
+        let pages = address(&cluster, planned.pages.as_ref(), nodes.reach()).await?;
         let reached = webhook.iter().chain(&pages).copied().collect();
         let rollout = Arc::new(Rollout::of(cluster.clone(), &deployments, reached));
         let pods = Pods::default();
@@ -99,7 +101,7 @@ impl Deployed {
     /// Applies the Deployments. From now on their Pods are followed.
     pub(super) async fn enter(self, log: &Log) -> Result<(Pods, AbortOnDropHandle<()>)> {
         let api = &self.cluster.api;
-        let asks = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let asks = Api::from(api);
         manifests::apply(&asks, &self.deployments, Duration::ZERO).await.context("failed to deploy the subject")?;
         let follows = follow::follow(self.cluster, self.rollout, self.pods.clone(), log.clone());
         Ok((self.pods, AbortOnDropHandle::new(tokio::spawn(follows))))
@@ -144,13 +146,38 @@ fn give(deployment: &mut Value, variables: &[(String, String)]) {
     pod["tolerations"] = Value::Array(tolerated);
 }
 
-/// Where a Service is reached from this machine: nodes of this kind are joined to it.
-async fn address(cluster: &Cluster, port: Option<&ServicePort>) -> Result<Option<SocketAddr>> {
+/// Where a Service is reached from this machine: at its own address where this machine is joined to the cluster, else at a port that every
+/// node opens for it.
+async fn address(cluster: &Cluster, port: Option<&ServicePort>, reach: Reach) -> Result<Option<SocketAddr>> {
     let Some(ServicePort { namespace, name, port }) = port else { return Ok(None) };
     let service = cluster.get(&format!("/api/v1/namespaces/{namespace}/services/{name}")).await?;
-    let address: Option<IpAddr> = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok());
-    let address = address.with_context(|| format!("the Service {namespace}/{name} has no address in the cluster"))?;
-    Ok(Some(SocketAddr::from((address, *port))))
+    let node = match reach {
+        Reach::NodePort(node) => node,
+        Reach::Service => {
+            let address: Option<IpAddr> = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok());
+            let address =
+                address.with_context(|| format!("the Service {namespace}/{name} has no address in the cluster"))?;
+            return Ok(Some(SocketAddr::from((address, *port))));
+        }
+    };
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    let wanted = ports.into_iter().find(|one| one["port"] == *port);
+    let wanted = wanted.with_context(|| format!("the Service {namespace}/{name} has no port {port}"))?;
+    let door = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("{name}{DOOR}"), "namespace": namespace},
+        "spec": {
+            "type": "NodePort", "selector": service["spec"]["selector"],
+            "ports": [{"port": port, "targetPort": wanted["targetPort"]}]
+        }
+    });
+    let api = Api::from(&cluster.api);
+    let (status, made) = api.create(&format!("/api/v1/namespaces/{namespace}/services"), &door).await?;
+    let made: Value = serde_json::from_slice(&made).unwrap_or_default();
+    let opened = made["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let opened = opened.with_context(|| {
+        format!("no port of the nodes leads to the Service {namespace}/{name}: {status}: {}", made["message"])
+    })?;
+    Ok(Some(SocketAddr::from((node, opened))))
 }
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ impl Plan {
 
     /// Whether the child was still there to be changed.
     async fn change(&self, path: &str, drift: &Drift) -> Result<bool> {
-        let asked = install::Api { url: &self.api.url, ca_pem: &self.api.ca_pem, token: &self.api.token };
+        let asked = install::Api::from(&self.api);
         let (status, answer) = match &drift.edit {
             Some(edit) => {
                 let patch = Value::Object(edit.clone()).to_string();

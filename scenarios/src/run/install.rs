@@ -24,7 +24,7 @@ pub(super) const JSON: &str = "application/json";
 /// Creates a `CustomResourceDefinition` and waits until its resource can be listed.
 pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (status, answer) = api.ask(Method::POST, path, crd.to_string()).await?;
+    let (status, answer) = api.create(path, crd).await?;
     if !status.is_success() && status != StatusCode::CONFLICT {
         bail!("the API server answered {status}: {}", String::from_utf8_lossy(&answer));
     }
@@ -91,9 +91,37 @@ pub(super) struct Api<'a> {
     pub(super) url: &'a str,
     pub(super) ca_pem: &'a str,
     pub(super) token: &'a str,
+    /// A label, key and value, that everything made here has, where what was made is found again by one.
+    pub(super) mark: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> From<&'a loadgen::churn::Api> for Api<'a> {
+    fn from(api: &'a loadgen::churn::Api) -> Self {
+        let mark = api.mark.as_ref().map(|(key, value)| (key.as_str(), value.as_str()));
+        Self { url: &api.url, ca_pem: &api.ca_pem, token: &api.token, mark }
+    }
 }
 
 impl Api<'_> {
+    /// Creates an object.
+    pub(super) async fn create(&self, collection: &str, object: &Value) -> Result<(StatusCode, Bytes)> {
+        self.ask(Method::POST, collection, self.marked(object).to_string()).await
+    }
+
+    /// The object with the label.
+    pub(super) fn marked(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        if let Some((key, value)) = self.mark {
+            object["metadata"]["labels"][key] = value.into();
+        }
+        object
+    }
+
+    /// Whether an object that is there is none of ours, so that nothing of it may be changed.
+    pub(super) fn is_foreign(&self, there: &Value) -> bool {
+        self.mark.is_some_and(|(key, value)| there["metadata"]["labels"][key] != value)
+    }
+
     /// One request on a connection of its own: there are a handful in a run.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         self.ask_as(method, path, body, JSON, JSON).await

@@ -116,7 +116,7 @@ impl Load {
             let covers = |group: &str, plural: &str| registration.covers(group, plural);
             stored = Some(through::Stored::watch(plan, api, &covers).await?);
         }
-        let asked = install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let asked = install::Api::from(api);
         registration.install(&asked, through.and_then(through::Plan::probe)).await?;
         Ok((stored, begin(self).max(Instant::now())))
     }
@@ -129,7 +129,7 @@ impl Load {
     /// Removes the registration of the webhooks, if there is one, after the API server was asked how often it called them.
     pub(super) async fn unregister(&mut self, api: &Api) -> Result<()> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
-        let api = install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let api = install::Api::from(api);
         let asked = registration.asked(&api).await;
         registration.remove(&api).await?;
         self.asked = asked.context("failed to ask how often the webhooks were called")?;

@@ -41,8 +41,19 @@ impl Kinds {
     async fn apply(&mut self, api: &Api<'_>, manifest: &Manifest) -> Result<()> {
         let at = || format!("{}: failed to apply {}", manifest.file.display(), manifest.name());
         let path = self.path(api, &manifest.object).await.with_context(at)?;
+        if api.mark.is_some() {
+            let (status, there) = api.ask(Method::GET, &path, String::new()).await.with_context(at)?;
+            let there: Value = serde_json::from_slice(&there).unwrap_or_default();
+            if status.is_success() && api.is_foreign(&there) {
+                bail!(
+                    "{}: the cluster has it already, and this run did not make it: delete it, or use another cluster",
+                    at()
+                );
+            }
+        }
         let path = format!("{path}?fieldManager={MANAGER}&force=true");
-        let answer = api.ask_as(Method::PATCH, &path, manifest.object.to_string(), JSON, APPLY).await;
+        let object = api.marked(&manifest.object).to_string();
+        let answer = api.ask_as(Method::PATCH, &path, object, JSON, APPLY).await;
         let (status, answer) = answer.with_context(at)?;
         if !status.is_success() {
             bail!("{}: HTTP {}: {}", at(), status.as_u16(), words(&answer));

@@ -57,22 +57,22 @@ impl Plane {
         names: Vec<String>,
     ) -> Result<Self> {
         let account = Account::of(scenario)?;
-        let plane = match scenario.control_plane.kind {
+        let mut plane = match scenario.control_plane.kind {
             ControlPlaneKind::Mock => {
                 Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names, account)).await?))
             }
-            kind @ (ControlPlaneKind::Local | ControlPlaneKind::Node) => {
-                let real = Box::pin(Real::start(kind == ControlPlaneKind::Node, directory, &account)).await?;
-                Self::Real(real, account)
-            }
+            _ => Self::Real(Box::pin(Real::start(&scenario.control_plane, directory, &account)).await?, account),
         };
-        let (url, account) = (plane.url(), plane.account());
-        let api = Api { url: &url, ca_pem: plane.ca_pem(), token: plane.harness_token() };
-        account.apply(&api).await.context("failed to give the subject its rights")?;
+        let url = plane.url();
+        let api = Api { url: &url, ca_pem: plane.ca_pem(), token: plane.harness_token(), mark: plane.mark() };
+        plane.account().apply(&api).await.context("failed to give the subject its rights")?;
         // The mock serves a resource when its definition is answered; a real server writes into it for a while.
         let quiet = if plane.mock().is_some() { Duration::ZERO } else { install::QUIET };
         let manifests = scenario.control_plane.manifests().map_err(anyhow::Error::msg)?;
         super::manifests::apply(&api, &manifests, quiet).await?;
+        if let Self::Real(real, account) = &mut plane {
+            real.admit(&account.user).await?;
+        }
         Ok(plane)
     }
 
@@ -93,7 +93,7 @@ impl Plane {
     pub(super) fn url(&self) -> String {
         match self {
             Self::Mock(mock) => mock.server.url(),
-            Self::Real(real, _) => real.access().url(),
+            Self::Real(real, _) => real.provider().url(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Plane {
     pub(super) fn ca_pem(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.ca_pem,
-            Self::Real(real, _) => real.access().ca_pem(),
+            Self::Real(real, _) => real.provider().ca_pem(),
         }
     }
 
@@ -117,15 +117,23 @@ impl Plane {
     pub(super) fn subject_address(&self) -> SocketAddr {
         match self {
             Self::Mock(mock) => mock.endpoint.address(),
-            Self::Real(real, _) => real.access().address(),
+            Self::Real(real, _) => real.provider().address(),
         }
     }
 
-    /// The node, if it has one.
-    pub(super) fn node(&self) -> Option<&kind::node::Node> {
+    /// Its nodes, if it has any.
+    pub(super) fn nodes(&self) -> Option<kind::provider::Nodes<'_>> {
         match self {
-            Self::Real(Real::Node(node), _) => Some(node),
-            Self::Mock(_) | Self::Real(..) => None,
+            Self::Mock(_) => None,
+            Self::Real(real, _) => real.provider().nodes(),
+        }
+    }
+
+    /// The label, key and value, that everything made there has to have.
+    pub(super) fn mark(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Real(real, _) => real.provider().mark(),
         }
     }
 
@@ -133,7 +141,7 @@ impl Plane {
     pub(super) fn machine(&self) -> Ipv4Addr {
         match self {
             Self::Mock(_) => Ipv4Addr::LOCALHOST,
-            Self::Real(real, _) => real.machine(),
+            Self::Real(real, _) => real.provider().machine(),
         }
     }
 
@@ -141,7 +149,7 @@ impl Plane {
     pub(super) fn kubeconfig(&self) -> Option<String> {
         match self {
             Self::Mock(mock) => mock.endpoint.kubeconfig(self.subject()),
-            Self::Real(real, _) => real.access().kubeconfig(self.subject()),
+            Self::Real(real, _) => real.provider().kubeconfig(self.subject()),
         }
     }
 
@@ -186,7 +194,7 @@ impl Plane {
     pub(super) fn ended(&self) -> Option<String> {
         match self {
             Self::Mock(_) => None,
-            Self::Real(real, _) => real.ended(),
+            Self::Real(real, _) => real.provider().ended(),
         }
     }
 
@@ -194,7 +202,7 @@ impl Plane {
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Real(real, _) => Some(real.access().audit_log()),
+            Self::Real(real, _) => real.provider().audit_log(),
         }
     }
 
@@ -202,7 +210,15 @@ impl Plane {
     pub(super) fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Real(real, _) => Some(real.access().logs()),
+            Self::Real(real, _) => real.provider().logs(),
+        }
+    }
+
+    /// Writes the logs of a cluster that keeps them elsewhere.
+    pub(super) async fn keep_logs(&self, folder: &Path) -> Result<()> {
+        match self {
+            Self::Mock(_) => Ok(()),
+            Self::Real(real, _) => Ok(real.provider().keep_logs(folder).await?),
         }
     }
 

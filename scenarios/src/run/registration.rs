@@ -107,7 +107,7 @@ impl Registration {
             Some(Install::Webhook(wanted)) => (vec![usual(scenario, wanted, url, ca_pem)?], false),
             Some(Install::Webhooks(_)) => (own(scenario, url, ca_pem)?, true),
         };
-        let makes_accounts = scenario.control_plane.kind == ControlPlaneKind::Node;
+        let makes_accounts = scenario.control_plane.kind.has_nodes();
         Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
     }
 
@@ -143,7 +143,7 @@ impl Registration {
         if !self.makes_accounts {
             return Ok(());
         }
-        let api = Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        let api = Api::from(api);
         let deadline = Instant::now() + ACCOUNTS_LIMIT;
         for namespace in plan.namespaces() {
             let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
@@ -167,7 +167,7 @@ impl Registration {
     pub(super) async fn install(&self, api: &Api<'_>, probe: Option<(&str, &str)>) -> Result<()> {
         for Configured { mutating, object } in &self.configurations {
             let collection = if *mutating { MUTATING } else { VALIDATING };
-            let (status, answer) = api.ask(Method::POST, collection, object.to_string()).await?;
+            let (status, answer) = api.create(collection, object).await?;
             if !status.is_success() {
                 bail!("failed to register the webhook: {status}: {}", String::from_utf8_lossy(&answer));
             }

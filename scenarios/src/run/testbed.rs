@@ -160,7 +160,7 @@ impl<'a> Testbed<'a> {
     async fn register(&self, registration: Option<&Registration>) -> Result<()> {
         let Some(registration) = registration else { return Ok(()) };
         let api = self.world.api();
-        registration.install(&install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token }, None).await
+        registration.install(&install::Api::from(&api), None).await
     }
 
     /// Reviews for it: this load with this seed, over the images of its registry.

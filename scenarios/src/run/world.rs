@@ -57,6 +57,9 @@ pub(super) struct World {
     directory: Folder,
 }
 
+/// The folder of a record with the logs of a real control plane.
+const LOGS: &str = "control-plane";
+
 /// A name and a password.
 struct Login {
     name: String,
@@ -211,6 +214,7 @@ impl World {
             url: self.plane.url(),
             ca_pem: self.plane.ca_pem().to_owned(),
             token: self.plane.harness_token().to_owned(),
+            mark: self.plane.mark().map(|(key, value)| (key.to_owned(), value.to_owned())),
         }
     }
 
@@ -223,9 +227,10 @@ impl World {
     }
 
     /// Copies the logs of a real control plane into the run record.
-    pub(super) fn keep_logs(&self, record: &Path) -> Result<()> {
+    pub(super) async fn keep_logs(&self, record: &Path) -> Result<()> {
+        self.plane.keep_logs(&record.join(LOGS)).await?;
         let Some(logs) = self.plane.logs() else { return Ok(()) };
-        let kept = record.join("control-plane");
+        let kept = record.join(LOGS);
         std::fs::create_dir_all(&kept).with_context(|| format!("failed to make {}", kept.display()))?;
         for entry in std::fs::read_dir(&logs).with_context(|| format!("failed to read {}", logs.display()))? {
             let entry = entry?;

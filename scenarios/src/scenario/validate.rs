@@ -91,8 +91,8 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
 /// Pods need a node, and what is done to them an end.
 fn pods(scenario: &Scenario) -> Result<(), Problem> {
     let kind = scenario.subject.kind();
-    if kind.needs_node() && scenario.control_plane.kind != ControlPlaneKind::Node {
-        let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}`";
+    if kind.needs_node() && !scenario.control_plane.kind.has_nodes() {
+        let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}` (or `kind`, `kubeconfig`)";
         return problem("subject", text);
     }
     let network = |fault: &mock_faults::Fault| fault.name.row().family == mock_faults::Family::Network;

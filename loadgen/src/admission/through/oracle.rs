@@ -162,7 +162,12 @@ mod tests {
         let images = [Image::new("r/a:1", Some(DIGEST.to_owned())), Image::new("r/gone:1", None)];
         let mix = Mix { create_pod: 1, ..Mix::default() };
         let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let api = Api { url: "https://127.0.0.1:1".to_owned(), ca_pem: authority.cert.pem(), token: "t".to_owned() };
+        let api = Api {
+            url: "https://127.0.0.1:1".to_owned(),
+            ca_pem: authority.cert.pem(),
+            token: "t".to_owned(),
+            mark: None,
+        };
         let stock = Stock::build(&mix, 1, &images, vec!["n".to_owned()]);
         Operator { client: Arc::new(Client::new(&api).unwrap()), stock: Arc::new(stock) }
     }

@@ -63,7 +63,7 @@ pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<V
 
 /// None if the version of the first page was compacted before the last one was read.
 async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> {
-    let asked = install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+    let asked = install::Api::from(api);
     let mut items = Vec::new();
     let mut next = String::new();
     loop {

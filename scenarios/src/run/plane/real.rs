@@ -1,33 +1,31 @@
-//! A control plane of real programs: etcd and kube-apiserver alone, or a whole node.
+//! A control plane of real programs: etcd and kube-apiserver alone, a whole node, a cluster of kind, or the user's own.
 //!
-//! Owns which of the two it is. What a killed run leaves of it the keeper takes down, and `longhaul cluster status` finds.
+//! Owns which of them it is, and what is made ready in it. What a killed run leaves of it the keeper takes away, and `longhaul cluster
+//! status` finds.
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kind::access::Access;
+use kind::guest::{self, Guest};
 use kind::local::{self, Local};
 use kind::node::{self, Node};
+use kind::provider::Provider;
 
 use super::HARNESS;
 use crate::keeper::{self, Order};
 use crate::run::account::{Account, MASTERS};
 use crate::run::install::{self, Api};
+use crate::scenario::{ControlPlane, ControlPlaneKind};
 
 /// The folder with the programs, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// One of them.
-pub(in crate::run) enum Real {
-    Local(Box<Local>),
-    Node(Box<Node>),
-}
+pub(in crate::run) struct Real(Provider);
 
 impl Real {
-    /// Starts it and installs the Package resource.
-    pub(super) async fn start(has_node: bool, directory: &Path, account: &Account) -> Result<Self> {
-        let assets = assets(has_node)?;
+    /// Starts it, or settles in it, and installs the Package resource.
+    pub(super) async fn start(wanted: &ControlPlane, directory: &Path, account: &Account) -> Result<Self> {
         let directory = directory.join("control-plane");
         let user = |name: &str, groups: Vec<String>| local::User { name: name.to_owned(), groups };
         let users = vec![user(&account.user, account.groups.clone()), user(HARNESS, vec![MASTERS.to_owned()])];
@@ -36,71 +34,86 @@ impl Real {
             let order = Order::ControlPlanes(state.clone(), std::process::id());
             keeper::tell(&order).context("failed to start the process that ends control planes after a kill")?;
         }
-        let real = if has_node {
-            let mut config = node::Config::new(assets, directory, keeper::first_process_of_node());
-            (config.users, config.state_directory) = (users, state_directory);
-            // What load creates is stored and judged, and runs nowhere: only the subject's own Pods do.
-            config.tainted = true;
-            Self::Node(Box::new(Node::start(config).await.context("failed to start the node")?))
-        } else {
-            let mut config = local::Config::new(assets, directory);
-            (config.users, config.state_directory) = (users, state_directory);
-            Self::Local(Box::new(Local::start(config).await.context("failed to start the local control plane")?))
+        let guest = |cluster| guest::Config {
+            cluster,
+            users: users.clone(),
+            directory: directory.clone(),
+            state_directory: state_directory.clone(),
+        };
+        let provider = match wanted.kind {
+            ControlPlaneKind::Node => {
+                let mut config = node::Config::new(assets(wanted.kind)?, &directory, keeper::first_process_of_node());
+                (config.users, config.state_directory) = (users.clone(), state_directory.clone());
+                // What load creates is stored and judged, and runs nowhere: only the subject's own Pods do.
+                config.tainted = true;
+                Provider::Node(Box::new(Node::start(config).await.context("failed to start the node")?))
+            }
+            ControlPlaneKind::Kind => {
+                let lasting =
+                    state_directory.as_ref().and_then(|state| kind::cluster::lasting_kind(state).ok().flatten());
+                let cluster = guest::Cluster::Containers(lasting, wanted.named.containers.clone());
+                let guest = Guest::start(guest(cluster)).await.context("failed to use a cluster of kind")?;
+                Provider::Guest(Box::new(guest))
+            }
+            ControlPlaneKind::Kubeconfig => {
+                let named = wanted.named.cluster.clone().context(
+                    "`--control-plane kubeconfig` touches only the cluster that is named: say `--i-know-this-cluster NAME`, the name of \
+                     the cluster or context in the kubeconfig",
+                )?;
+                let cluster = guest::Cluster::Kubeconfig(wanted.named.kubeconfig.clone(), named);
+                let guest = Guest::start(guest(cluster)).await.context("failed to use the cluster")?;
+                Provider::Guest(Box::new(guest))
+            }
+            ControlPlaneKind::Local | ControlPlaneKind::Mock => {
+                let mut config = local::Config::new(assets(wanted.kind)?, &directory);
+                (config.users, config.state_directory) = (users.clone(), state_directory.clone());
+                let local = Local::start(config).await.context("failed to start the local control plane")?;
+                Provider::Local(Box::new(local))
+            }
         };
         let crd = kind::manifests::package_crd().context("failed to read the Package CRD")?;
-        let url = real.access().url();
-        let api = Api { url: &url, ca_pem: real.access().ca_pem(), token: real.token(HARNESS) };
+        let real = Self(provider);
+        let url = real.0.url();
+        let api = Api { url: &url, ca_pem: real.0.ca_pem(), token: real.token(HARNESS), mark: real.0.mark() };
         install::crd(&api, &crd).await.context("failed to install the Package CRD")?;
         Ok(real)
     }
 
-    /// The way into it.
-    pub(super) fn access(&self) -> &Access {
-        match self {
-            Self::Local(local) => local.access(),
-            Self::Node(node) => node.access(),
-        }
+    /// What it is, and what it can do.
+    pub(super) fn provider(&self) -> &Provider {
+        &self.0
     }
 
-    /// Where it reaches what listens on this machine.
-    pub(super) fn machine(&self) -> Ipv4Addr {
-        match self {
-            Self::Local(_) => Ipv4Addr::LOCALHOST,
-            Self::Node(node) => node.machine(),
-        }
+    /// Lets somebody in whose account is there by now.
+    pub(super) async fn admit(&mut self, user: &str) -> Result<()> {
+        self.0.admit(user).await.with_context(|| format!("failed to let {user} in"))
     }
 
     /// A user's token; empty for somebody who is not known.
     pub(super) fn token(&self, user: &str) -> &str {
-        self.access().token(user).unwrap_or_default()
+        self.0.token(user).unwrap_or_default()
     }
 
     pub(super) fn describe(&self) -> String {
-        let kind = if matches!(self, Self::Local(_)) { "local, kube-apiserver" } else { "node, Kubernetes" };
-        format!("{kind} {}", self.access().version())
-    }
-
-    /// What of it ended, and how, if nobody stopped it.
-    pub(super) fn ended(&self) -> Option<String> {
-        match self {
-            Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
-            Self::Node(node) => node.ended().map(|how| format!("the node ended: {how}")),
-        }
+        let program = if matches!(self.0, Provider::Local(_)) { "kube-apiserver" } else { "Kubernetes" };
+        format!("{}, {program} {}", self.0.kind(), self.0.version())
     }
 
     pub(super) async fn stop(self) {
-        match self {
-            Self::Local(local) => local.stop().await,
-            Self::Node(node) => node.stop().await,
+        if let Err(error) = self.0.stop().await {
+            let error = anyhow::Error::from(error);
+            crate::out::err!(
+                "longhaul: something is left in the cluster, and `longhaul cluster down` takes it away: {error:#}"
+            );
         }
     }
 }
 
-fn assets(has_node: bool) -> Result<PathBuf> {
+fn assets(kind: ControlPlaneKind) -> Result<PathBuf> {
     if let Some(assets) = std::env::var_os(ASSETS).filter(|assets| !assets.is_empty()) {
         return Ok(PathBuf::from(assets));
     }
-    if has_node {
+    if kind.has_nodes() {
         bail!(
             "`controlPlane: {{kind: node}}` needs etcd and the programs of a Kubernetes release: set {ASSETS} to the folder that \
              holds them"

@@ -198,14 +198,14 @@ impl Again<'_> {
     /// Prepares what is to be deployed; none where the subject is something else.
     pub(super) async fn deploy(&self, world: &World, start: &mut Start) -> Result<Option<Deployed>> {
         let Start::Deployed(planned) = start else { return Ok(None) };
-        let node = world.plane.node().context("`deployment` needs `controlPlane: {kind: node}`")?;
+        let nodes = world.plane.nodes().context("`deployment` needs a control plane with nodes")?;
         let mut planned = planned.as_ref().clone();
         let service = || self.options.source.scenario.subject.own_service();
         planned.webhook = planned.webhook.take().or_else(service);
         // What is a file on this machine is none in a Pod, which has an account of its own.
         let is_file = |name: &str| ["KUBECONFIG", "DOCKER_CONFIG"].contains(&name);
         let variables = self.environment(world)?.into_iter().filter(|(name, _)| !is_file(name)).collect::<Vec<_>>();
-        Deployed::prepare(planned, node, world.api(), &variables).await.map(Some)
+        Deployed::prepare(planned, nodes, world.api(), &variables).await.map(Some)
     }
 
     /// What every process of it is told by variables.

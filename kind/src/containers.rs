@@ -1,0 +1,406 @@
+//! Clusters whose nodes are containers, as the program `kind` makes them (kind.sigs.k8s.io).
+//!
+//! Owns the calls of `kind` and of the container engine: what is missing, making, finding, loading images, keeping logs, deleting.
+//! Any version of kind on the PATH does. A cluster gets a kubeconfig of its own: that of the user is neither read nor written.
+
+mod config;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::step::{Failed, Step, Tool};
+
+/// Three control planes need a minute on two busy cores, and a node image may have to be pulled.
+const CREATE_LIMIT: Duration = Duration::from_mins(10);
+/// How long kind itself waits for the nodes to be Ready.
+const READY_WAIT: &str = "120s";
+const DELETE_LIMIT: Duration = Duration::from_mins(2);
+const LOAD_LIMIT: Duration = Duration::from_mins(5);
+/// Loading an image fails now and then while containerd is busy with another one.
+const LOAD_ATTEMPTS: u32 = 3;
+const LOGS_LIMIT: Duration = Duration::from_mins(2);
+/// What an engine that hangs may cost somebody who only looks.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
+/// Where kubeadm leaves the administrator's kubeconfig in a control plane's container.
+const ADMIN: &str = "/etc/kubernetes/admin.conf";
+/// The variable by which kind itself is told to use another engine.
+const PROVIDER: &str = "KIND_EXPERIMENTAL_PROVIDER";
+const GET_KIND: &str = "go install sigs.k8s.io/kind@latest, or see https://kind.sigs.k8s.io/docs/user/quick-start";
+/// Control planes that a cluster may have: one, or three, which outlive the loss of one.
+const CONTROL_PLANES: [u8; 2] = [1, 3];
+
+/// How a cluster is to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The node image. Default: the official one of `kubernetes`, or the one that this kind was released with.
+    pub image: Option<String>,
+    /// The version of Kubernetes, such as `1.34.1`.
+    pub kubernetes: Option<String>,
+    /// How many control planes: 1 or 3. Default: 1.
+    pub control_planes: Option<u8>,
+    /// A configuration of kind's own, instead of one made here.
+    pub file: Option<PathBuf>,
+}
+
+/// A cluster of kind on this machine's container engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Containers {
+    /// As kind calls it.
+    pub name: String,
+    kind: PathBuf,
+    engine: PathBuf,
+}
+
+/// A cluster that could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine lacks something. Nothing was started.
+    #[error("a cluster of kind needs what this machine lacks; nothing was started\n  {0}")]
+    Missing(String),
+    /// A step failed.
+    #[error(transparent)]
+    Step(#[from] Failed),
+    /// The configuration makes no sense.
+    #[error("failed to use `--control-planes {0}`: write 1, or 3, which outlive the loss of one")]
+    ControlPlanes(u8),
+    /// It has no nodes.
+    #[error("there is no cluster `{name}` of kind: make it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
+    Unknown {
+        /// Its name.
+        name: String,
+    },
+    /// It has another version than was asked for.
+    #[error(
+        "the cluster `{name}` has Kubernetes {found}, and {wanted} was asked for: `longhaul cluster down --name {name}` first, or leave the version out"
+    )]
+    Version {
+        /// Its name.
+        name: String,
+        /// What it has.
+        found: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// What listens on this machine cannot be reached from the nodes.
+    #[error(
+        "failed to listen at {gateway}, where the containers of `{name}` reach this machine: its engine runs in another machine (as Docker \
+         Desktop does). Run longhaul where the engine runs, or in a container with `--network host`"
+    )]
+    Gateway {
+        /// Its name.
+        name: String,
+        /// The address.
+        gateway: Ipv4Addr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An engine said what nobody understands.
+    #[error("failed to read what {program} says of {what}: `{said}`")]
+    Said {
+        /// Which program.
+        program: String,
+        /// Of what.
+        what: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// A file.
+    #[error("failed to use {}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Containers {
+    /// What a cluster of this name would be. Says everything that is missing, and starts nothing.
+    pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {
+        let kind = found("kind").ok_or_else(|| format!("kind on the PATH: {GET_KIND}"));
+        let called = std::env::var(PROVIDER).unwrap_or_else(|_| "docker".to_owned());
+        let install = format!("a container engine on the PATH, `{called}`: apt-get install docker.io");
+        let engine = found(&called).ok_or(install);
+        let file = match &config.file {
+            Some(path) if !path.is_file() => {
+                Err(format!("the configuration {}: there is no such file", path.display()))
+            }
+            _ => Ok(()),
+        };
+        let missing: Vec<String> =
+            [kind.as_ref().err(), engine.as_ref().err(), file.as_ref().err()].into_iter().flatten().cloned().collect();
+        let (Ok(kind), Ok(engine), true) = (kind, engine, missing.is_empty()) else {
+            return Err(Error::Missing(missing.join("\n  ")));
+        };
+        if let Some(number) = config.control_planes.filter(|number| !CONTROL_PLANES.contains(number)) {
+            return Err(Error::ControlPlanes(number));
+        }
+        let made = Self { name: name.to_owned(), kind, engine };
+        let mend = format!("start the engine (`systemctl start {called}`), or tell {called} where it is (DOCKER_HOST)");
+        let tool = made.engine();
+        let answers = Step::new("ask the container engine", mend, &tool, ["version"]).within(LOOK_LIMIT);
+        answers.call().await.map_err(|failed| Error::Missing(failed.to_string()))?;
+        Ok(made)
+    }
+
+    /// Makes the cluster, with a kubeconfig of its own.
+    pub async fn create(&self, config: &Config, kubeconfig: &Path, folder: &Path) -> Result<(), Error> {
+        let file = match &config.file {
+            Some(file) => file.clone(),
+            None => {
+                let path = folder.join("kind.yaml");
+                let cgroups = self.cgroups_by_hand(config).await;
+                let text = config::text(config.control_planes.unwrap_or(1), cgroups);
+                std::fs::write(&path, text).map_err(|source| Error::File { path: path.clone(), source })?;
+                path
+            }
+        };
+        let (name, file, kubeconfig) = (self.name.as_str(), text(&file), text(kubeconfig));
+        let mut words = vec![
+            "create",
+            "cluster",
+            "--name",
+            name,
+            "--kubeconfig",
+            &kubeconfig,
+            "--config",
+            &file,
+            "--wait",
+            READY_WAIT,
+        ];
+        let image = config.image();
+        if let Some(image) = &image {
+            words.extend(["--image", image]);
+        }
+        let mend = format!("look at `kind export logs --name {name}`; `kind delete cluster --name {name}` and again");
+        let tool = self.kind();
+        Step::new("make a cluster", mend, &tool, words).within(CREATE_LIMIT).call().await?;
+        Ok(())
+    }
+
+    /// Whether kind knows it.
+    pub async fn exists(&self) -> Result<bool, Error> {
+        let tool = self.kind();
+        let said = Step::new("list the clusters of kind", "start the container engine", &tool, ["get", "clusters"])
+            .call()
+            .await?;
+        Ok(said.lines().any(|line| line.trim() == self.name))
+    }
+
+    /// Its nodes: the names of their containers, control planes first.
+    pub async fn nodes(&self) -> Result<Vec<String>, Error> {
+        let tool = self.kind();
+        let words = ["get", "nodes", "--name", &self.name];
+        let said = Step::new("list the nodes of a cluster", "kind get clusters", &tool, words).call().await?;
+        let mut nodes: Vec<String> = said
+            .lines()
+            .map(str::trim)
+            .filter(|name| !name.is_empty() && !name.contains(' '))
+            .map(str::to_owned)
+            .collect();
+        // kind counts what balances the load among the nodes.
+        nodes.retain(|name| !name.ends_with("-external-load-balancer"));
+        nodes.sort_by_key(|name| (!name.contains("-control-plane"), name.clone()));
+        if nodes.is_empty() { Err(Error::Unknown { name: self.name.clone() }) } else { Ok(nodes) }
+    }
+
+    /// The number that this machine has for a node's first process; none where the engine runs in another machine.
+    pub async fn first_process(&self, node: &str) -> Option<u32> {
+        let pid: u32 = self.inspect(node, "{{.State.Pid}}").await.ok()?.trim().parse().ok()?;
+        (pid > 1).then_some(pid)
+    }
+
+    /// The number of its nodes that run.
+    pub(crate) fn running(&self) -> Result<usize, Failed> {
+        let label = format!("label=io.x-k8s.kind.cluster={}", self.name);
+        let tool = self.engine();
+        let words = ["ps", "--filter", &label, "--format", "{{.Names}}"];
+        let said = Step::new("list the nodes that run", "start the container engine", &tool, words)
+            .within(LOOK_LIMIT)
+            .call_now()?;
+        Ok(said.lines().filter(|line| !line.trim().is_empty()).count())
+    }
+
+    /// Where its containers reach this machine. Fails when nobody can listen there.
+    pub async fn machine(&self) -> Result<Ipv4Addr, Error> {
+        let nodes = self.nodes().await?;
+        let gateway = self.addresses(&nodes[0], "Gateway", "the gateway of a node").await?;
+        match TcpListener::bind(SocketAddr::from((gateway, 0))) {
+            Ok(_) => Ok(gateway),
+            Err(source) => Err(Error::Gateway { name: self.name.clone(), gateway, source }),
+        }
+    }
+
+    /// Where a node is.
+    pub async fn address(&self, node: &str) -> Result<IpAddr, Error> {
+        self.addresses(node, "IPAddress", "the address of a node").await.map(IpAddr::V4)
+    }
+
+    async fn addresses(&self, node: &str, field: &str, what: &'static str) -> Result<Ipv4Addr, Error> {
+        let format = format!("{{{{range .NetworkSettings.Networks}}}}{{{{.{field}}}}} {{{{end}}}}");
+        let said = self.inspect(node, &format).await?;
+        let address = said.split_whitespace().find_map(|word| word.parse().ok());
+        address.ok_or_else(|| Error::Said { program: self.engine.display().to_string(), what, said })
+    }
+
+    async fn inspect(&self, node: &str, format: &str) -> Result<String, Failed> {
+        let tool = self.engine();
+        Step::new("look at a node", format!("docker start {node}"), &tool, ["inspect", "-f", format, node]).call().await
+    }
+
+    /// The administrator's kubeconfig, as this machine uses it.
+    pub async fn kubeconfig(&self) -> Result<String, Error> {
+        let tool = self.kind();
+        let mend = format!("longhaul cluster down --name {}, and up again", self.name);
+        Ok(Step::new("get the kubeconfig", mend, &tool, ["get", "kubeconfig", "--name", &self.name]).call().await?)
+    }
+
+    /// What its API server says it is. Fails when it does not answer.
+    pub async fn version(&self) -> Result<String, Error> {
+        let tool = self.kubectl().await?;
+        let mend = format!("longhaul cluster down --name {}, and up again", self.name);
+        let step = Step::new("reach the API server", mend, &tool, ["get", "--raw", "/version"]).tried(3);
+        let said = step.call().await?;
+        let version: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+        let program = self.kind.display().to_string();
+        let version = version["gitVersion"].as_str().map(str::to_owned);
+        version.ok_or(Error::Said { program, what: "the version", said })
+    }
+
+    /// `https://127.0.0.1:port`
+    pub async fn url(&self) -> Result<String, Error> {
+        let text = self.kubeconfig().await?;
+        let server = text.lines().find_map(|line| line.trim().strip_prefix("server: "));
+        let program = self.kind.display().to_string();
+        server.map(|url| url.trim().to_owned()).ok_or(Error::Said { program, what: "its server", said: String::new() })
+    }
+
+    /// kubectl, as the first control plane has it.
+    pub(crate) async fn kubectl(&self) -> Result<Tool, Error> {
+        let nodes = self.nodes().await?;
+        let words = ["exec", "-i", &nodes[0], "kubectl", "--kubeconfig", ADMIN];
+        Ok(self.engine().with(words))
+    }
+
+    /// Loads the images of an archive, as `docker save` writes it, into every node.
+    pub async fn load(&self, archive: &Path) -> Result<(), Error> {
+        let (tool, archive) = (self.kind(), text(archive));
+        let words = ["load", "image-archive", &archive, "--name", &self.name];
+        let mend = format!("kind load image-archive {archive} --name {}", self.name);
+        Step::new("load an image", mend, &tool, words).within(LOAD_LIMIT).tried(LOAD_ATTEMPTS).call().await?;
+        Ok(())
+    }
+
+    /// Writes the logs of nodes and Pods into a folder.
+    pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
+        let (tool, folder) = (self.kind(), text(folder));
+        let words = ["export", "logs", &folder, "--name", &self.name];
+        Step::new("keep the logs", format!("kind export logs --name {}", self.name), &tool, words)
+            .within(LOGS_LIMIT)
+            .call()
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes it with everything in it. One that is not there is deleted already. `kubeconfig` is the file that it was made with.
+    pub async fn delete(&self, kubeconfig: Option<&Path>) -> Result<(), Error> {
+        let tool = self.kind();
+        let kubeconfig = kubeconfig.map_or_else(|| "/dev/null".to_owned(), text);
+        let words = ["delete", "cluster", "--name", &self.name, "--kubeconfig", &kubeconfig];
+        let mend = format!("kind delete cluster --name {}", self.name);
+        Step::new("delete a cluster", mend, &tool, words).within(DELETE_LIMIT).tried(2).call().await?;
+        Ok(())
+    }
+
+    /// The same, for who cannot wait otherwise.
+    pub(crate) fn delete_now(&self) -> Result<(), Failed> {
+        let tool = self.kind();
+        let words = ["delete", "cluster", "--name", &self.name, "--kubeconfig", "/dev/null"];
+        let mend = format!("kind delete cluster --name {}", self.name);
+        Step::new("delete a cluster", mend, &tool, words).within(DELETE_LIMIT).call_now().map(drop)
+    }
+
+    /// Whether the containerd of the node image leaves cgroups to itself and not to systemd, so that the kubelet has to do the same.
+    async fn cgroups_by_hand(&self, config: &Config) -> bool {
+        let Some(image) = config.image() else { return false };
+        let tool = self.engine();
+        let here = ["image", "inspect", "-f", "{{.Id}}", &image];
+        // An image that has to be pulled is an official one.
+        if Step::new("find the node image", "", &tool, here).call().await.is_err() {
+            return false;
+        }
+        let words = ["run", "--rm", "--network", "none", "--entrypoint", "cat", &image, "/etc/containerd/config.toml"];
+        let read = Step::new("read the node image", "", &tool, words).call().await;
+        read.is_ok_and(|text| config::leaves_cgroups(&text))
+    }
+
+    fn kind(&self) -> Tool {
+        Tool::new(self.kind.clone())
+    }
+
+    fn engine(&self) -> Tool {
+        Tool::new(self.engine.clone())
+    }
+}
+
+impl Config {
+    /// The node image by name; none for that of kind itself.
+    fn image(&self) -> Option<String> {
+        let official = |version: &String| format!("docker.io/kindest/node:v{}", version.trim_start_matches('v'));
+        self.image.clone().or_else(|| self.kubernetes.as_ref().map(official))
+    }
+
+    /// Whether a cluster of this version is what was asked for.
+    pub fn fits(&self, name: &str, version: &str) -> Result<(), Error> {
+        match &self.kubernetes {
+            Some(wanted) if wanted.trim_start_matches('v') != version.trim_start_matches('v') => {
+                Err(Error::Version { name: name.to_owned(), found: version.to_owned(), wanted: wanted.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A program on the PATH.
+pub(crate) fn found(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_names_the_official_image_and_an_image_goes_before_it() {
+        let config = |image: Option<&str>, kubernetes: Option<&str>| Config {
+            image: image.map(str::to_owned),
+            kubernetes: kubernetes.map(str::to_owned),
+            ..Config::default()
+        };
+        assert_eq!(config(None, None).image(), None);
+        assert_eq!(config(None, Some("v1.34.1")).image().unwrap(), "docker.io/kindest/node:v1.34.1");
+        assert_eq!(config(Some("kind-node:x"), Some("1.34.1")).image().unwrap(), "kind-node:x");
+        assert!(config(None, Some("1.34.1")).fits("kind", "v1.34.1").is_ok());
+        let other = config(None, Some("1.33.0")).fits("kind", "v1.34.1").unwrap_err().to_string();
+        assert!(
+            other.contains(
+                "has Kubernetes v1.34.1, and 1.33.0 was asked for: `longhaul cluster down --name kind` first"
+            ),
+            "{other}"
+        );
+    }
+}

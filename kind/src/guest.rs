@@ -1,0 +1,524 @@
+//! A run as a guest in a cluster that it did not make: the user's own by a kubeconfig, or one of kind.
+//!
+//! Owns what a guest needs and leaves: a namespace of its own, accounts with tokens, and a label on everything that is made, by which it is
+//! all deleted again. The kubeconfig is only read, its current context neither used nor switched. Everything is asked through kubectl
+//! until there is a token, so whatever logs the user in (certificates, plugins) does so here.
+
+mod context;
+mod others;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::containers::{self, Containers, found};
+use crate::labelled::Labelled;
+use crate::node::{Pods, TAINT};
+use crate::programs::{self, User, files};
+use crate::state::{Identity, Outside, Ready, Registration};
+use crate::step::{Failed, Step, Tool};
+
+pub(crate) use crate::labelled::LABEL;
+pub use context::Way;
+
+/// The label of a guest's own namespace.
+const GUEST: &str = "longhaul.dev/guest";
+/// Who made it, as JSON.
+const OWNER: &str = "longhaul.dev/owner";
+const MASTERS: &str = "system:masters";
+/// An account of a Pod, as the API server names who has its token (Kubernetes documentation, "Service account tokens").
+const ACCOUNT: &str = "system:serviceaccount:";
+/// Longer than the longest run. A server that grants less says so in the token, and the run ends with it.
+const TOKEN_VALID: &str = "240h";
+/// Until an API server that is there answers.
+const ASK_LIMIT: Duration = Duration::from_secs(20);
+/// The kubelet's port; nothing is sent there.
+const KUBELET: u16 = 10250;
+
+/// Which cluster, and who is to get in.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Which one.
+    pub cluster: Cluster,
+    /// Who may log in, each with a token made on the spot.
+    pub users: Vec<User>,
+    /// A folder for files of its own.
+    pub directory: PathBuf,
+    /// A state directory in which the guest is noted while it is there.
+    pub state_directory: Option<PathBuf>,
+}
+
+/// A cluster to be a guest in.
+#[derive(Debug, Clone)]
+pub enum Cluster {
+    /// That of kind with this name, if one is named and there; otherwise one is made, and deleted afterwards.
+    Containers(Option<String>, containers::Config),
+    /// The one that a kubeconfig names so, as cluster or context. None: as `KUBECONFIG` says, or `~/.kube/config`.
+    Kubeconfig(Option<PathBuf>, String),
+}
+
+/// A guest in a cluster. Dropping it takes away all that it made there.
+#[derive(Debug)]
+pub struct Guest {
+    stay: Stay,
+    way: Way,
+    version: String,
+    address: SocketAddr,
+    tokens: BTreeMap<String, String>,
+    machine: Ipv4Addr,
+    nodes: Vec<(String, IpAddr)>,
+    directory: PathBuf,
+    registration: Option<Registration>,
+}
+
+/// What a guest has in a cluster, and taking it away.
+#[derive(Debug)]
+struct Stay {
+    tool: Tool,
+    mark: String,
+    containers: Option<Containers>,
+    /// Whether the cluster itself was made for it.
+    is_made: bool,
+    is_over: bool,
+}
+
+/// A guest that does not get in, or what it did not get.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A cluster of kind.
+    #[error(transparent)]
+    Containers(#[from] containers::Error),
+    /// A step failed.
+    #[error(transparent)]
+    Step(#[from] Failed),
+    /// The note of it.
+    #[error(transparent)]
+    Programs(#[from] programs::Error),
+    /// kubectl is not there.
+    #[error(
+        "a guest in a cluster needs kubectl on the PATH, and there is none; nothing was started\n  mend it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
+    )]
+    NoKubectl,
+    /// The kubeconfig.
+    #[error("failed to use {file}: {reason}")]
+    Kubeconfig {
+        /// Which one.
+        file: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// There is another guest, or what is left of one.
+    #[error(
+        "the cluster has another guest: {who}\n  mend it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
+    )]
+    Occupied {
+        /// Who.
+        who: String,
+        /// Its mark.
+        mark: String,
+    },
+    /// Nothing here can be reached from there.
+    #[error("failed to find an address of this machine that the cluster reaches: {0}")]
+    NoWay(String),
+}
+
+impl Guest {
+    /// Says what is missing, and starts nothing.
+    pub async fn check(cluster: &Cluster) -> Result<(), Error> {
+        match cluster {
+            Cluster::Containers(name, config) => {
+                drop(Containers::check(name.as_deref().unwrap_or_default(), config).await?)
+            }
+            Cluster::Kubeconfig(file, named) => {
+                let tool = Tool::new(found("kubectl").ok_or(Error::NoKubectl)?);
+                context::read(&tool, file.as_deref(), named).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the cluster, makes it if it is one of kind that is not there, takes away what dead guests left, and settles in.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        match config.cluster.clone() {
+            Cluster::Containers(name, wanted) => {
+                let fresh = format!("longhaul-{:08x}", rand::random::<u32>());
+                let mut containers = Containers::check(name.as_deref().unwrap_or(&fresh), &wanted).await?;
+                let is_made = !containers.exists().await?;
+                if is_made {
+                    containers.name = fresh;
+                }
+                let mut registration = noted(&config)?;
+                let note = |outside: Outside, registration: &mut Option<Registration>| match registration {
+                    Some(registration) => registration.lives_outside(outside).map_err(programs::Error::from),
+                    None => Ok(()),
+                };
+                let mut stay = Stay::new(Tool::new(PathBuf::new()), Some(containers.clone()), is_made);
+                if is_made {
+                    note(Outside { containers: Some(containers.clone()), guest: None }, &mut registration)?;
+                    make_folder(&config.directory)?;
+                    containers.create(&wanted, &config.directory.join("kind.kubeconfig"), &config.directory).await?;
+                }
+                stay.tool = containers.kubectl().await?;
+                if !is_made {
+                    note(Outside { containers: None, guest: Some(stay.traces()) }, &mut registration)?;
+                }
+                let way = Way::of_text(&containers.kubeconfig().await?)?;
+                let machine = containers.machine().await?;
+                Self::settle(stay, way, Some(machine), registration, config, Some(&wanted)).await
+            }
+            Cluster::Kubeconfig(file, named) => {
+                let tool = Tool::new(found("kubectl").ok_or(Error::NoKubectl)?);
+                let (way, words) = context::read(&tool, file.as_deref(), &named).await?;
+                let stay = Stay::new(tool.with(words), None, false);
+                let mut registration = noted(&config)?;
+                if let Some(registration) = &mut registration {
+                    let outside = Outside { containers: None, guest: Some(stay.traces()) };
+                    registration.lives_outside(outside).map_err(programs::Error::from)?;
+                }
+                Self::settle(stay, way, None, registration, config, None).await
+            }
+        }
+    }
+
+    async fn settle(
+        stay: Stay,
+        way: Way,
+        machine: Option<Ipv4Addr>,
+        registration: Option<Registration>,
+        config: Config,
+        wanted: Option<&containers::Config>,
+    ) -> Result<Self, Error> {
+        let version = stay.version().await?;
+        if let (Some(wanted), Some(containers)) = (wanted, &stay.containers) {
+            wanted.fits(&containers.name, &version)?;
+        }
+        others::take_away_the_dead(&stay.tool, &stay.traces()).await?;
+        let address = way.resolve().await?;
+        let nodes = stay.nodes().await?;
+        let machine = match machine {
+            Some(machine) => machine,
+            None => seen_from(&nodes, address)?,
+        };
+        let mut guest = Self {
+            stay,
+            way,
+            version,
+            address,
+            tokens: BTreeMap::new(),
+            machine,
+            nodes,
+            directory: config.directory,
+            registration,
+        };
+        guest.stay.make_home(&config.users).await?;
+        // The others' accounts are made later, with their rights.
+        for user in config.users.iter().filter(|user| user.groups.iter().any(|group| group == MASTERS)) {
+            guest.admit(&user.name).await?;
+        }
+        if guest.stay.containers.is_some() {
+            guest.stay.taint().await?;
+        }
+        let ready = Ready { version: guest.version.clone(), url: guest.way.url.clone(), kubeconfig: None };
+        if let Some(registration) = &mut guest.registration {
+            registration.ready(ready).map_err(programs::Error::from)?;
+        }
+        Ok(guest)
+    }
+
+    /// Gives a user a token: one of those of the configuration, or an account of a Pod, which is made where it is not there yet.
+    pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
+        if self.tokens.contains_key(user) {
+            return Ok(());
+        }
+        let home = self.stay.home();
+        let (namespace, name) = match user.strip_prefix(ACCOUNT).and_then(|rest| rest.split_once(':')) {
+            Some((namespace, name)) => {
+                self.stay.make_account(namespace, name).await?;
+                (namespace, name)
+            }
+            None => (home.as_str(), user),
+        };
+        let words = ["create", "token", name, "-n", namespace, "--duration", TOKEN_VALID];
+        let step = Step::new(
+            "get a token",
+            "use an administrator's kubeconfig of Kubernetes 1.24 or later",
+            &self.stay.tool,
+            words,
+        );
+        let token = step.within(ASK_LIMIT).tried(3).call().await?;
+        self.tokens.insert(user.to_owned(), token.trim().to_owned());
+        Ok(())
+    }
+
+    /// `https://host:port`
+    pub fn url(&self) -> &str {
+        &self.way.url
+    }
+
+    /// Where the API server listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The authority of the API server's certificate.
+    pub fn ca_pem(&self) -> &str {
+        &self.way.ca_pem
+    }
+
+    /// What the API server says it is.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The token of somebody who was admitted.
+    pub fn token(&self, user: &str) -> Option<&str> {
+        self.tokens.get(user).map(String::as_str)
+    }
+
+    /// A kubeconfig with everything in it.
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        Some(files::kubeconfig(user, self.token(user)?, &self.way.ca_pem, &self.way.url))
+    }
+
+    /// Where the cluster's Pods reach what listens on this machine.
+    pub const fn machine(&self) -> Ipv4Addr {
+        self.machine
+    }
+
+    /// The value of [`LABEL`] that everything made in the cluster has to have.
+    pub fn mark(&self) -> &str {
+        &self.stay.mark
+    }
+
+    /// `kind` or `kubeconfig`.
+    pub const fn kind(&self) -> &'static str {
+        if self.stay.containers.is_some() { "kind" } else { "kubeconfig" }
+    }
+
+    /// Where ports of nodes are reached from this machine.
+    pub fn node_address(&self) -> Option<IpAddr> {
+        self.nodes.first().map(|(_, address)| *address)
+    }
+
+    /// Its Pods, for whoever looks at their processes: those of nodes on this machine are found.
+    pub fn pods(&self) -> Pods {
+        Pods::anywhere()
+    }
+
+    /// Loads the images of an archive into all nodes; only those of kind can.
+    pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
+        let Some(containers) = &self.stay.containers else {
+            return Ok(());
+        };
+        make_folder(&self.directory)?;
+        let path = self.directory.join("image.tar");
+        let failed = |source| programs::Error::File { path: path.clone(), source };
+        std::fs::write(&path, archive).map_err(failed)?;
+        let loaded = containers.load(&path).await;
+        // Hundreds of megabytes that nobody needs any more.
+        let _ = std::fs::remove_file(&path);
+        Ok(loaded?)
+    }
+
+    /// Writes the logs of nodes and Pods into a folder: of a cluster of kind all, elsewhere those of the guest's own Pods.
+    pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
+        match &self.stay.containers {
+            Some(containers) => Ok(containers.keep_logs(folder).await?),
+            None => self.stay.keep_logs(folder).await,
+        }
+    }
+
+    /// Takes away all that was made. A cluster that was made for this is deleted.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        let done = self.stay.end().await;
+        self.stay.is_over = true;
+        if done.is_err() {
+            // For `cluster down`.
+            self.registration.take().map(Registration::keep);
+        }
+        done
+    }
+}
+
+impl Stay {
+    fn new(tool: Tool, containers: Option<Containers>, is_made: bool) -> Self {
+        Self { tool, mark: format!("{:08x}", rand::random::<u32>()), containers, is_made, is_over: false }
+    }
+
+    /// The guest's own namespace.
+    fn home(&self) -> String {
+        format!("longhaul-run-{}", self.mark)
+    }
+
+    /// What another process needs to take it away.
+    fn traces(&self) -> Labelled {
+        Labelled::new(&self.tool, &self.mark, self.containers.as_ref().map(|_| TAINT))
+    }
+
+    async fn version(&self) -> Result<String, Error> {
+        let mend = "kubectl get --raw /readyz, with the same kubeconfig; start the cluster, or name another one";
+        let ask = |path| {
+            Step::new("reach the API server", mend, &self.tool, ["get", "--raw", path]).within(ASK_LIMIT).tried(3)
+        };
+        ask("/readyz").call().await?;
+        let version: Value = serde_json::from_str(&ask("/version").call().await?).unwrap_or_default();
+        Ok(version["gitVersion"].as_str().unwrap_or("unknown").to_owned())
+    }
+
+    async fn nodes(&self) -> Result<Vec<(String, IpAddr)>, Error> {
+        let mend = "use an administrator's kubeconfig";
+        let step = Step::new("list the nodes", mend, &self.tool, ["get", "nodes", "-o", "json"]).within(ASK_LIMIT);
+        let list: Value = serde_json::from_str(&step.call().await?).unwrap_or_default();
+        Ok(list["items"].as_array().into_iter().flatten().filter_map(node).collect())
+    }
+
+    async fn create(&self, name: &'static str, object: &Value) -> Result<(), Error> {
+        let step = Step::new(name, "use an administrator's kubeconfig", &self.tool, ["apply", "-f", "-"]);
+        step.reading(object.to_string().into_bytes()).within(ASK_LIMIT).tried(3).call().await?;
+        Ok(())
+    }
+
+    /// Its namespace, and an account for everybody who may do everything.
+    async fn make_home(&self, users: &[User]) -> Result<(), Error> {
+        let home = self.home();
+        let owner = Identity::of_self().map_err(programs::Error::from)?;
+        let mut objects = vec![json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {
+                "name": home, "labels": {LABEL: self.mark, GUEST: "true"},
+                "annotations": {OWNER: serde_json::to_string(&owner).unwrap_or_default()}
+            }
+        })];
+        for user in users.iter().filter(|user| user.groups.iter().any(|group| group == MASTERS)) {
+            let labels = json!({LABEL: self.mark});
+            objects.push(json!({
+                "apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": {"name": user.name, "namespace": home, "labels": labels}
+            }));
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                "metadata": {"name": format!("{home}-{}", user.name), "labels": labels},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                "subjects": [{"kind": "ServiceAccount", "name": user.name, "namespace": home}]
+            }));
+        }
+        self.create("make a namespace with accounts", &json!({"apiVersion": "v1", "kind": "List", "items": objects}))
+            .await
+    }
+
+    async fn make_account(&self, namespace: &str, name: &str) -> Result<(), Error> {
+        let there = ["get", "serviceaccount", name, "-n", namespace, "-o", "name", "--ignore-not-found"];
+        let step =
+            Step::new("look for an account", "use an administrator's kubeconfig", &self.tool, there).within(ASK_LIMIT);
+        if !step.call().await?.trim().is_empty() {
+            return Ok(());
+        }
+        let labels = json!({LABEL: self.mark});
+        let items = json!([
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}},
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace, "labels": labels}}
+        ]);
+        self.create("make an account", &json!({"apiVersion": "v1", "kind": "List", "items": items})).await
+    }
+
+    /// What load creates is stored and judged, and runs nowhere: only the subject's own Pods do.
+    async fn taint(&self) -> Result<(), Error> {
+        let taint = format!("{}=:NoSchedule", TAINT);
+        let words = ["taint", "nodes", "--all", &taint, "--overwrite"];
+        Step::new("keep the load's Pods from the nodes", "kubectl get nodes", &self.tool, words)
+            .within(ASK_LIMIT)
+            .call()
+            .await?;
+        Ok(())
+    }
+
+    /// The output of its own Pods, and what happened to them.
+    async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
+        make_folder(folder)?;
+        for (file, text) in self.traces().logs().await? {
+            let path = folder.join(file);
+            std::fs::write(&path, text).map_err(|source| programs::Error::File { path, source })?;
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result<(), Error> {
+        match &self.containers {
+            Some(containers) if self.is_made => Ok(containers.delete(None).await?),
+            _ => Ok(self.traces().take_away().await?),
+        }
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        // Half-way, or in a panic: whoever drops it has nobody to tell of what fails now, and its note stays for `cluster status`.
+        match &self.containers {
+            Some(containers) if self.is_made => drop(containers.delete_now()),
+            _ if self.tool.program.as_os_str().is_empty() => {}
+            _ => drop(self.traces().take_away_now()),
+        }
+    }
+}
+
+fn noted(config: &Config) -> Result<Option<Registration>, Error> {
+    Ok(Registration::of_run(config.state_directory.as_ref(), &config.directory).map_err(programs::Error::from)?)
+}
+
+fn make_folder(path: &Path) -> Result<(), programs::Error> {
+    std::fs::create_dir_all(path).map_err(|source| programs::Error::File { path: path.to_owned(), source })
+}
+
+/// Name and address of a node, as others in the cluster reach it.
+fn node(object: &Value) -> Option<(String, IpAddr)> {
+    let addresses = object["status"]["addresses"].as_array()?;
+    let own = addresses.iter().filter(|address| address["type"] == "InternalIP");
+    let address = own.filter_map(|address| address["address"].as_str()?.parse().ok()).find(IpAddr::is_ipv4)?;
+    Some((object["metadata"]["name"].as_str()?.to_owned(), address))
+}
+
+/// The address that this machine has on the way to a node. No packet is sent: a datagram socket that is connected knows its own end.
+fn seen_from(nodes: &[(String, IpAddr)], api: SocketAddr) -> Result<Ipv4Addr, Error> {
+    let targets = nodes.iter().map(|(_, address)| SocketAddr::from((*address, KUBELET))).chain([api]);
+    let mut tried = Vec::new();
+    for target in targets {
+        let own = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+            socket.connect(target)?;
+            socket.local_addr()
+        });
+        match own.map(|own| own.ip()) {
+            Ok(IpAddr::V4(own)) if !own.is_loopback() && !own.is_unspecified() => return Ok(own),
+            Ok(own) => tried.push(format!("on the way to {target} it is {own}")),
+            Err(error) => tried.push(format!("{target}: {error}")),
+        }
+    }
+    Err(Error::NoWay(tried.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_node_is_the_one_inside_of_the_cluster() {
+        let addresses = json!([
+            {"type": "Hostname", "address": "n"}, {"type": "ExternalIP", "address": "8.8.8.8"},
+            {"type": "InternalIP", "address": "fd00::1"}, {"type": "InternalIP", "address": "172.18.0.2"}
+        ]);
+        let object = json!({"metadata": {"name": "n"}, "status": {"addresses": addresses}});
+        assert_eq!(node(&object), Some(("n".to_owned(), IpAddr::from([172, 18, 0, 2]))));
+        assert_eq!(node(&json!({"metadata": {"name": "n"}, "status": {}})), None);
+    }
+
+    #[test]
+    fn an_address_that_only_this_machine_knows_is_none_for_a_cluster() {
+        let api = SocketAddr::from(([127, 0, 0, 1], 6443));
+        let refused = seen_from(&[], api).unwrap_err().to_string();
+        assert!(refused.contains("on the way to 127.0.0.1:6443 it is 127.0.0.1"), "{refused}");
+    }
+}

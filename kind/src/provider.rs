@@ -1,0 +1,221 @@
+//! The control planes of real programs that a run can be on, and what each of them can do.
+//!
+//! The seam: whoever plays a run knows a [`Provider`] and, where Pods run, its [`Nodes`]. A new provider is a variant here.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use crate::guest::{self, Guest};
+use crate::local::Local;
+use crate::node::{self, Node, Pods};
+
+/// A control plane that is up.
+#[derive(Debug)]
+pub enum Provider {
+    /// etcd and kube-apiserver alone, as processes of this machine.
+    Local(Box<Local>),
+    /// One whole node in namespaces of its own on this machine.
+    Node(Box<Node>),
+    /// A cluster of kind, or the user's own.
+    Guest(Box<Guest>),
+}
+
+/// Nodes that run Pods.
+#[derive(Debug, Clone, Copy)]
+pub struct Nodes<'a>(Which<'a>);
+
+#[derive(Debug, Clone, Copy)]
+enum Which<'a> {
+    Node(&'a Node),
+    Guest(&'a Guest),
+}
+
+/// How a Service is reached from this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// At its own address.
+    Service,
+    /// At a port that every node opens for it; a node's address.
+    NodePort(IpAddr),
+}
+
+/// What went wrong with nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The node of this machine.
+    #[error(transparent)]
+    Node(#[from] node::Error),
+    /// A cluster of kind, or the user's own.
+    #[error(transparent)]
+    Guest(#[from] guest::Error),
+}
+
+impl Provider {
+    /// `local`, `node`, `kind` or `kubeconfig`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Local(_) => "local",
+            Self::Node(_) => "node",
+            Self::Guest(guest) => guest.kind(),
+        }
+    }
+
+    /// `https://host:port`
+    pub fn url(&self) -> String {
+        match self {
+            Self::Local(local) => local.access().url(),
+            Self::Node(node) => node.access().url(),
+            Self::Guest(guest) => guest.url().to_owned(),
+        }
+    }
+
+    /// Where the API server listens.
+    pub fn address(&self) -> SocketAddr {
+        match self {
+            Self::Local(local) => local.access().address(),
+            Self::Node(node) => node.access().address(),
+            Self::Guest(guest) => guest.address(),
+        }
+    }
+
+    /// What the API server says it is, for example `v1.34.1`.
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Local(local) => local.access().version(),
+            Self::Node(node) => node.access().version(),
+            Self::Guest(guest) => guest.version(),
+        }
+    }
+
+    /// The authority of the API server's certificate.
+    pub fn ca_pem(&self) -> &str {
+        match self {
+            Self::Local(local) => local.access().ca_pem(),
+            Self::Node(node) => node.access().ca_pem(),
+            Self::Guest(guest) => guest.ca_pem(),
+        }
+    }
+
+    /// The bearer token of a user who was admitted.
+    pub fn token(&self, user: &str) -> Option<&str> {
+        match self {
+            Self::Local(local) => local.access().token(user),
+            Self::Node(node) => node.access().token(user),
+            Self::Guest(guest) => guest.token(user),
+        }
+    }
+
+    /// A kubeconfig with everything in it.
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        match self {
+            Self::Local(local) => local.access().kubeconfig(user),
+            Self::Node(node) => node.access().kubeconfig(user),
+            Self::Guest(guest) => guest.kubeconfig(user),
+        }
+    }
+
+    /// Lets somebody in whose account was made meanwhile. Elsewhere than in a guest's cluster all were let in from the beginning.
+    pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
+        match self {
+            Self::Local(_) | Self::Node(_) => Ok(()),
+            Self::Guest(guest) => Ok(guest.admit(user).await?),
+        }
+    }
+
+    /// Where the API server notes who did what; none where that is not for us to say.
+    pub fn audit_log(&self) -> Option<PathBuf> {
+        match self {
+            Self::Local(local) => Some(local.access().audit_log()),
+            Self::Node(node) => Some(node.access().audit_log()),
+            Self::Guest(_) => None,
+        }
+    }
+
+    /// The folder in which its programs write their logs, if that is on this machine.
+    pub fn logs(&self) -> Option<PathBuf> {
+        match self {
+            Self::Local(local) => Some(local.access().logs()),
+            Self::Node(node) => Some(node.access().logs()),
+            Self::Guest(_) => None,
+        }
+    }
+
+    /// Writes the logs of what has no folder of logs.
+    pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
+        match self {
+            Self::Local(_) | Self::Node(_) => Ok(()),
+            Self::Guest(guest) => Ok(guest.keep_logs(folder).await?),
+        }
+    }
+
+    /// Where it reaches what listens on this machine.
+    pub fn machine(&self) -> Ipv4Addr {
+        match self {
+            Self::Local(_) => Ipv4Addr::LOCALHOST,
+            Self::Node(node) => node.machine(),
+            Self::Guest(guest) => guest.machine(),
+        }
+    }
+
+    /// The label that everything made there has to have, so that it is taken away again: key and value.
+    pub fn mark(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Local(_) | Self::Node(_) => None,
+            Self::Guest(guest) => Some((guest::LABEL, guest.mark())),
+        }
+    }
+
+    /// Its nodes, if it has any.
+    pub fn nodes(&self) -> Option<Nodes<'_>> {
+        match self {
+            Self::Local(_) => None,
+            Self::Node(node) => Some(Nodes(Which::Node(node))),
+            Self::Guest(guest) => Some(Nodes(Which::Guest(guest))),
+        }
+    }
+
+    /// What of it ended, and how, if nobody stopped it.
+    pub fn ended(&self) -> Option<String> {
+        match self {
+            Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
+            Self::Node(node) => node.ended().map(|how| format!("the node ended: {how}")),
+            Self::Guest(_) => None,
+        }
+    }
+
+    /// Stops it, or takes away what was made in it.
+    pub async fn stop(self) -> Result<(), Error> {
+        match self {
+            Self::Local(local) => local.stop().await,
+            Self::Node(node) => node.stop().await,
+            Self::Guest(guest) => guest.stop().await?,
+        }
+        Ok(())
+    }
+}
+
+impl Nodes<'_> {
+    /// Their Pods, for whoever looks at their processes.
+    pub fn pods(&self) -> Pods {
+        match self.0 {
+            Which::Node(node) => node.pods(),
+            Which::Guest(guest) => guest.pods(),
+        }
+    }
+
+    /// Loads the images of an archive, as `docker save` writes it. A cluster that only a kubeconfig names has them, or pulls them.
+    pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
+        match self.0 {
+            Which::Node(node) => Ok(node.load(archive).await?),
+            Which::Guest(guest) => Ok(guest.load(archive).await?),
+        }
+    }
+
+    /// How Services are reached from this machine.
+    pub fn reach(&self) -> Reach {
+        match self.0 {
+            Which::Node(_) => Reach::Service,
+            Which::Guest(guest) => guest.node_address().map_or(Reach::Service, Reach::NodePort),
+        }
+    }
+}
