@@ -40,6 +40,7 @@ mod writes;
 
 pub use events::DRIFT;
 pub(crate) use requests::grown::{Grown, grown};
+pub(crate) use requests::longest_blind_ms;
 pub(crate) use resources::growth::{Fit, fits};
 pub(crate) use so_far::interims;
 pub use so_far::{Interim, SoFar};

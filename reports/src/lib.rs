@@ -8,6 +8,7 @@
 
 pub mod budgets;
 pub mod causes;
+pub mod compare;
 pub mod diff;
 #[cfg(test)]
 mod example;

@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::judge::{Judgement, judge};
 use crate::record::{self, Record, file};
 
+mod compare;
 mod csv;
 mod diff;
 pub mod gate;
@@ -23,10 +24,11 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use compare::{compare, compare_markdown};
 pub use csv::{CsvError, csv};
 pub use diff::diff;
 pub use history::{history, history_svg};
-pub use html::{diff_html, gate_html, html, running_html};
+pub use html::{compare_html, diff_html, gate_html, html, running_html};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;

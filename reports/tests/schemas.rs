@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use reports::compare::Comparison;
 use reports::diff::Diff;
 use reports::history::{Entry, Series};
 use reports::judge::Judgement;
@@ -31,6 +32,7 @@ fn schemas_are_current() {
         ("end-state", schema::<EndState>()),
         ("objects", schema::<Objects>()),
         ("end", schema::<End>()),
+        ("comparison", schema::<Comparison>()),
         ("diff", schema::<Diff>()),
         ("history", schema::<Entry>()),
         ("history-show", schema::<Vec<Series>>()),

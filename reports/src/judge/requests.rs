@@ -23,6 +23,7 @@ mod scope;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use blind::longest_ms as longest_blind_ms;
 use scope::Asked;
 
 /// A section, and all its limits where nothing can be judged.

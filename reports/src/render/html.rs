@@ -22,6 +22,7 @@ mod anomalies;
 #[cfg(test)]
 mod browser;
 mod chart;
+mod compare;
 mod gate;
 mod pair;
 mod percentiles;
@@ -31,6 +32,7 @@ mod requests;
 mod scale;
 mod timeline;
 
+pub use compare::compare_html;
 pub use gate::gate_html;
 pub use pair::diff_html;
 

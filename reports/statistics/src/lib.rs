@@ -10,6 +10,7 @@ pub mod change_point;
 pub mod correlation;
 pub mod hodges_lehmann;
 pub mod normal;
+pub mod poisson;
 pub mod proportion;
 pub mod quantile;
 pub mod saw_tooth;

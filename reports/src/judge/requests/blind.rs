@@ -32,7 +32,13 @@ impl Rule for Blind {
     }
 }
 
-fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
+/// The longest such time in milliseconds.
+pub(crate) fn longest_ms(record: &Record) -> u64 {
+    longest(record, &Asked::of(record)).map_or(0, |(gap, _)| gap.length_ms())
+}
+
+/// The longest such time, and of what.
+fn longest<'a>(record: &'a Record, asked: &Asked<'a>) -> Option<(Gap, &'a str)> {
     let mut worst: Option<(Gap, &str)> = None;
     for resource in resources(record, asked) {
         let follows = asked.rows.iter().filter(|row| row.follows() && row.resource == resource);
@@ -45,6 +51,11 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
             }
         }
     }
+    worst
+}
+
+fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
+    let worst = longest(record, asked);
     let longest_ms = worst.map_or(0, |(gap, _)| gap.length_ms());
     let (verdict, text) = match worst {
         Some((gap, resource)) if longest_ms > limit.as_millis() => {

@@ -81,7 +81,7 @@ pub(super) struct Fill {
 }
 
 /// Something that happened.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Mark {
     pub at: String,
     pub class: &'static str,

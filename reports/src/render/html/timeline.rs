@@ -16,6 +16,7 @@ mod heat;
 mod outcomes;
 pub(super) mod pair;
 mod resources;
+pub(super) mod several;
 mod steps;
 
 /// Points of a curve over the whole run.

@@ -10,16 +10,16 @@ use crate::words::{bytes, count, micros, three_digits};
 const MIB: f64 = 1_048_576.0;
 
 /// A series: identity, title, how it is drawn, and its values in one run.
-struct Series {
-    id: &'static str,
-    title: &'static str,
+pub(super) struct Series {
+    pub id: &'static str,
+    pub title: &'static str,
     /// The unit of a linear scale; none for a logarithmic one.
-    unit: Option<f64>,
-    words: fn(f64) -> String,
-    read: fn(&Record, u64) -> Vec<(u64, f64)>,
+    pub unit: Option<f64>,
+    pub words: fn(f64) -> String,
+    pub read: fn(&Record, u64) -> Vec<(u64, f64)>,
 }
 
-const SERIES: [Series; 9] = [
+pub(super) const SERIES: [Series; 9] = [
     Series {
         id: "p50",
         title: "Admission latency, median",
@@ -118,7 +118,7 @@ fn of_bytes(value: f64) -> String {
     bytes(whole(value))
 }
 
-fn of_count(value: f64) -> String {
+pub(super) fn of_count(value: f64) -> String {
     count(whole(value))
 }
 

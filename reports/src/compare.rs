@@ -1,0 +1,292 @@
+//! Several subjects under one scenario: what each came to, in which figures one is surely better than another, and why a loser lost.
+//!
+//! Owns the result ([`Comparison`]) and how it is made of judged records. Pure. There is no winner: ranks are given figure by figure, and only
+//! between subjects whose intervals do not overlap (`rank`); what they decide is for the reader. A subject that died, or never began, is a row
+//! with what is known of it; it takes no rank, because its figures are of another length.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::judge::{Judgement, Verdict};
+use crate::record::{EndReason, Manifest, Record};
+use crate::statistics::quantile::median;
+
+mod figures;
+mod rank;
+mod why;
+
+use figures::Reading;
+pub use figures::{FIGURES, Figure, Group, Unit};
+
+/// The schema of [`Comparison`].
+pub const SCHEMA: &str = "longhaul.comparison/v1";
+/// The fewest and the most subjects.
+pub const SUBJECTS: std::ops::RangeInclusive<usize> = 2..=16;
+
+/// A subject with its runs of the one scenario.
+#[derive(Debug)]
+pub struct Entrant {
+    /// What it is called here.
+    pub name: String,
+    /// What was started, as a person would write it.
+    pub command: String,
+    /// Its judged runs, one a round; none where no run left a record.
+    pub runs: Vec<(Record, Judgement)>,
+    /// Where each run's record is, from the folder of the comparison on.
+    pub folders: Vec<String>,
+    /// Why a run left no record, where one did not.
+    pub failure: Option<String>,
+}
+
+/// What is said of all of them together.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// The scenario's name.
+    pub scenario: String,
+    /// What it asks.
+    pub question: String,
+    /// The seed of load, churn and faults.
+    pub seed: u64,
+    /// Whether all ran at the same time.
+    pub side_by_side: bool,
+    /// The command that plays it again.
+    pub repeat: String,
+    /// What the reader should know besides.
+    pub notes: Vec<String>,
+}
+
+/// Several subjects under one scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// What it asks.
+    pub question: String,
+    /// The seed of load, churn and faults: one for all.
+    pub seed: u64,
+    /// Whether all ran at the same time.
+    pub side_by_side: bool,
+    /// When the first run began, RFC 3339; empty where none began.
+    pub started_at: String,
+    /// The machine, in words.
+    pub machine: String,
+    /// The version of Longhaul.
+    pub longhaul: String,
+    /// The command that plays it again.
+    pub repeat: String,
+    /// What the figures are, in the order of the table.
+    pub figures: Vec<FigureHead>,
+    /// One for each subject, in the order in which they were named.
+    pub rows: Vec<Row>,
+    /// What the reader should know besides.
+    pub notes: Vec<String>,
+}
+
+/// A figure, as a head of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FigureHead {
+    /// Its key in a row.
+    pub key: String,
+    /// In words.
+    pub name: String,
+    /// Of which side of a subject it is.
+    pub group: Group,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// Whether less of it is better, so that subjects are ranked by it.
+    pub ranked: bool,
+    /// How its interval is made.
+    pub interval: String,
+}
+
+/// How far a subject came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// To the end of each run.
+    Ran,
+    /// It ended by itself before a run did.
+    Died,
+    /// A run was broken off for another reason.
+    BrokenOff,
+    /// It was never ready, or no run of it left a record.
+    NeverBegan,
+}
+
+impl Fate {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Ran => "ran to the end",
+            Self::Died => "died",
+            Self::BrokenOff => "broken off",
+            Self::NeverBegan => "never began",
+        }
+    }
+}
+
+/// What a subject came to.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// What it is called here.
+    pub name: String,
+    /// What was started.
+    pub command: String,
+    /// The worst verdict of its runs; none where no run was judged.
+    pub verdict: Option<Verdict>,
+    /// How far it came.
+    pub fate: Fate,
+    /// The reason of that verdict, in one sentence.
+    pub reason: String,
+    /// Why it is behind, in one sentence; none for one that nothing is held against.
+    pub why: Option<Why>,
+    /// How long its runs were, in milliseconds.
+    pub lasted_ms: u64,
+    /// Its figures by key; what was not measured is left out.
+    pub figures: BTreeMap<String, Cell>,
+    /// Where its records are, from the folder of the comparison on.
+    pub records: Vec<String>,
+}
+
+/// Why a subject is behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Why {
+    /// One sentence.
+    pub sentence: String,
+    /// What to do next, where the cause is known.
+    pub remedy: Option<String>,
+}
+
+/// A figure of a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Cell {
+    /// The number; of several rounds the median.
+    pub value: f64,
+    /// The lower end of its interval, where it has one; of several rounds the lowest.
+    pub lower: Option<f64>,
+    /// The upper end.
+    pub upper: Option<f64>,
+    /// One more than there are subjects that are surely better; none where no two are surely different.
+    pub rank: Option<usize>,
+}
+
+/// Compares.
+pub fn comparison(about: About, entrants: &[Entrant]) -> Comparison {
+    let mut rows: Vec<Row> = entrants.iter().map(row).collect();
+    rank::rank(&mut rows);
+    for (entrant, at) in entrants.iter().zip(0..) {
+        let why = why::why(entrant, &rows, at);
+        rows[at].why = why;
+    }
+    let first = entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest).next();
+    let machine = first.map(|manifest| {
+        let machine = &manifest.machine;
+        let (cores, memory) = (u64::from(machine.cores), crate::words::bytes(machine.memory_bytes));
+        format!("{}, {}, {memory}, {}", machine.cpu, crate::words::counted(cores, "processor"), machine.kernel)
+    });
+    let began = entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest.started_at).min();
+    let mut notes = about.notes;
+    notes.extend(unlike(entrants));
+    Comparison {
+        schema: SCHEMA.to_owned(),
+        scenario: about.scenario,
+        question: about.question,
+        seed: about.seed,
+        side_by_side: about.side_by_side,
+        started_at: began.cloned().unwrap_or_default(),
+        machine: machine.unwrap_or_default(),
+        longhaul: first.map(|manifest| manifest.versions.longhaul.clone()).unwrap_or_default(),
+        repeat: about.repeat,
+        figures: FIGURES.iter().map(Figure::head).collect(),
+        rows,
+        notes,
+    }
+}
+
+fn row(entrant: &Entrant) -> Row {
+    let worst = entrant.runs.iter().max_by_key(|(_, judgement)| judgement.verdict);
+    let reason = match (worst, &entrant.failure) {
+        (_, Some(failure)) => failure.clone(),
+        (Some((_, judgement)), None) => judgement.reason.clone(),
+        (None, None) => "no run of it left a record".to_owned(),
+    };
+    let read = |figure: &Figure| {
+        let readings: Vec<Reading> = entrant.runs.iter().filter_map(|(record, _)| figure.of(record)).collect();
+        Some((figure.key.to_owned(), cell(&readings)?))
+    };
+    Row {
+        name: entrant.name.clone(),
+        command: entrant.command.clone(),
+        verdict: worst.map(|(_, judgement)| judgement.verdict),
+        fate: fate(entrant),
+        reason,
+        why: None,
+        lasted_ms: entrant.runs.iter().map(|(record, _)| record.length_ms()).sum(),
+        figures: FIGURES.iter().filter_map(read).collect(),
+        records: entrant.folders.clone(),
+    }
+}
+
+/// The readings of several rounds as one: the median, and all that their intervals reach.
+fn cell(readings: &[Reading]) -> Option<Cell> {
+    let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
+    if values.is_empty() {
+        return None;
+    }
+    let value = median(&values);
+    let bounds: Option<Vec<(f64, f64)>> = readings.iter().map(|reading| reading.interval).collect();
+    let (lower, upper) = bounds.map_or((None, None), |bounds| {
+        let reach = bounds
+            .into_iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+        (Some(reach.0), Some(reach.1))
+    });
+    Some(Cell { value, lower, upper, rank: None })
+}
+
+fn fate(entrant: &Entrant) -> Fate {
+    if entrant.runs.is_empty() || entrant.failure.is_some() {
+        return Fate::NeverBegan;
+    }
+    let of_run = |record: &Record| match record.end.as_ref().map(|end| &end.reason) {
+        Some(EndReason::Completed) => Fate::Ran,
+        Some(EndReason::SubjectExited { .. }) => Fate::Died,
+        Some(EndReason::SubjectNotReady { .. }) => Fate::NeverBegan,
+        // A subject that says nothing ran all the same.
+        Some(EndReason::WitnessSilent { .. } | EndReason::Interrupted { .. } | EndReason::HarnessError { .. })
+        | None => Fate::BrokenOff,
+    };
+    entrant.runs.iter().map(|(record, _)| of_run(record)).max().unwrap_or(Fate::NeverBegan)
+}
+
+/// In what the runs differ although they should not: then they are not compared under the same.
+fn unlike(entrants: &[Entrant]) -> Vec<String> {
+    let manifests = || entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest);
+    let Some(first) = manifests().next() else { return Vec::new() };
+    let same = |read: &dyn Fn(&Manifest) -> String| manifests().all(|one| read(one) == read(first));
+    let checks: [(&str, &dyn Fn(&Manifest) -> String); 6] = [
+        ("seeds", &|one| one.seed.to_string()),
+        ("scenarios", &|one| one.name.clone()),
+        ("phases", &|one| format!("{:?}", one.phases)),
+        ("rates of churn", &|one| format!("{:?}", one.churn_rate_per_second)),
+        ("planned faults", &|one| format!("{:?}", one.faults)),
+        ("machines", &|one| format!("{:?}", one.machine)),
+    ];
+    let differ: Vec<&str> = checks.iter().filter(|(_, read)| !same(read)).map(|(what, _)| *what).collect();
+    if differ.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("the runs have different {}: what differs between the subjects may come from that", differ.join(", "))]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! How sure a count makes us of its mean.
+
+use super::{Error, check_confidence, normal};
+
+/// The two-sided interval of the mean of a count by Byar's approximation to Garwood's exact one (Rothman & Boice, *Epidemiologic Analysis
+/// with a Programmable Calculator*, 1979): within a hundredth from one on. The count may be a fraction, where things that come in bursts are
+/// counted by bursts.
+pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
+    check_confidence(confidence)?;
+    if !(count >= 0.0 && count.is_finite()) {
+        return Err(Error::OutOfRange { what: "the count", value: count });
+    }
+    let z = normal::quantile(0.5 + confidence / 2.0)?;
+    let bound = |count: f64, z: f64| count * (1.0 - 1.0 / (9.0 * count) + z / (3.0 * count.sqrt())).max(0.0).powi(3);
+    let lower = if count > 0.0 { bound(count, -z) } else { 0.0 };
+    Ok((lower, bound(count + 1.0, z)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Garwood's table (Biometrika 28, 1936).
+    #[test]
+    fn near_the_exact_interval() {
+        for (count, lower, upper) in
+            [(0.0, 0.0, 3.689), (1.0, 0.025, 5.572), (10.0, 4.795, 18.39), (100.0, 81.36, 121.63)]
+        {
+            let found = byar(count, 0.95).unwrap();
+            assert!((found.0 - lower).abs() <= 0.02 * lower.max(0.5), "{count}: {found:?}");
+            assert!((found.1 - upper).abs() <= 0.01 * upper, "{count}: {found:?}");
+        }
+        assert!(byar(-1.0, 0.95).is_err() && byar(f64::NAN, 0.95).is_err() && byar(1.0, 1.0).is_err());
+    }
+}
