@@ -21,7 +21,7 @@ use super::inject::{self, Unanswered};
 use super::path::{Query, Target};
 use super::users::Who;
 use super::websocket::Wish;
-use super::{admin, authentication, discovery, pretty, rbac, verbs};
+use super::{admin, authentication, discovery, impersonation, pretty, rbac, verbs};
 
 /// Answers one request.
 pub(crate) async fn handle(
@@ -43,6 +43,13 @@ pub(crate) async fn handle(
             }
             Err(former)
         }
+    };
+    let (who, forbidden) = match who {
+        Ok(who) => match impersonation::acting(&app.cluster, who.clone(), request.headers()) {
+            Ok(acted) => (Ok(acted), None),
+            Err(failure) => (Ok(who), Some(failure)),
+        },
+        Err(former) => (Err(former), None),
     };
     // Expired tokens are refused and recorded: otherwise their user would seem to be silent.
     let name = match &who {
@@ -69,6 +76,7 @@ pub(crate) async fn handle(
     let following = Following::begin(&audit, &record);
     let mut open = OpenRequest { audit: audit.clone(), cluster: app.cluster.clone(), following };
     let answer = match who {
+        Ok(_) if forbidden.is_some() => forbidden.map_or_else(|| Err(Failure::unauthorized()), Err),
         Ok(who) => {
             let answer = route(&app, connection.clone(), who, audit, user_agent, request).await;
             answer.inspect_err(|_| open.ends(EndedBy::Reset))?

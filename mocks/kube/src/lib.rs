@@ -26,6 +26,7 @@ mod connection;
 mod discovery;
 mod followed;
 mod handler;
+mod impersonation;
 mod inject;
 mod janitor;
 mod listen;

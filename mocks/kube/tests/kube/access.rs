@@ -281,3 +281,21 @@ async fn roles_are_made_of_others_and_everybody_can_ask_for_theirs() {
         assert_eq!(answer["status"]["allowed"], json!(allowed), "{path}");
     }
 }
+
+/// Who may impersonate acts as somebody else, and what they may do decides; who may not is told of the first that is not allowed.
+#[tokio::test]
+async fn somebody_acts_as_somebody_else() {
+    let (_world, mut admin, mut guest) = guarded().await;
+    admin.more = &[("impersonate-user", "guest")];
+    let (status, refused) = admin.get(CONFIG_MAPS).await;
+    let lists = "User \"guest\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
+    assert_eq!((status, &refused["message"]), (403, &json!(format!("configmaps is forbidden: {lists}"))));
+    admin.more = &[("impersonate-user", "anybody"), ("impersonate-group", "system:masters")];
+    assert_eq!(admin.get(CONFIG_MAPS).await.0, 200);
+    guest.more = admin.more;
+    let (status, refused) = guest.get(CONFIG_MAPS).await;
+    let acts = "User \"guest\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope";
+    assert_eq!((status, &refused["message"]), (403, &json!(format!("users \"anybody\" is forbidden: {acts}"))));
+    admin.more = &[("impersonate-group", "system:masters")];
+    assert_eq!(admin.get(CONFIG_MAPS).await.0, 500);
+}

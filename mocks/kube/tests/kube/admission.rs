@@ -457,7 +457,9 @@ async fn dry_runs_and_configurations_are_checked() {
     }
     configure(&world, "MutatingWebhookConfiguration", vec![hook.entry("/x", &json!({}))]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
-    let (status, _) = client.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("dry")).await;
+    let mut rehearsed = config_map("dry");
+    rehearsed["metadata"]["resourceVersion"] = json!("7");
+    let (status, _) = client.post(&format!("{CONFIG_MAPS}?dryRun=All"), &rehearsed).await;
     assert_eq!(status, 201);
     assert_eq!(hook.calls.lock().unwrap()[0].2["request"]["dryRun"], json!(true));
     assert_eq!(client.get(&format!("{CONFIG_MAPS}/dry")).await.0, 404);

@@ -37,6 +37,8 @@ pub struct Client {
     token: Option<String>,
     pub content_type: &'static str,
     pub accept: &'static str,
+    /// Headers besides those that every request has.
+    pub more: &'static [(&'static str, &'static str)],
 }
 
 enum Sender {
@@ -123,7 +125,7 @@ impl World {
                 Sender::Http2(sender)
             }
         };
-        Client { sender, token: None, content_type: "application/json", accept: "application/json" }
+        Client { sender, token: None, content_type: "application/json", accept: "application/json", more: &[] }
     }
 }
 
@@ -154,6 +156,9 @@ impl Client {
             .header(header::USER_AGENT, "test/1")
             .header(header::ACCEPT, self.accept)
             .header(header::CONTENT_TYPE, self.content_type);
+        for (name, value) in self.more {
+            request = request.header(*name, *value);
+        }
         if let Some(token) = &self.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }

@@ -9,9 +9,11 @@ use crate::fields::{each, set, shown_empty};
 pub(super) const ENDPOINT_SLICE: Kind = Kind {
     about: "Some of the addresses behind a Service.",
     messages: &[
-        "EndpointSlice 1:metadata:ObjectMeta 2:endpoints:[Endpoint]! 3:ports:[EndpointPort]! 4:addressType:s!",
+        "EndpointSlice 1:metadata:ObjectMeta 2:endpoints:[Endpoint]! 3:ports:[EndpointSlicePort]! 4:addressType:s!",
         "Endpoint 1:addresses:[s]! 2:conditions:EndpointConditions 3:hostname:s? 4:targetRef:ObjectReference \
          5:deprecatedTopology:{s} 6:nodeName:s? 7:zone:s? 8:hints:EndpointHints",
+        // Called `EndpointPort` as well, in another package and with another layout than that of `Endpoints`.
+        "EndpointSlicePort 1:name:s? 2:protocol:s? 3:port:i? 4:appProtocol:s?",
         "EndpointConditions 1:ready:b? 2:serving:b? 3:terminating:b?",
         "EndpointHints 1:forZones:[ForZone] 2:forNodes:[ForNode]",
         "ForZone 1:name:s!",
