@@ -18,6 +18,7 @@ mod cluster;
 mod compare;
 #[cfg(feature = "dist")]
 mod definitions;
+mod envtest;
 mod gate;
 mod init;
 mod load;
@@ -97,6 +98,9 @@ enum Command {
     /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate at which it meets its limits.
     /// Exit 0 pass or found, 1 a limit is broken or no rate meets them, 2 not decided.
     Load(Box<load::Arguments>),
+    /// Run a project's own test-suite, unchanged, against an API server with faults that is there in milliseconds. Exit is the suite's own, and
+    /// with --judge 1 or 2 for what the ledger shows.
+    Envtest(Box<envtest::Arguments>),
     /// Run one part of the pretend outside world alone.
     #[command(subcommand)]
     Mock(mock::Command),
@@ -150,6 +154,12 @@ pub fn main() -> ExitCode {
         // Before there is a second thread: this process is copied, and becomes the subject.
         return mock_clock::command_line(words);
     }
+    if let Some(program) = std::env::args_os().next().as_deref().and_then(mock_envtest::Program::called) {
+        // A test-suite called it by this name, and waits: nothing else is read or made.
+        let arguments: Vec<String> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        return program.run(&arguments);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refused(&error)),
@@ -194,6 +204,7 @@ fn run_command(command: Command) -> Result<u8> {
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Load(arguments) => block_on(load::load(&arguments)).map(Verdict::exit_code),
+        Command::Envtest(arguments) => block_on(envtest::envtest(&arguments)),
         Command::Mock(command) => block_on(mock::mock(command)),
         Command::Cluster(command) => block_on(cluster::cluster(command)),
         Command::Init(arguments) => init::init(&arguments),

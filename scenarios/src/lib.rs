@@ -11,6 +11,7 @@ pub mod cli;
 pub mod clients;
 mod clock;
 pub mod descriptors;
+mod envtest;
 mod fetch;
 mod gate;
 mod init;

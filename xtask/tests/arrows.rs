@@ -38,7 +38,7 @@ const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
     one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
     one("scenarios", "what a run is, and running it", &[
-        "loadgen", "kind", "reports", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
+        "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
     ], &[]),
     one("example-watcher", "a subject: the small watcher to copy from", &[], &[]),
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &[]),

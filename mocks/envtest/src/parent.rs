@@ -4,11 +4,12 @@
 //! watched by a descriptor (`pidfd_open`, Linux 5.3): a signal on its death would come from the death of the *thread* that
 //! started us, and Go's threads come and go.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getppid, pidfd_open};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
 
 /// Keeps the processes alive when who started them ends, for whoever starts them by a shell that does not stay.
 pub(crate) const STAY: &str = "LONGHAUL_ENVTEST_STAY";
@@ -19,19 +20,17 @@ pub(crate) async fn ended() {
         return std::future::pending().await;
     }
     let Some(parent) = watched() else { return std::future::pending().await };
-    let Ok(parent) = AsyncFd::register_with_interest(parent, Interest::READABLE) else {
-        return std::future::pending().await;
-    };
-    let _ = parent.readable().await;
+    let (tell, ended) = oneshot::channel();
+    // A thread of its own, which ends with the process: nothing else waits for as long.
+    std::thread::spawn(move || {
+        while poll(&mut [PollFd::new(&parent, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        let _ = tell.send(());
+    });
+    let _ = ended.await;
 }
 
 fn watched() -> Option<OwnedFd> {
-    let parent = getppid()?;
     // The first process of the machine or container adopts orphans; it ends with everything.
-    if parent.is_init() {
-        return None;
-    }
-    let watched = pidfd_open(parent, PidfdFlags::empty()).ok()?;
-    let _ = watched.as_fd();
-    Some(watched)
+    let parent = getppid().filter(|parent| !parent.is_init())?;
+    pidfd_open(parent, PidfdFlags::empty()).ok()
 }

@@ -1,0 +1,128 @@
+//! `longhaul envtest`: a project's own test-suite against our API server, with faults.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use mock_faults::{Family, Fault, Schedule};
+use reports::exit;
+
+use super::soak;
+use crate::envtest::{Chaos, Place, Suite, install, links};
+use crate::out::out;
+use crate::scenario::Outside;
+
+/// Arguments of `longhaul envtest`.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Print a folder with `kube-apiserver`, `etcd` and `kubectl` for `KUBEBUILDER_ASSETS`, and do nothing else.
+    #[arg(long, conflicts_with = "command")]
+    path: bool,
+    /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name of the library (`bugs/NAME`
+    /// too). Times count from the moment at which the API server is ready; what a library's fault says of resources is left out.
+    #[arg(long, value_name = "FILE")]
+    faults: Option<String>,
+    /// Random faults that a correct suite survives, drawn from this seed.
+    #[arg(long, value_name = "SEED")]
+    chaos: Option<u64>,
+    /// Run the suite so many times, each with the next seed, until one fails.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    repeat: u64,
+    /// Deliver the events of different watches in another order than they were written, by turns; each watch keeps its own.
+    #[arg(long)]
+    order: bool,
+    /// Let caches stand up to so many versions behind, by turns.
+    #[arg(long, value_name = "K")]
+    stale: Option<u64>,
+    /// The manager under test is who has this in its user agent: faults touch nobody else, and chaos refuses its writes too.
+    #[arg(long, value_name = "TEXT")]
+    manager_agent: Option<String>,
+    /// The manager under test is this user, by the common name of its certificate.
+    #[arg(long, value_name = "NAME")]
+    manager_user: Option<String>,
+    /// The folder for records.
+    #[arg(long, default_value = "runs")]
+    runs: PathBuf,
+    /// What the suite wrote of its tests: JUnit, or the output of `go test -json`. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    results: Vec<PathBuf>,
+    /// Exit with 1 where the suite passes and the ledger shows hot loops or requests that roles refused, and with 2 where a fault hit nothing.
+    #[arg(long)]
+    judge: bool,
+    /// The suite, such as `make test`.
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Put the programs where `setup-envtest use -i` and fabric8's test kit look for them.
+    Install {
+        /// The version that they are filed under; suites that name another one do not find them.
+        #[arg(long, default_value = mock_kube::VERSION)]
+        version: String,
+        /// The `--bin-dir` of setup-envtest, where it is not its own, such as `bin`.
+        #[arg(long, value_name = "DIR")]
+        bin_dir: Option<PathBuf>,
+        /// Replace real programs that are there.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
+    if let Some(Action::Install { version, bin_dir, force }) = &arguments.action {
+        for folder in install(version.trim_start_matches('v'), bin_dir.as_deref(), *force)? {
+            out!("{}", folder.display());
+        }
+        return Ok(exit::PASS);
+    }
+    if arguments.path {
+        out!("{}", links(Place::Cache)?.display());
+        return Ok(exit::PASS);
+    }
+    if arguments.command.is_empty() {
+        bail!("write the command of the suite after `--`: `longhaul envtest -- make test`");
+    }
+    let faults = arguments.faults.as_deref().map(faults).transpose()?.unwrap_or_default();
+    let suite = Suite {
+        command: arguments.command.clone(),
+        faults,
+        written: arguments.faults.clone(),
+        chaos: Chaos { seed: arguments.chaos, order: arguments.order, stale: arguments.stale },
+        manager: mock_envtest::Manager { agent: arguments.manager_agent.clone(), user: arguments.manager_user.clone() },
+        runs: arguments.runs.clone(),
+        results: arguments.results.clone(),
+        judged: arguments.judge,
+    };
+    suite.repeat(arguments.repeat).await
+}
+
+/// The faults of a list, a scenario or the library, which must be such as an API server plays.
+fn faults(name: &str) -> Result<Vec<Fault>> {
+    let listed = std::fs::read_to_string(Path::new(name)).ok();
+    let listed = listed.filter(|text| text.lines().any(|line| line.starts_with('-')) && !text.contains("apiVersion:"));
+    let faults: Vec<Fault> = match listed {
+        Some(text) => serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?,
+        None => {
+            let source = soak::named(name, Outside::default())
+                .context("`--faults` is neither a list of faults nor a scenario")?;
+            let faults = source.scenario.faults.iter().cloned();
+            // The library's kinds are its own; a suite has others.
+            faults.map(|fault| Fault { resource: None, ..fault }).collect()
+        }
+    };
+    let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);
+    if let Some(other) = faults.iter().find(|fault| !plays(fault)) {
+        bail!(
+            "{name}: `{}` is played by another part of Longhaul: `longhaul soak` plays all of them",
+            other.name.as_str()
+        );
+    }
+    if let Err((index, error)) = Schedule::new(&faults) {
+        bail!("{name}: fault {} (`{}`): {error}", index + 1, faults[index].name.as_str());
+    }
+    Ok(faults)
+}

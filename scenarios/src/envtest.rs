@@ -1,0 +1,220 @@
+//! A project's own test-suite against our API server: the variables, the faults of each seed, the ledger afterwards.
+//!
+//! Owns running a suite. The programs that it starts are `mock-envtest`, called by their names through links to this program; what they
+//! left behind is read by `ledger`.
+
+mod install;
+mod ledger;
+mod page;
+mod results;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use mock_envtest::{Manager, SESSION, Session};
+use mock_faults::Fault;
+use reports::exit;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+
+pub(crate) use install::{Place, install, links};
+use ledger::Ledger;
+
+use crate::out::err;
+use crate::signals::Signals;
+
+/// The seed of who names none.
+const SEED: u64 = 1;
+
+/// Random faults.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chaos {
+    /// The first seed; without one there is no chaos.
+    pub seed: Option<u64>,
+    /// Events of different watches in another order.
+    pub order: bool,
+    /// Caches so many versions behind.
+    pub stale: Option<u64>,
+}
+
+/// A suite, and what is to happen to it.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    pub command: Vec<String>,
+    pub faults: Vec<Fault>,
+    /// `--faults` as it was written.
+    pub written: Option<String>,
+    pub chaos: Chaos,
+    pub manager: Manager,
+    pub runs: PathBuf,
+    pub results: Vec<PathBuf>,
+    pub judged: bool,
+}
+
+impl Suite {
+    /// Runs it once a seed, until one fails; the exit code of the last run.
+    pub(crate) async fn repeat(&self, times: u64) -> Result<u8> {
+        let first = self.chaos.seed.unwrap_or(SEED);
+        for seed in first..first.saturating_add(times) {
+            let code = self.once(seed).await?;
+            if code != exit::PASS {
+                if self.has_faults() {
+                    err!("longhaul: seed {seed} again: {}", self.again(seed));
+                }
+                return Ok(code);
+            }
+        }
+        if times > 1 {
+            err!("longhaul: {times} runs passed, seeds {first} to {}", first + times - 1);
+        }
+        Ok(exit::PASS)
+    }
+
+    fn has_faults(&self) -> bool {
+        !self.faults.is_empty() || self.chaos.seed.is_some() || self.chaos.order || self.chaos.stale.is_some()
+    }
+
+    /// The faults of one seed.
+    fn faults_of(&self, seed: u64) -> Vec<Fault> {
+        let mut faults = self.faults.clone();
+        if self.chaos.seed.is_some() {
+            faults.extend(mock_envtest::chaos(seed, &self.manager));
+        }
+        if self.chaos.order {
+            faults.extend(mock_envtest::disorder(seed));
+        }
+        if let Some(versions) = self.chaos.stale {
+            faults.extend(mock_envtest::lagging(seed, versions));
+        }
+        faults
+    }
+
+    async fn once(&self, seed: u64) -> Result<u8> {
+        let began = jiff::Timestamp::now();
+        let record = self.runs.join(format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S")));
+        std::fs::create_dir_all(&record).with_context(|| format!("failed to make {}", record.display()))?;
+        let record = std::path::absolute(&record)?;
+        let faults = self.faults_of(seed);
+        let session = Session {
+            runs: Some(record.clone()),
+            faults: faults.clone(),
+            seed,
+            manager: self.manager.clone(),
+            kubectl: install::real_kubectl(),
+        };
+        let file = record.join("session.json");
+        std::fs::write(&file, serde_json::to_vec_pretty(&session)?)?;
+        // A folder of its own: `go test` looks at these variables to say whether a result may come from its cache.
+        let programs = tempfile::tempdir().context("failed to make a folder for the programs")?;
+        links(Place::At(programs.path()))?;
+        let started = Instant::now();
+        let status = self.run(programs.path(), &file).await?;
+        let ledger = Ledger::read(&record, &self.results, &faults)?;
+        ledger.write(&record, &self.command, seed)?;
+        let code = code_of(status);
+        self.tell(&ledger, &record, started.elapsed(), code);
+        Ok(if code == exit::PASS && self.judged { ledger.judged() } else { code })
+    }
+
+    /// Starts the suite and waits for it, with this process's input and output.
+    async fn run(&self, programs: &Path, session: &Path) -> Result<ExitStatus> {
+        let (program, words) = self.command.split_first().context("the suite's command is empty")?;
+        let mut suite = Command::new(program);
+        suite.args(words).env(SESSION, session).env("KUBEBUILDER_ASSETS", programs);
+        let variables = ["TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_ETCD", "TEST_ASSET_KUBECTL"];
+        for (variable, name) in variables.into_iter().zip(mock_envtest::PROGRAMS) {
+            suite.env(variable, programs.join(name));
+        }
+        let mut signals = Signals::listen().context("failed to listen for signals")?;
+        let mut running = suite.spawn().with_context(|| format!("failed to start `{program}`"))?;
+        loop {
+            let signal = tokio::select! {
+                status = running.wait() => return status.context("failed to wait for the suite"),
+                signal = signals.next() => signal,
+            };
+            // Ctrl-C goes to the whole group by itself; SIGTERM came to this process alone. The ledger is written in both cases.
+            let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+            if let Some(pid) = pid.filter(|_| signal == "SIGTERM") {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+    }
+
+    fn tell(&self, ledger: &Ledger, record: &Path, took: Duration, code: u8) {
+        let passed = if code == exit::PASS { "passed" } else { "failed" };
+        err!("longhaul: the suite {passed} in {:.1} s; {}", took.as_secs_f64(), ledger.line());
+        for line in ledger.notable() {
+            err!("longhaul:   {line}");
+        }
+        if self.has_faults() {
+            err!("longhaul:   faults were for {}", self.touched());
+        }
+        err!("longhaul:   {}", record.join("index.html").display());
+    }
+
+    /// How the manager was told from the suite.
+    fn touched(&self) -> String {
+        match (&self.manager.agent, &self.manager.user) {
+            (Some(agent), _) => format!("requests with `{agent}` in their user agent"),
+            (None, Some(user)) => format!("requests of the user `{user}`"),
+            (None, None) => "watches and the lists before them, of everybody; `--manager-agent` or `--manager-user` names the manager, and its writes are touched too".to_owned(),
+        }
+    }
+
+    /// The command that plays a seed again.
+    fn again(&self, seed: u64) -> String {
+        let mut words = vec![crate::started_as(), "envtest".to_owned()];
+        let mut add = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([flag.to_owned(), crate::quoted(&value)]);
+            }
+        };
+        add("--faults", self.written.clone());
+        add("--chaos", self.chaos.seed.map(|_| seed.to_string()));
+        add("--stale", self.chaos.stale.map(|versions| versions.to_string()));
+        add("--manager-agent", self.manager.agent.clone());
+        add("--manager-user", self.manager.user.clone());
+        if self.chaos.order {
+            words.push("--order".to_owned());
+        }
+        words.push("--".to_owned());
+        words.extend(crate::secrets::arguments(&self.command).iter().map(|word| crate::quoted(word)));
+        words.join(" ")
+    }
+}
+
+/// A suite's exit code, as a shell tells it.
+fn code_of(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let signal = || status.signal().map_or(i32::from(exit::SOFTWARE), |signal| 128 + signal);
+    u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(exit::FAIL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command that is printed has the seed that failed, not the one that was begun with.
+    #[test]
+    fn a_seed_is_played_again_by_the_printed_command() {
+        let suite = Suite {
+            command: vec!["make".to_owned(), "test it".to_owned()],
+            faults: Vec::new(),
+            written: None,
+            chaos: Chaos { seed: Some(7), order: true, stale: Some(2) },
+            manager: Manager { agent: Some("mgr".to_owned()), user: None },
+            runs: PathBuf::from("runs"),
+            results: Vec::new(),
+            judged: false,
+        };
+        let again = suite.again(9);
+        assert!(
+            again.ends_with("envtest --chaos 9 --stale 2 --manager-agent mgr --order -- make 'test it'"),
+            "{again}"
+        );
+        let plain = Suite { chaos: Chaos { order: false, stale: None, ..suite.chaos }, ..suite };
+        assert_eq!(plain.faults_of(7), mock_envtest::chaos(7, &plain.manager));
+    }
+}

@@ -1,0 +1,91 @@
+//! The programs where test kits look for them.
+//!
+//! Owns folders of links to this program, which is what it is called by.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use mock_envtest::PROGRAMS;
+
+/// Where links are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// In this user's cache, to stay.
+    Cache,
+    /// Here.
+    At(&'a Path),
+}
+
+/// A folder with a link for each program.
+pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
+    let folder = match place {
+        Place::Cache => below_home("XDG_CACHE_HOME", ".cache")?.join("longhaul/envtest"),
+        Place::At(folder) => folder.to_owned(),
+    };
+    let own = std::env::current_exe().context("failed to find this program")?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    for name in PROGRAMS {
+        let link = folder.join(name);
+        // Replaced as a whole: a suite may be starting one of them.
+        let beside = folder.join(format!(".{name}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&beside);
+        std::os::unix::fs::symlink(&own, &beside)
+            .and_then(|()| std::fs::rename(&beside, &link))
+            .with_context(|| format!("failed to make {}", link.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Links in the layouts of setup-envtest and of fabric8's kit.
+pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Result<Vec<PathBuf>> {
+    let leaf = format!("{version}-{}-{}", std::env::consts::OS, architecture());
+    let store = match bin_dir {
+        Some(folder) => folder.to_owned(),
+        None => below_home("XDG_DATA_HOME", ".local/share")?.join("kubebuilder-envtest"),
+    };
+    let java = match std::env::var_os("KUBE_API_TEST_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => home()?.join(".kubeapitest"),
+    };
+    let folders = [store.join("k8s").join(&leaf), java.join("k8s").join(&leaf)];
+    for folder in &folders {
+        let real = PROGRAMS.iter().map(|name| folder.join(name)).find(|file| file.exists() && !file.is_symlink());
+        if let Some(real) = real.filter(|_| !force) {
+            bail!(
+                "{} is a program of somebody else: write `--force` to replace it, or another `--version`",
+                real.display()
+            );
+        }
+    }
+    folders.iter().map(|folder| links(Place::At(folder))).collect()
+}
+
+/// The real kubectl of this user, for everything that a suite does with it.
+pub(crate) fn real_kubectl() -> Option<PathBuf> {
+    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok()?;
+    let named = std::env::var_os("TEST_ASSET_KUBECTL").map(PathBuf::from);
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| PathBuf::from(folder).join("kubectl"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join("kubectl")).collect::<Vec<_>>();
+    named.into_iter().chain(assets).chain(on_path).find(|file| file.canonicalize().is_ok_and(|file| file != own))
+}
+
+/// As Go names it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn home() -> Result<PathBuf> {
+    std::env::home_dir().context("this user has no home folder: set HOME")
+}
+
+fn below_home(variable: &str, usual: &str) -> Result<PathBuf> {
+    match std::env::var_os(variable).filter(|folder| !folder.is_empty()) {
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Ok(home()?.join(usual)),
+    }
+}
