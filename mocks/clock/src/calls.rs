@@ -148,6 +148,14 @@ const fn wait(name: &'static str, number: i64, limit: usize, meaning: Meaning, r
     call(name, number, Kind::Wait { limit, form: Form::Nanos, meaning, rest })
 }
 
+/// The bit in the number of a call of x32, an ABI of x86-64 with pointers of 32 bits.
+pub const SHORT_WORDS: u32 = 0x4000_0000;
+/// What becomes of such a call.
+pub const NO_SHORT_WORDS: Kind = Kind::Refused {
+    error: libc::ENOSYS,
+    why: "calls of x32 are refused, since their times have another form: the program is told that the kernel has none; build it for x86-64",
+};
+
 const IO_URING: &str = "io_uring is refused, since its limits of time cannot be seen from outside: the program is told that the kernel has none";
 const SETTING: &str = "the machine's clock is not to be set by a program whose own goes faster";
 

@@ -99,7 +99,7 @@ pub enum Then {
     Own {
         at: u64,
         form: Form,
-        base: i128,
+        clock: i32,
     },
     /// The wall clock of this moment is written, and is the result if it is asked for in seconds.
     Now {

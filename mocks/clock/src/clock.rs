@@ -1,6 +1,7 @@
 //! A clock that goes faster: what the kernel's times mean to the program, and back.
 //!
-//! Pure but for the start. Each of the kernel's clocks keeps its reading at the start; from there on it goes at the rate.
+//! Pure but for the start. Each of the kernel's clocks has an origin, its reading at some instant, and what the program was shown then; from
+//! there on it goes at the speed. What is done to it later, [`crate::shift`], is another clock.
 
 use crate::forms::SECOND;
 use crate::sys;
@@ -9,22 +10,30 @@ use crate::sys;
 pub const CLOCKS: usize = 12;
 /// `CLOCK_REALTIME`, which also `gettimeofday`, `time` and absolute limits of `futex` and `mq_timedsend` mean.
 pub const REALTIME: i32 = libc::CLOCK_REALTIME;
+/// Bits of a speed behind its point.
+pub const SPEED_BITS: u32 = 32;
+/// Words of a clock as programs have it: its speed, its origins, and what they were shown.
+pub const WORDS: usize = 1 + 2 * CLOCKS;
 
 /// The clock of a tree of programs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     rate: u32,
+    /// Nanoseconds of the program for one real nanosecond, with [`SPEED_BITS`] behind the point.
+    pub(crate) speed: u64,
     /// By the kernel's number, in nanoseconds; 0 for a clock that stays as it is (of processors, and what the kernel does not know).
-    bases: [i64; CLOCKS],
+    pub(crate) origins: [i64; CLOCKS],
+    /// What the program is shown at the origin.
+    pub(crate) shown: [i64; CLOCKS],
 }
 
 impl Clock {
     /// A clock that goes `rate` times as fast from an instant of the monotonic clock on: it may be long ago, when another program began.
     pub fn starting(rate: u32, since_ns: i64) -> Self {
-        let mut bases = [0; CLOCKS];
+        let mut origins = [0; CLOCKS];
         let ago = crate::now() - since_ns;
         let mut set =
-            |ids: &[i32], base: i64| ids.iter().for_each(|id| bases[usize::try_from(*id).unwrap_or(0)] = base);
+            |ids: &[i32], origin: i64| ids.iter().for_each(|id| origins[usize::try_from(*id).unwrap_or(0)] = origin);
         let now = |id| sys::reading(id).map_or(0, |[seconds, nanos]| (seconds * SECOND + nanos - ago).max(1));
         let real = now(libc::CLOCK_REALTIME);
         set(&[libc::CLOCK_REALTIME, libc::CLOCK_REALTIME_COARSE, libc::CLOCK_REALTIME_ALARM], real);
@@ -33,66 +42,81 @@ impl Clock {
         set(&[libc::CLOCK_BOOTTIME, libc::CLOCK_BOOTTIME_ALARM], now(libc::CLOCK_BOOTTIME));
         // Ahead of real time by whole seconds, which are not to be multiplied.
         set(&[libc::CLOCK_TAI], now(libc::CLOCK_TAI));
-        Self { rate, bases }
+        Self { rate, speed: u64::from(rate) << SPEED_BITS, origins, shown: origins }
     }
 
-    /// A clock with bases of a test.
+    /// A clock with origins of a test.
     #[cfg(test)]
-    pub(crate) fn of_test(rate: u32, base: i64) -> Self {
-        let mut bases = [base; CLOCKS];
-        bases[2] = 0;
-        bases[3] = 0;
-        bases[10] = 0;
-        Self { rate, bases }
+    pub(crate) fn of_test(rate: u32, origin: i64) -> Self {
+        let mut origins = [origin; CLOCKS];
+        origins[2] = 0;
+        origins[3] = 0;
+        origins[10] = 0;
+        Self { rate, speed: u64::from(rate) << SPEED_BITS, origins, shown: origins }
     }
 
-    /// How many times as fast.
+    /// How many times as fast, as long as it does not drift.
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// The readings at the start, as the page needs them.
-    pub fn bases(&self) -> &[i64; CLOCKS] {
-        &self.bases
+    /// As the code in programs reads it.
+    pub fn words(&self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());
+        for (word, value) in words.iter_mut().zip(std::iter::once(self.speed).chain(all)) {
+            *word = value;
+        }
+        words
     }
 
-    /// The reading of a clock at the start; `None` for a clock that stays as it is.
-    pub fn base(&self, id: i32) -> Option<i128> {
-        let base = *self.bases.get(usize::try_from(id).ok()?)?;
-        (base != 0).then_some(i128::from(base))
+    /// The place of a clock that is the program's own; `None` for one that stays as it is.
+    fn place(&self, id: i32) -> Option<usize> {
+        usize::try_from(id).ok().filter(|place| self.origins.get(*place).is_some_and(|origin| *origin != 0))
+    }
+
+    /// Whether a clock is the program's own.
+    pub fn is_own(&self, id: i32) -> bool {
+        self.place(id).is_some()
     }
 
     /// The clock's numbers whose time is the program's own.
     pub fn own_ids(&self) -> impl Iterator<Item = i32> {
-        (0..).zip(&self.bases).filter(|(_, base)| **base != 0).map(|(id, _)| id)
+        (0..).zip(&self.origins).filter(|(_, origin)| **origin != 0).map(|(id, _)| id)
     }
 
     /// A length of the program's time, in real time; rounded up, so that no wait ends early.
     pub fn shorter(&self, own_ns: i128) -> i128 {
-        div_up(own_ns, i128::from(self.rate))
+        div_up(own_ns << SPEED_BITS, i128::from(self.speed))
     }
 
     /// A length of real time, in the program's.
     pub fn longer(&self, real_ns: i128) -> i128 {
-        real_ns.saturating_mul(i128::from(self.rate))
+        real_ns.saturating_mul(i128::from(self.speed)) >> SPEED_BITS
     }
 
-    /// An instant of the program's time, in the kernel's; rounded up.
-    pub fn real(&self, base: i128, own_ns: i128) -> i128 {
-        base + self.shorter(own_ns - base)
+    /// An instant of the program's time, in the kernel's; rounded up, and never before the kernel's epoch. `None` of a clock that stays as
+    /// it is.
+    pub fn real(&self, id: i32, own_ns: i128) -> Option<i128> {
+        let place = self.place(id)?;
+        let real = i128::from(self.origins[place]) + self.shorter(own_ns - i128::from(self.shown[place]));
+        Some(real.max(0))
     }
 
-    /// An instant of the kernel's time, in the program's.
-    pub fn own(&self, base: i128, real_ns: i128) -> i128 {
-        base + self.longer(real_ns - base)
+    /// An instant of the kernel's time, in the program's; as it is of a clock that stays.
+    pub fn own(&self, id: i32, real_ns: i128) -> i128 {
+        match self.place(id) {
+            Some(place) => i128::from(self.shown[place]) + self.longer(real_ns - i128::from(self.origins[place])),
+            None => real_ns,
+        }
     }
 
-    /// A period that was shortened, as long as the program said it: what division lost is at most `rate` nanoseconds, and periods are whole
-    /// microseconds.
+    /// A period that was shortened, as long as the program said it: what division lost is at most a real nanosecond's worth, and periods are
+    /// whole microseconds.
     pub fn period(&self, real_ns: i128) -> i128 {
         let long = self.longer(real_ns);
         let whole = long - long.rem_euclid(1000);
-        if long - whole < i128::from(self.rate) { whole } else { long }
+        if long - whole < self.longer(1).max(1) { whole } else { long }
     }
 }
 
@@ -117,21 +141,19 @@ mod tests {
 
         /// An instant that is waited for is reached when the clock shows it.
         #[test]
-        fn an_instant_is_reached_when_the_clock_shows_it(rate in 1_u32..1000, base in 1_i64..1 << 60, own in 0_i64..1 << 62) {
-            let clock = Clock::of_test(rate, base);
-            let base = i128::from(base);
-            let real = clock.real(base, i128::from(own));
-            prop_assert!(clock.own(base, real) >= i128::from(own));
-            prop_assert!(clock.own(base, real - 1) < i128::from(own));
+        fn an_instant_is_reached_when_the_clock_shows_it(rate in 1_u32..1000, origin in 1_i64..1 << 60, own in 0_i64..1 << 62) {
+            let clock = Clock::of_test(rate, origin);
+            let real = clock.real(1, i128::from(own)).unwrap();
+            prop_assert!(clock.own(1, real) >= i128::from(own));
             // The kernel refuses instants before its epoch.
-            prop_assert!(real >= 0);
+            prop_assert!(real == 0 || clock.own(1, real - 1) < i128::from(own));
         }
 
         /// A later reading is never smaller, and the first is the kernel's own.
         #[test]
         fn time_does_not_go_back(rate in 1_u32..1000, first in 1_i64..1 << 60, step in 0_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1 << 50);
-            let own = |real: i64| clock.own(1 << 50, i128::from(real));
+            let own = |real: i64| clock.own(1, i128::from(real));
             prop_assert!(own(first + step) >= own(first));
             prop_assert_eq!(own(1 << 50), 1 << 50);
         }
@@ -149,7 +171,7 @@ mod tests {
     fn clocks_of_processors_stay() {
         let clock = Clock::starting(30, crate::now());
         for id in [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID, 10, 12, 16, -6, i32::MIN] {
-            assert_eq!(clock.base(id), None, "{id}");
+            assert!(!clock.is_own(id), "{id}");
         }
         assert_eq!(clock.own_ids().collect::<Vec<_>>(), [0, 1, 4, 5, 6, 7, 8, 9, 11]);
     }

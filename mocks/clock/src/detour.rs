@@ -4,13 +4,9 @@
 //! Pure. Owns where the code and the places of threads are in each program, and what is written. The code is `detour/x86_64.s`; another
 //! processor has none, and every wait stops.
 
-use crate::clock::{Clock, REALTIME};
+use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
 
-/// Where the code is. The upper half of an address in the table, read as an instruction, is one that there is not (`ud2`): a thread that is
-/// in the middle of what was rewritten comes to the tracer.
-pub const CODE: u64 = 0x0b0f_0000;
-pub const CODE_BYTES: u64 = 0x1_0000;
 /// Where the places of threads are: one more than [`crate::places::PLACES`], for those that have none.
 pub const PLACES: u64 = CODE + CODE_BYTES;
 pub const PLACE_BYTES: u64 = 4096;
@@ -73,18 +69,11 @@ pub struct Rewrite {
 }
 
 impl Detour {
-    /// The code for this clock; `None` on a processor for which there is none.
-    pub fn of(clock: &Clock, has_fine_epoll: bool) -> Option<Self> {
+    /// The code; `None` on a processor for which there is none.
+    pub fn of(has_fine_epoll: bool) -> Option<Self> {
         let code = sys::detour_code()?;
         let mut bytes = code.bytes;
-        let base = |id| clock.base(id).and_then(|base| u64::try_from(base).ok());
-        let rate = u64::from(clock.rate());
-        let data = [(0, rate), (1, rate - 1), (2, u64::from(has_fine_epoll))];
-        let bases = [(4, base(REALTIME)?), (5, base(libc::CLOCK_MONOTONIC)?)];
-        for (index, value) in data.into_iter().chain(bases) {
-            let at = code.data + index * 8;
-            bytes.get_mut(at..at + 8)?.copy_from_slice(&value.to_ne_bytes());
-        }
+        bytes.get_mut(code.data..code.data + 8)?.copy_from_slice(&u64::from(has_fine_epoll).to_ne_bytes());
         let end = CODE + code.data as u64;
         Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
     }

@@ -56,9 +56,9 @@ pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> O
             }
             multiply(at + 16, form, clock, memory);
         }
-        Then::Own { at, form, base } => {
+        Then::Own { at, form, clock: id } => {
             if let Some(real) = memory.time(at).and_then(|real| form.nanos(real)) {
-                let _ = memory.set_time(at, form.words(clock.own(base, real)));
+                let _ = memory.set_time(at, form.words(clock.own(id, real)));
             }
         }
         Then::Now { at, form } => {
@@ -89,7 +89,7 @@ pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> O
 /// The program's wall clock. Read anew: what the kernel wrote in seconds or microseconds is coarser than its multiple may be.
 fn wall_clock(clock: &Clock) -> i128 {
     let real = sys::reading(REALTIME).and_then(|now| Form::Nanos.nanos(now)).unwrap_or(0);
-    clock.base(REALTIME).map_or(real, |base| clock.own(base, real))
+    clock.own(REALTIME, real)
 }
 
 /// Whole seconds as `alarm` rounds them: never 0 while there is something left.

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PTracer, Pid, PidfdFlags, getpid, getppid, pidfd_open, set_ptracer, setsid};
@@ -14,6 +15,7 @@ use rustix::process::{PTracer, Pid, PidfdFlags, getpid, getppid, pidfd_open, set
 use crate::clock::Clock;
 use crate::detour::Detour;
 use crate::filter::filter;
+use crate::live::Live;
 use crate::page::{self, Patch};
 use crate::summary::Summary;
 use crate::sys::{self, Side};
@@ -77,14 +79,20 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
         return Err(Error::Threads(threads));
     }
     let clock = Clock::starting(settings.rate, settings.since_ns.unwrap_or_else(crate::now));
+    let clock = settings.shifts.iter().fold(clock, |clock, told| clock.shifted(*told));
     let nonce = nonce();
     let patch = Patch::of_this_machine(&clock, nonce)?;
     let has_fine_epoll = has_fine_epoll();
-    let detour = Detour::of(&clock, has_fine_epoll);
+    let detour = Detour::of(has_fine_epoll);
     let filter = filter(&clock, nonce, detour.as_ref().map(|detour| detour.call)).map_err(Error::Filter)?;
     let machine = Machine { patch, detour, has_fine_epoll };
-    let tracer = Tracer::new(clock, machine, getpid().as_raw_nonzero().get());
-    start_tracer(tracer, settings)?;
+    let live = Arc::new(Live::new(clock));
+    let tracer = Tracer::new(Arc::clone(&live), machine, getpid().as_raw_nonzero().get());
+    start_tracer(tracer, live, settings)?;
+    if settings.control {
+        let nothing = File::open("/dev/null").map_err(|error| Error::Machine("/dev/null", error))?;
+        rustix::stdio::dup2_stdin(&nothing).map_err(|error| Error::Machine("/dev/null", error.into()))?;
+    }
     // Waits end up to the twentieth of a millisecond late, so that several end at once: of the program's time, as all else. Without any, a
     // scheduler that naps between two looks would look more often than it does.
     if let Ok(slack_ns) = rustix::thread::current_timer_slack() {
@@ -106,7 +114,7 @@ fn has_fine_epoll() -> bool {
     sys::epoll_pwait2_of_nothing() == Some(libc::EBADF)
 }
 
-fn start_tracer(mut tracer: Tracer, settings: &Settings) -> Result<(), Error> {
+fn start_tracer(mut tracer: Tracer, live: Arc<Live>, settings: &Settings) -> Result<(), Error> {
     let machine = |what| move |error: rustix::io::Errno| Error::Machine(what, error.into());
     let (answer, say) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(machine("a pipe"))?;
     let pid = getpid();
@@ -127,7 +135,8 @@ fn start_tracer(mut tracer: Tracer, settings: &Settings) -> Result<(), Error> {
                 sys::exit_at_once(0);
             }
             drop(answer);
-            let summary = trace(&mut tracer, pid, say, parent);
+            let live = settings.control.then_some(live);
+            let summary = trace(&mut tracer, live, pid, say, parent);
             if let Some(path) = &settings.summary
                 && let Some(Err(error)) = summary.map(|summary| summary.write(path))
             {
@@ -147,17 +156,27 @@ fn start_tracer(mut tracer: Tracer, settings: &Settings) -> Result<(), Error> {
 }
 
 /// The life of the tracer.
-fn trace(tracer: &mut Tracer, pid: Pid, say: OwnedFd, parent: Option<OwnedFd>) -> Option<Summary> {
+fn trace(
+    tracer: &mut Tracer,
+    live: Option<Arc<Live>>,
+    pid: Pid,
+    say: OwnedFd,
+    parent: Option<OwnedFd>,
+) -> Option<Summary> {
     // Signals of a terminal are the program's.
     let _ = setsid();
     let _ = rustix::process::chdir("/");
-    let parent = keep_two(&say, parent);
+    let parent = keep_two(&say, parent, live.is_some());
     let seized = sys::seize(pid.as_raw_nonzero().get(), OPTIONS);
     let code = seized.as_ref().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EPERM));
     let mut say = File::from(say);
     let _ = say.write_all(&code.to_ne_bytes());
     drop(say);
     seized.ok()?;
+    if let Some(live) = live {
+        let line = rustix::stdio::stdin().try_clone_to_owned().ok()?;
+        std::thread::spawn(move || live.serve(&File::from(line)));
+    }
     if let Some(parent) = parent {
         // Its end is the tracer's, and that is everybody's.
         std::thread::spawn(move || {
@@ -170,11 +189,13 @@ fn trace(tracer: &mut Tracer, pid: Pid, say: OwnedFd, parent: Option<OwnedFd>) -
 }
 
 /// Closes what the program has open, so that its ends are seen; standard error stays, for what the tracer has to say.
-fn keep_two(say: &OwnedFd, parent: Option<OwnedFd>) -> Option<OwnedFd> {
+fn keep_two(say: &OwnedFd, parent: Option<OwnedFd>, listens: bool) -> Option<OwnedFd> {
     let last = parent.as_ref().map_or_else(|| say.as_fd(), |parent| parent.as_fd());
     sys::close_from(last);
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
-        let _ = rustix::stdio::dup2_stdin(&nothing);
+        if !listens {
+            let _ = rustix::stdio::dup2_stdin(&nothing);
+        }
         let _ = rustix::stdio::dup2_stdout(&nothing);
     }
     parent

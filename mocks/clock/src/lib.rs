@@ -12,6 +12,7 @@ mod filter;
 mod finish;
 mod forms;
 mod launch;
+mod live;
 mod page;
 mod places;
 mod plan;
@@ -19,6 +20,8 @@ mod plan;
 mod pretended;
 mod program;
 mod registers;
+mod room;
+mod shift;
 mod stack;
 mod summary;
 mod sys;
@@ -29,6 +32,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use launch::Error;
+pub use shift::{DRIFT_PPM_MAX, JUMP_NS_MAX, Shift, Told, Which};
 pub use summary::Summary;
 
 /// The highest rate. At it a second of the program is a millisecond, which is what waking a thread takes on a busy machine.
@@ -39,17 +43,21 @@ const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 /// A program that is not there, as shells number it.
 const MISSING: u8 = 127;
-const HOW: &str =
-    "usage: longhaul-clock --rate N [--since NANOSECONDS] [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
+const HOW: &str = "usage: longhaul-clock --rate N [--since NANOSECONDS] [--shift LINE]… [--control] [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
 
 /// How a program is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// How many times as fast its clock goes, from 1 to [`RATE_MAX`].
     pub rate: u32,
     /// Since which reading of [`now`] it goes so fast: programs that were started one after the other have one clock. Without one, from its
     /// start on.
     pub since_ns: Option<i64>,
+    /// What was done to the clock since then.
+    pub shifts: Vec<Told>,
+    /// Standard input is a socket by which the clock is told of more: a line for each, which is answered by `ok` or why not. The program has
+    /// nothing to read then.
+    pub control: bool,
     /// It is killed when the process that started it ends.
     pub with_parent: bool,
     /// A file for the [`Summary`], written when everything has ended.
@@ -92,7 +100,7 @@ pub fn command_line(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn parse(mut words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<OsString>), String> {
-    let mut settings = Settings { rate: 0, since_ns: None, with_parent: false, summary: None };
+    let mut settings = Settings::default();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--rate") => {
@@ -108,6 +116,11 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<OsS
                     parsed.ok_or_else(|| format!("`--since {since}`: write a past reading of the monotonic clock"))?,
                 );
             }
+            Some("--shift") => {
+                let line = words.next().unwrap_or_default();
+                settings.shifts.push(line.to_string_lossy().parse().map_err(|error: shift::Error| error.to_string())?);
+            }
+            Some("--control") => settings.control = true,
             Some("--with-parent") => settings.with_parent = true,
             Some("--summary") => {
                 let file = words.next().ok_or("`--summary` needs a file")?;
@@ -133,7 +146,8 @@ mod tests {
     fn command_lines_are_read_or_refused() {
         let parsed = |line: &str| parse(line.split(' ').map(OsString::from));
         let (settings, command) = parsed("--rate 30 --since 1 --summary /s -- sleep --rate 5").unwrap();
-        assert_eq!(settings, Settings { rate: 30, since_ns: Some(1), with_parent: false, summary: Some("/s".into()) });
+        let read = Settings { rate: 30, since_ns: Some(1), summary: Some("/s".into()), ..Settings::default() };
+        assert_eq!(settings, read);
         assert_eq!(command, ["sleep", "--rate", "5"]);
         assert_eq!(parsed("--rate 1.5 -- sleep 1").unwrap_err(), "`--rate 1.5`: write a whole number");
         assert!(parsed("--since 9000000000000000000 -- sleep 1").is_err());

@@ -21,6 +21,8 @@ const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clock
 const IMAGE_BYTES_MAX: u64 = 1 << 18;
 /// Where a symbol of an ELF file has its value.
 const VALUE_OFFSET: u64 = 8;
+/// Where in the data is what is not known before there is a program.
+const HAS_ROOM_OFFSET: u64 = 24;
 /// `syscall` of x86-64.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
@@ -33,6 +35,8 @@ pub struct Patch {
     pub length: u64,
     /// Where in it is an instruction that makes a system call.
     pub call: Option<u64>,
+    /// Where in it is the word that says whether the program has room for other clocks.
+    pub has_room: u64,
 }
 
 /// Why the page cannot be changed.
@@ -120,7 +124,8 @@ impl Patch {
         // First the code, then the names that lead to it.
         words.splice(0..0, ours.map(|(at, chunk)| (at, word(chunk))));
         let call = code.bytes[..code.data].windows(2).position(|bytes| bytes == SYSTEM_CALL);
-        Ok(Self { words, length: image.len() as u64, call: call.map(|call| place + call as u64) })
+        let has_room = place + code.data as u64 + HAS_ROOM_OFFSET;
+        Ok(Self { words, length: image.len() as u64, call: call.map(|call| place + call as u64), has_room })
     }
 }
 
@@ -145,8 +150,8 @@ fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], ne
 /// The code with its data.
 fn filled(code: &Code, clock: &Clock, mark: u64, gettime: u64, getres: u64) -> Vec<u8> {
     let mut bytes = code.bytes.clone();
-    let data = [gettime, getres, mark, u64::from(clock.rate())].into_iter();
-    let data = data.chain(clock.bases().iter().map(|base| base.cast_unsigned()));
+    // No room yet for what becomes of the clock later.
+    let data = [gettime, getres, mark, 0].into_iter().chain(clock.words());
     for (to, value) in bytes[code.data..].chunks_exact_mut(8).zip(data) {
         to.copy_from_slice(&value.to_ne_bytes());
     }

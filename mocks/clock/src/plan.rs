@@ -33,16 +33,16 @@ fn changed(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: &
         }
         Kind::Alarm => alarm(arguments, situation, memory),
         Kind::Read { clock: Some(which), out, form } => {
-            let base = clock.base(int(arguments[which]))?;
-            some_address(arguments[out]).map(|at| Change::then(Then::Own { at, form, base }))
+            let id = Some(int(arguments[which])).filter(|id| clock.is_own(*id))?;
+            some_address(arguments[out]).map(|at| Change::then(Then::Own { at, form, clock: id }))
         }
         Kind::Read { clock: None, out, form } => {
             some_address(arguments[out]).map(|at| Change::then(Then::Now { at, form }))
         }
         Kind::Seconds => Some(Change::then(Then::NowSeconds { at: arguments[0] })),
         Kind::Resolution => {
-            clock.base(int(arguments[0]))?;
-            some_address(arguments[1]).map(|at| Change::then(Then::Longer { at, form: Form::Nanos }))
+            let at = some_address(arguments[1]).filter(|_| clock.is_own(int(arguments[0])))?;
+            Some(Change::then(Then::Longer { at, form: Form::Nanos }))
         }
         Kind::Create => Some(Change::then(Then::Created { at: arguments[2], clock: int(arguments[0]) })),
         Kind::SetOption => set_option(arguments, situation, memory),
@@ -71,14 +71,16 @@ fn wait(
         Meaning::WallClock => Some(REALTIME),
         Meaning::ClockIn(index) => Some(int(arguments[index])),
         Meaning::Flagged => {
-            clock.base(int(arguments[0]))?;
+            if !clock.is_own(int(arguments[0])) {
+                return None;
+            }
             (arguments[1] & ABSOLUTE != 0).then(|| int(arguments[0]))
         }
         Meaning::Futex => futex_instant(arguments[1]),
     };
     let real = match instant {
         None => clock.shorter(own),
-        Some(id) => clock.real(clock.base(id)?, own),
+        Some(id) => clock.real(id, own)?,
     };
     let written = form.words_up(real);
     memory.set_time(situation.scratch, written)?;
@@ -140,7 +142,7 @@ fn is_own_timer(timer: Timer, arguments: [u64; 6], clock: &Clock, memory: &impl 
         Timer::Process => (arguments[0] == ITIMER_REAL).then_some(()),
         // The kernel makes none of a processor's clock.
         Timer::File => Some(()),
-        Timer::Posix => clock.base(memory.clock_of_timer(int(arguments[0]))?).map(|_| ()),
+        Timer::Posix => clock.is_own(memory.clock_of_timer(int(arguments[0]))?).then_some(()),
     }
 }
 
@@ -168,7 +170,7 @@ fn arm(
         // It stops the timer, whatever the flags say.
         _ if first == 0 => 0,
         None => clock.shorter(first),
-        Some(id) => clock.real(clock.base(id)?, first),
+        Some(id) => clock.real(id, first)?,
     };
     memory.set_time(situation.scratch, form.words_up(clock.shorter(period)))?;
     memory.set_time(situation.scratch + 16, form.words_up(first))?;

@@ -8,6 +8,8 @@ use std::io::{Error, Result};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use crate::registers::{HERE, Registers, WORDS};
+#[cfg(target_arch = "x86_64")]
+use crate::room::{SETS, WHICH};
 
 /// The set of general registers, `NT_PRSTATUS`.
 const GENERAL: libc::c_int = 1;
@@ -44,9 +46,12 @@ pub enum Side {
 }
 
 #[cfg(target_arch = "x86_64")]
-std::arch::global_asm!(include_str!("page/x86_64.s"));
-#[cfg(target_arch = "x86_64")]
-std::arch::global_asm!(include_str!("detour/x86_64.s"));
+std::arch::global_asm!(
+    include_str!("page/x86_64.s"),
+    include_str!("detour/x86_64.s"),
+    which = const WHICH,
+    sets = const SETS
+);
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(include_str!("page/aarch64.s"));
 

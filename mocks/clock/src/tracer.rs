@@ -3,16 +3,17 @@
 //! Owns which thread is where in a call. What becomes of a call is decided by [`crate::plan`], what after it by [`crate::finish`].
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::calls::{self, Kind};
 use crate::change::{Plan, SCRATCH_BYTES, Situation, Then};
-use crate::clock::Clock;
 use crate::detour::{self, Detour};
 use crate::finish::finish;
 use crate::forms::{Form, MILLISECOND};
+use crate::live::Live;
 use crate::page::Patch;
 use crate::places::{Place, Places};
 use crate::plan::plan;
@@ -56,7 +57,7 @@ pub struct Machine {
 
 /// All threads of a program and of those that it started.
 pub struct Tracer {
-    clock: Clock,
+    live: Arc<Live>,
     machine: Machine,
     /// The program that was started.
     root: Tid,
@@ -69,11 +70,11 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    pub fn new(clock: Clock, machine: Machine, root: Tid) -> Self {
+    pub fn new(live: Arc<Live>, machine: Machine, root: Tid) -> Self {
         let threads = HashMap::from([(root, Thread::new(Process::default(), Place::FIRST))]);
         let (early, places, said) = (HashMap::new(), Places::new(), HashSet::new());
         let summary = Summary::default();
-        Self { clock, machine, root, threads, early, places, said, summary }
+        Self { live, machine, root, threads, early, places, said, summary }
     }
 
     /// Traces until everything has ended.
@@ -118,6 +119,7 @@ impl Tracer {
         self.summary.stops += 1;
         let Report::Stopped { signal, event } = report else {
             self.early.remove(&tid);
+            self.live.remove(tid);
             if let Some(thread) = self.threads.remove(&tid) {
                 self.places.give_back(thread.place);
             }
@@ -175,6 +177,7 @@ impl Tracer {
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
         let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);
+        [former, pid].into_iter().for_each(|tid| self.live.remove(tid));
         if former != pid
             && let Some(leader) = self.threads.remove(&pid)
         {
@@ -195,6 +198,7 @@ impl Tracer {
                     self.threads.remove(&pid);
                     return self.places.give_back(place);
                 };
+                self.live.add(pid, process.sites.is_some());
                 self.threads.insert(pid, Thread::new(process, place));
                 self.go(pid, signal);
             }
@@ -227,8 +231,11 @@ impl Tracer {
         self.count_of(tid, &registers);
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let again = thread.again.take();
-        let Some(call) = calls::of(registers.number()) else { return self.go(tid, 0) };
-        if call.kind == Kind::Restart {
+        let is_short = cfg!(target_arch = "x86_64") && registers.number() >= i64::from(calls::SHORT_WORDS);
+        let kind =
+            if is_short { Some(calls::NO_SHORT_WORDS) } else { calls::of(registers.number()).map(|call| call.kind) };
+        let Some(kind) = kind else { return self.go(tid, 0) };
+        if kind == Kind::Restart {
             // Its registers are as they were; what it writes at the end is to be multiplied once more.
             thread.pending = thread.interrupted.take();
             return self.go(tid, 0);
@@ -239,14 +246,15 @@ impl Tracer {
         if thread.process.hole == 0 || is_ours {
             return self.go(tid, 0);
         }
+        let clock = self.live.clock();
         let situation = Situation {
-            clock: &self.clock,
+            clock: &clock,
             scratch: thread.process.hole + thread.place.index * SCRATCH_BYTES,
             has_fine_epoll: self.machine.has_fine_epoll,
             rest_ns: again.filter(|again| again.is(&registers)).and_then(|again| again.rest_ns),
         };
         let seen = Seen { tid, process: &thread.process };
-        match plan(call.kind, registers.arguments(), &situation, &seen) {
+        match plan(kind, registers.arguments(), &situation, &seen) {
             Plan::Pass => {}
             Plan::Refuse { error, why } => {
                 let mut changed = registers;
@@ -260,7 +268,7 @@ impl Tracer {
             }
             Plan::Change(change) => {
                 if let Some(waits_ns) = change.waits_ns {
-                    self.summary.count(waits_ns, self.clock.longer(waits_ns));
+                    self.summary.count(waits_ns, clock.longer(waits_ns));
                     if self.summary.is_too_fast() && self.said.insert(TOO_FAST) {
                         eprintln!("longhaul-clock: {TOO_FAST}");
                     }
@@ -296,7 +304,7 @@ impl Tracer {
             return;
         };
         let seen = Seen { tid, process: &thread.process };
-        let outcome = finish(pending.then, now.result(), &self.clock, &seen);
+        let outcome = finish(pending.then, now.result(), &self.live.clock(), &seen);
         let mut after = pending.restore.unwrap_or(now);
         after.set_result(outcome.result.unwrap_or(now.result()));
         if after != now {

@@ -192,6 +192,25 @@ fn what_cannot_be_done_is_said() {
     assert!(text.contains("a faster clock needs ptrace, which is forbidden here"), "{text}");
 }
 
+/// A call of another ABI, whose times could not be read: the program is told that there is none, and its user by name.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_call_of_x32_is_refused_by_name() {
+    if !has("python3") {
+        return;
+    }
+    let text = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); print(libc.syscall(0x40000000 + 39), ctypes.get_errno())";
+    let output = under(RATE, Path::new("python3")).args(["-c", text]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("-1 {}\n", libc_enosys()));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("calls of x32 are refused"), "{output:?}");
+}
+
+/// `ENOSYS`
+#[cfg(target_arch = "x86_64")]
+fn libc_enosys() -> i32 {
+    rustix::io::Errno::NOSYS.raw_os_error()
+}
+
 /// A whole program of 32 bits, which ends at once.
 fn narrow() -> Vec<u8> {
     let code = [0x31, 0xdb, 0xb8, 1, 0, 0, 0, 0xcd, 0x80];

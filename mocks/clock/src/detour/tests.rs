@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::page::tests::{mnemonics, output};
+use crate::room::{SETS, WHICH};
 
 const AT: u64 = 0x40_0000;
 
@@ -60,8 +61,14 @@ fn what_is_not_known_stays() {
 /// All stubs and tables have room beside the code.
 #[test]
 fn nothing_is_written_over_another() {
-    let Some(detour) = Detour::of(&Clock::of_test(30, 5), true) else { return };
-    let all = [(CODE, detour.bytes.len() as u64), (TABLE, SITES_MAX * 8), (STUBS, SITES_MAX * STUB_BYTES)];
+    let Some(detour) = Detour::of(true) else { return };
+    let all = [
+        (CODE, detour.bytes.len() as u64),
+        (TABLE, SITES_MAX * 8),
+        (STUBS, SITES_MAX * STUB_BYTES),
+        (WHICH, 1),
+        (SETS, 0),
+    ];
     for ((at, length), (next, _)) in all.into_iter().zip(all.into_iter().skip(1).chain([(CODE + CODE_BYTES, 0)])) {
         assert!(at + length <= next, "{at:#x}");
     }
@@ -82,8 +89,8 @@ fn the_code_is_what_it_should_be() {
     let Some(listing) = output("objdump", &arguments) else { return };
     let found: BTreeSet<String> = mnemonics(&listing).into_iter().collect();
     let known = [
-        "cmp", "je", "jne", "ja", "jb", "jae", "jle", "jmp", "mov", "lea", "test", "and", "add", "sub", "inc", "imul",
-        "xor", "div", "syscall", "nop", "cs", "data16", "xchg",
+        "cmp", "je", "jne", "ja", "jb", "jae", "jle", "jmp", "lea", "mov", "movzx", "test", "and", "add", "adc", "sub",
+        "sbb", "inc", "imul", "mul", "xor", "div", "shl", "shr", "shrd", "syscall", "nop", "cs", "data16", "xchg",
     ];
     assert!(found.iter().all(|word| known.contains(&word.as_str())), "{found:?}: {listing}");
     assert_eq!(mnemonics(&listing).iter().filter(|word| *word == "syscall").count(), 1, "{listing}");

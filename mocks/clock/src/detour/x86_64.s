@@ -71,10 +71,24 @@
     add rax, rdx
     .endm
 
+// rdi: what there is to know of the clocks now: the speed with 32 bits behind the point, 12 origins, and what was shown then
+    .macro find_set
+    movzx edi, byte ptr [{which}]
+    shl edi, 8
+    add edi, {sets}
+    .endm
+
+// rax: nanoseconds of the program, then real ones, rounded up. rdi has the clocks; rsi is lost.
     .macro divide
-    add rax, [rip + 101f]
-    xor edx, edx
-    div qword ptr [rip + 100f]
+    mov rsi, [rdi]
+    mov rdx, rax
+    shr rdx, 32
+    shl rax, 32
+    add rax, rsi
+    adc rdx, 0
+    sub rax, 1
+    sbb rdx, 0
+    div rsi
     .endm
 
     .macro write_limit
@@ -90,6 +104,7 @@
 // rax: nanoseconds from now on
     .macro shorten
     mov r9, rax
+    find_set
     divide
     inc qword ptr gs:[2072]
     cmp rax, 60000
@@ -100,13 +115,14 @@
 2:  write_limit
     .endm
 
-// rax: an instant; r8: the reading of its clock at the start
+// rax: an instant; r8: the number of its clock
     .macro move_instant
-    sub rax, r8
+    find_set
+    sub rax, [rdi + r8 * 8 + 104]
     jae 2f
     xor eax, eax
 2:  divide
-    add rax, r8
+    add rax, [rdi + r8 * 8 + 8]
     write_limit
     .endm
 
@@ -144,12 +160,11 @@ longhaul_clock_detour:
     read_own r10
     test dword ptr [r11 + 88], 127
     je 13f
-    lea r8, [rip + 104f]
+    xor r8d, r8d
     test dword ptr [r11 + 88], 256
     jne 12f
-    add r8, 8
-12: mov r8, [r8]
-    move_instant
+    inc r8d
+12: move_instant
     jmp 14f
 13: shorten
 14: put_back
@@ -201,9 +216,7 @@ longhaul_clock_detour:
     read_own rdx
     test dword ptr [r11 + 88], 1
     je 41f
-    mov edx, dword ptr [r11 + 80]
-    lea r8, [rip + 104f]
-    mov r8, [r8 + rdx * 8]
+    mov r8d, dword ptr [r11 + 80]
     move_instant
     put_back
     jmp 42f
@@ -284,7 +297,9 @@ longhaul_clock_detour_call:
     mov rdx, [r11 + 24]
 82: imul rax, rax, 1000000000
     add rax, rdx
-    imul rax, [rip + 100f]
+    find_set
+    mul qword ptr [rdi]
+    shrd rax, rdx, 32
     xor edx, edx
     mov r9d, 1000000000
     div r9
@@ -307,14 +322,8 @@ longhaul_clock_detour_done:
 
     .balign 8
 longhaul_clock_detour_data:
-// The rate, and one less.
-100: .quad 0
-101: .quad 0
 // Whether there is epoll_pwait2.
 102: .quad 0
 // From so many seconds on a length is the tracer's business.
-103: .quad 8589934592
-// The readings of the wall clock and the monotonic one at the start.
-104: .quad 0
-105: .quad 0
+103: .quad 4294967296
 longhaul_clock_detour_end:

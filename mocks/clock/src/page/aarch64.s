@@ -19,17 +19,22 @@ longhaul_clock_page:
     cbnz w0, 9f
     cmp w2, #11
     b.hi 9f
-    adr x3, 44f
+    adr x3, 45f
     ldr x4, [x3, w2, uxtw #3]
     cbz x4, 9f
-    // base + (seconds * 1e9 + nanoseconds - base) * rate
+    // shown + (seconds * 1e9 + nanoseconds - origin) * speed
     ldp x5, x6, [x1]
     movz x7, #0xca00
     movk x7, #0x3b9a, lsl #16
     madd x5, x5, x7, x6
     sub x5, x5, x4
-    ldr x6, 43f
-    madd x5, x5, x6, x4
+    ldr x6, 44f
+    mul x4, x5, x6
+    smulh x5, x5, x6
+    extr x5, x5, x4, #32
+    adr x3, 46f
+    ldr x4, [x3, w2, uxtw #3]
+    add x5, x5, x4
     udiv x6, x5, x7
     msub x5, x6, x7, x5
     stp x6, x5, [x1]
@@ -94,15 +99,17 @@ longhaul_clock_page_getres:
     cbz x1, 8f
     cmp w2, #11
     b.hi 8f
-    adr x3, 44f
+    adr x3, 45f
     ldr x4, [x3, w2, uxtw #3]
     cbz x4, 8f
     ldp x5, x6, [x1]
     movz x7, #0xca00
     movk x7, #0x3b9a, lsl #16
     madd x5, x5, x7, x6
-    ldr x6, 43f
-    mul x5, x5, x6
+    ldr x6, 44f
+    mul x4, x5, x6
+    umulh x5, x5, x6
+    extr x5, x5, x4, #32
     udiv x6, x5, x7
     msub x5, x6, x7, x5
     stp x6, x5, [x1]
@@ -126,7 +133,10 @@ longhaul_clock_page_data:
 41: .quad 0
 // The mark; 0 where the kernel's functions are called.
 42: .quad 0
-// The rate, and the readings of the clocks at the start, 0 for one that stays as it is.
+// Programs have no room here for what becomes of their clocks later.
 43: .quad 0
-44: .fill 12, 8, 0
+// The speed, with 32 bits behind the point; the origins of the clocks, 0 for one that stays as it is; what was shown then.
+44: .quad 0
+45: .fill 12, 8, 0
+46: .fill 12, 8, 0
 longhaul_clock_page_end:

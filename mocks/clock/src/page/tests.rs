@@ -44,7 +44,9 @@ fn the_data_is_where_the_code_looks() {
     let code = sys::code();
     let bytes = filled(&code, &Clock::of_test(30, 5), 77, 1, 2);
     let data: Vec<u64> = bytes[code.data..].chunks(8).map(word).collect();
-    assert_eq!(data, [1, 2, 77, 30, 5, 5, 0, 0, 5, 5, 5, 5, 5, 5, 0, 5]);
+    let origins = [5, 5, 0, 0, 5, 5, 5, 5, 5, 5, 0, 5];
+    assert_eq!(data[..5], [1, 2, 77, 0, 30 << 32]);
+    assert_eq!((&data[5..17], &data[17..]), (&origins[..], &origins[..]));
 }
 
 /// A program of the machine; `None` with a word of it.
@@ -74,8 +76,8 @@ fn the_code_is_what_it_should_be() {
     let arguments = ["-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", path];
     let Some(listing) = output("objdump", &arguments) else { return };
     let known = [
-        "push", "pop", "sub", "add", "call", "jmp", "test", "jne", "je", "ja", "cmp", "mov", "lea", "imul", "xor",
-        "div", "ret", "syscall", "nop", "cs", "data16", "xchg",
+        "push", "pop", "sub", "add", "call", "jmp", "test", "jne", "je", "ja", "cmp", "mov", "movzx", "lea", "imul",
+        "mul", "xor", "div", "shl", "shrd", "ret", "syscall", "nop", "cs", "data16", "xchg",
     ];
     let found = mnemonics(&listing);
     assert!(found.iter().all(|word| known.contains(&word.as_str())), "{listing}");

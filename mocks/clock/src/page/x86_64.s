@@ -8,6 +8,18 @@
     .globl longhaul_clock_page_data
     .globl longhaul_clock_page_end
 
+// rdx: what there is to know of the clocks; the newest of it, where the program has room for that. One byte says which, so that it changes at
+// once. A time was read before: what is newer goes on from there or later.
+    .macro find_clocks
+    lea rdx, [rip + 44f]
+    cmp qword ptr [rip + 43f], 0
+    je 7f
+    movzx edx, byte ptr [{which}]
+    shl edx, 8
+    add edx, {sets}
+7:
+    .endm
+
 // clock_gettime(edi: clock, rsi: time)
 longhaul_clock_page:
     push rdi
@@ -22,16 +34,18 @@ longhaul_clock_page:
     cmp edi, 11
     ja 9f
     mov edi, edi
-    lea rdx, [rip + 44f]
-    mov r8, [rdx + rdi * 8]
+    find_clocks
+    mov r8, [rdx + rdi * 8 + 8]
     test r8, r8
     je 9f
-    // base + (seconds * 1e9 + nanoseconds - base) * rate
+    // shown + (seconds * 1e9 + nanoseconds - origin) * speed
+    mov rcx, rdx
     imul rax, qword ptr [rsi], 1000000000
     add rax, [rsi + 8]
     sub rax, r8
-    imul rax, [rip + 43f]
-    add rax, r8
+    imul qword ptr [rcx]
+    shrd rax, rdx, 32
+    add rax, [rcx + rdi * 8 + 104]
     xor edx, edx
     mov ecx, 1000000000
     div rcx
@@ -106,12 +120,14 @@ longhaul_clock_page_getres:
     cmp edi, 11
     ja 8f
     mov edi, edi
-    lea rdx, [rip + 44f]
-    cmp qword ptr [rdx + rdi * 8], 0
+    find_clocks
+    cmp qword ptr [rdx + rdi * 8 + 8], 0
     je 8f
+    mov rcx, rdx
     imul rax, qword ptr [rsi], 1000000000
     add rax, [rsi + 8]
-    imul rax, [rip + 43f]
+    mul qword ptr [rcx]
+    shrd rax, rdx, 32
     xor edx, edx
     mov ecx, 1000000000
     div rcx
@@ -137,7 +153,8 @@ longhaul_clock_page_data:
 41: .quad 0
 // The mark; 0 where the kernel's functions are called.
 42: .quad 0
-// The rate, and the readings of the clocks at the start, 0 for one that stays as it is.
+// Whether the program has room for what becomes of its clocks later.
 43: .quad 0
-44: .fill 12, 8, 0
+// The speed, with 32 bits behind the point; the origins of the clocks, 0 for one that stays as it is; what was shown then.
+44: .fill 25, 8, 0
 longhaul_clock_page_end:

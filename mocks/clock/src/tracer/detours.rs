@@ -8,9 +8,10 @@ use std::rc::Rc;
 
 use super::thread::{Process, Sites};
 use super::{AT_CALL, Tracer};
-use crate::detour::{self, CODE, CODE_BYTES, COUNTS, Fault, HEAD, PLACE_BYTES, PLACES, PLACES_BYTES, REACH, Rewrite};
+use crate::detour::{self, COUNTS, Fault, HEAD, PLACE_BYTES, PLACES, PLACES_BYTES, REACH, Rewrite};
 use crate::places::{self, Place};
 use crate::registers::Registers;
+use crate::room::{CODE, CODE_BYTES};
 use crate::sys::{self, Go, Report, Tid};
 
 /// Bytes of a system call, after which a thread stops.
@@ -48,6 +49,7 @@ impl Tracer {
             has_room &= made == Some(address.cast_signed());
         }
         has_room = has_room && sys::write(pid, CODE, &code.bytes).is_some();
+        has_room = has_room && sys::poke(pid, process.page.start + self.machine.patch.has_room, 1).is_ok();
         let mut start = start;
         if has_room {
             process.sites = Some(Rc::new(RefCell::new(Sites::default())));
@@ -62,7 +64,9 @@ impl Tracer {
     pub(super) fn tell_place(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid).filter(|thread| thread.is_new) else { return };
         thread.is_new = false;
-        if thread.process.sites.is_none() {
+        let has_room = thread.process.sites.is_some();
+        self.live.add(tid, has_room);
+        if !has_room {
             return;
         }
         if let Ok(Some(mut registers)) = sys::registers(tid) {

@@ -1,0 +1,107 @@
+//! The clock of a tree of programs while it runs, and the programs that have room for another one.
+//!
+//! Owns how they are told: the new clock is written beside the old one into each, and one byte then says which counts. None of them stops for
+//! it. The tracer asks here for the clock that counts now.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::{Clock, WORDS};
+use crate::room::{SET_BYTES, SETS_COUNT, WHICH, set};
+use crate::shift::Told;
+use crate::sys::{self, Tid};
+
+const _: () = assert!(WORDS * 8 <= 256 && SET_BYTES == 256);
+/// A line that is longer is none.
+const LINE_BYTES_MAX: u64 = 256;
+
+/// The clock that counts.
+#[derive(Debug)]
+pub struct Live(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    clock: Clock,
+    /// The set that counts.
+    which: u8,
+    /// Threads of programs with room.
+    told: HashSet<Tid>,
+    /// Those of programs without.
+    untold: HashSet<Tid>,
+}
+
+impl Live {
+    pub fn new(clock: Clock) -> Self {
+        Self(Mutex::new(State { clock, which: 0, told: HashSet::new(), untold: HashSet::new() }))
+    }
+
+    /// The clock that counts now.
+    pub fn clock(&self) -> Clock {
+        self.state().clock
+    }
+
+    /// A thread that has not run yet is told the clock.
+    pub fn add(&self, tid: Tid, has_room: bool) {
+        let mut state = self.state();
+        let (threads, others) = if has_room { (&mut state.told, false) } else { (&mut state.untold, true) };
+        threads.insert(tid);
+        if !others {
+            state.tell(tid);
+        }
+    }
+
+    /// A thread has ended, or its program.
+    pub fn remove(&self, tid: Tid) {
+        let mut state = self.state();
+        state.told.remove(&tid);
+        state.untold.remove(&tid);
+    }
+
+    /// Changes the clock of all programs. An error says of how many threads it did not.
+    pub fn shift(&self, told: Told) -> Result<(), String> {
+        let mut state = self.state();
+        if !state.untold.is_empty() {
+            return Err(format!("{} threads are of programs that have no room for another clock", state.untold.len()));
+        }
+        state.clock = state.clock.shifted(told);
+        state.which = (state.which + 1) % SETS_COUNT;
+        let threads: Vec<Tid> = state.told.iter().copied().collect();
+        threads.into_iter().for_each(|tid| state.tell(tid));
+        Ok(())
+    }
+
+    /// Shifts for each line that comes, and answers `ok` or why not, until nothing comes any more.
+    pub fn serve(&self, line: &std::fs::File) {
+        let mut reader = BufReader::new(line);
+        loop {
+            let mut text = String::new();
+            match reader.by_ref().take(LINE_BYTES_MAX).read_line(&mut text) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let outcome = text.trim_end().parse().map_err(|error: crate::shift::Error| error.to_string());
+            let answer = match outcome.and_then(|told| self.shift(told)) {
+                Ok(()) => "ok\n".to_owned(),
+                Err(why) => format!("{why}\n"),
+            };
+            let mut to = line;
+            if to.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing of it is ever half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Writes the clock into a program, then the byte that says that it counts. A program that is gone needs none.
+    fn tell(&self, tid: Tid) {
+        let bytes: Vec<u8> = self.clock.words().into_iter().flat_map(u64::to_ne_bytes).collect();
+        let _ = sys::write(tid, set(self.which), &bytes).and_then(|()| sys::write(tid, WHICH, &[self.which]));
+    }
+}

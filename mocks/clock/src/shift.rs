@@ -1,0 +1,228 @@
+//! What is done to a clock while it runs: it jumps, or it drifts.
+//!
+//! Pure. A shift is told with its instant, so that programs that begin later are where the others are. The monotonic clock never goes back:
+//! what is slower begins a little later, what is faster at once, and only the wall clock jumps back.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::clock::{CLOCKS, Clock, SPEED_BITS};
+
+/// The most that a clock jumps at once: ten years.
+pub const JUMP_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
+/// The most that it drifts, in millionths: it goes half as fast, or half as fast again.
+pub const DRIFT_PPM_MAX: i32 = 500_000;
+/// A slower clock begins so much later: until then every program has been told.
+const SLOWER_AFTER_NS: i64 = 250_000_000;
+const MILLION: i128 = 1_000_000;
+
+/// A change of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shift {
+    /// So many nanoseconds of the program are added at once.
+    Jump {
+        /// Which clocks jump.
+        of: Which,
+        /// How far; below 0 only for [`Which::Wall`].
+        by_ns: i64,
+    },
+    /// It goes so many millionths faster than its rate, or slower.
+    Drift {
+        /// 0: at its rate again.
+        ppm: i32,
+    },
+}
+
+/// Clocks that jump together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The wall clock: somebody set it.
+    Wall,
+    /// The wall clock and that since boot, while the monotonic clock stands: the machine was suspended.
+    Suspended,
+    /// All of them: a virtual machine was stopped, and caught up.
+    All,
+}
+
+/// A shift and the reading of the machine's monotonic clock at which it was made, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told {
+    /// When.
+    pub at_ns: i64,
+    /// What.
+    pub shift: Shift,
+}
+
+/// Why a line is no shift.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no change of a clock: write `AT jump wall|suspended|all NANOSECONDS` or `AT drift MILLIONTHS`, {1}")]
+pub struct Error(String, &'static str);
+
+const WORDS: [(&str, Which); 3] = [("wall", Which::Wall), ("suspended", Which::Suspended), ("all", Which::All)];
+
+impl Which {
+    fn has(self, id: i32) -> bool {
+        let is_wall = [libc::CLOCK_REALTIME, libc::CLOCK_REALTIME_COARSE, libc::CLOCK_REALTIME_ALARM, libc::CLOCK_TAI];
+        let is_boot = [libc::CLOCK_BOOTTIME, libc::CLOCK_BOOTTIME_ALARM];
+        match self {
+            Self::Wall => is_wall.contains(&id),
+            Self::Suspended => is_wall.contains(&id) || is_boot.contains(&id),
+            Self::All => true,
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shift {
+            Shift::Jump { of, by_ns } => {
+                let word = WORDS.iter().find(|(_, which)| *which == of).map_or("", |(word, _)| word);
+                write!(f, "{} jump {word} {by_ns}", self.at_ns)
+            }
+            Shift::Drift { ppm } => write!(f, "{} drift {ppm}", self.at_ns),
+        }
+    }
+}
+
+impl FromStr for Told {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let error = |why| Error(text.to_owned(), why);
+        let unknown = || error("with whole numbers");
+        let words: Vec<&str> = text.split(' ').collect();
+        let (at, shift) = match words[..] {
+            [at, "jump", of, by] => {
+                let of = WORDS.iter().find(|(word, _)| *word == of).map(|(_, which)| *which).ok_or_else(unknown)?;
+                (at, Shift::Jump { of, by_ns: by.parse().map_err(|_| unknown())? })
+            }
+            [at, "drift", ppm] => (at, Shift::Drift { ppm: ppm.parse().map_err(|_| unknown())? }),
+            _ => return Err(unknown()),
+        };
+        match shift {
+            Shift::Jump { of, by_ns } if by_ns < 0 && of != Which::Wall => {
+                Err(error("and only the wall clock jumps back"))
+            }
+            Shift::Jump { by_ns, .. } if by_ns.unsigned_abs() > JUMP_NS_MAX.unsigned_abs() => {
+                Err(error("of at most ten years"))
+            }
+            Shift::Drift { ppm } if ppm.abs() > DRIFT_PPM_MAX => Err(error("of at most 500000")),
+            shift => Ok(Self { at_ns: at.parse().map_err(|_| unknown())?, shift }),
+        }
+    }
+}
+
+impl Clock {
+    /// The clock after a shift. Its origins are as long ago as that of the monotonic clock.
+    pub fn shifted(&self, told: Told) -> Self {
+        let mut shifted = *self;
+        match told.shift {
+            Shift::Jump { of, by_ns } => {
+                for id in self.own_ids().filter(|id| of.has(*id)) {
+                    let shown = &mut shifted.shown[place(id)];
+                    // The wall clock of ten years ago is after the epoch; where it would not be, it stays there.
+                    *shown = shown.saturating_add(by_ns).max(1);
+                }
+            }
+            Shift::Drift { ppm } => {
+                let speed = (i128::from(self.rate()) << SPEED_BITS) * (MILLION + i128::from(ppm)) / MILLION;
+                shifted.speed = u64::try_from(speed).unwrap_or(self.speed);
+                let later = if shifted.speed < self.speed { SLOWER_AFTER_NS } else { 0 };
+                let passed = told.at_ns + later - self.origins[place(libc::CLOCK_MONOTONIC)];
+                for id in self.own_ids() {
+                    let origin = self.origins[place(id)] + passed;
+                    shifted.origins[place(id)] = origin;
+                    shifted.shown[place(id)] = i64::try_from(self.own(id, i128::from(origin))).unwrap_or(i64::MAX);
+                }
+            }
+        }
+        shifted
+    }
+}
+
+fn place(id: i32) -> usize {
+    usize::try_from(id).unwrap_or(0) % CLOCKS
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START: i64 = 1 << 50;
+
+    fn shifted(clock: &Clock, text: &str) -> Clock {
+        clock.shifted(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        for text in ["5 jump wall -3", "5 jump suspended 3", "5 jump all 3", "7 drift -500000"] {
+            assert_eq!(text.parse::<Told>().unwrap().to_string(), text);
+        }
+        for (text, why) in [
+            ("5 jump all -1", "only the wall clock jumps back"),
+            ("5 jump suspended -1", "only the wall clock jumps back"),
+            ("5 jump wall 400000000000000000", "of at most ten years"),
+            ("5 drift 500001", "of at most 500000"),
+            ("5 drift x", "with whole numbers"),
+            ("drift 5", "with whole numbers"),
+            ("5 jump moon 1", "with whole numbers"),
+        ] {
+            let error = text.parse::<Told>().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_jump_is_of_its_clocks() {
+        let clock = Clock::of_test(30, START);
+        let now = i128::from(START) + 1000;
+        for (word, jumping) in [
+            ("wall", &[libc::CLOCK_REALTIME, libc::CLOCK_TAI][..]),
+            ("suspended", &[libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME]),
+            ("all", &[libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME, libc::CLOCK_MONOTONIC]),
+        ] {
+            let after = shifted(&clock, &format!("{START} jump {word} 77"));
+            for id in [libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME, libc::CLOCK_MONOTONIC] {
+                let by = if jumping.contains(&id) { 77 } else { 0 };
+                assert_eq!(after.own(id, now) - clock.own(id, now), by, "{word} {id}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_drift_is_its_share_and_ends() {
+        let clock = Clock::of_test(10, START);
+        let fast = shifted(&clock, &format!("{START} drift 1000"));
+        let second = i128::from(START) + 1_000_000_000;
+        assert!((fast.own(1, second) - clock.own(1, second) - 10_000_000).abs() < 10);
+        let at = START + 1_000_000_000;
+        let back = shifted(&fast, &format!("{at} drift 0"));
+        let ahead = |after_ns: i128| back.own(1, second + after_ns) - clock.own(1, second + after_ns);
+        // What it is ahead it keeps.
+        assert_eq!(ahead(1_000_000_000), ahead(3_000_000_000));
+        assert!(ahead(1_000_000_000) >= 10_000_000);
+    }
+
+    proptest! {
+        /// Whatever is done to a clock, and in whichever order threads read the old one and the new one around it: the monotonic clock does
+        /// not go back, as long as every program is told in time.
+        #[test]
+        fn the_monotonic_clock_never_goes_back(
+            rate in 1_u32..1000, from in -500_000_i32..500_000, to in -500_000_i32..500_000, jump in 0_i64..1 << 50,
+            first in 0_i64..1 << 40, told in 0_i64..200_000_000, before in 0_i64..1 << 30, after in 0_i64..1 << 30,
+        ) {
+            let clock = Clock::of_test(rate, START).shifted(Told { at_ns: START, shift: Shift::Drift { ppm: from } });
+            let at = START + first + 1_000_000_000;
+            for shift in [Shift::Drift { ppm: to }, Shift::Jump { of: Which::All, by_ns: jump }] {
+                let changed = clock.shifted(Told { at_ns: at, shift });
+                let switch = i128::from(at + told);
+                let (early, late) = (switch - i128::from(before), switch + i128::from(after));
+                prop_assert!(changed.own(1, late) >= clock.own(1, early));
+                prop_assert!(changed.own(1, late + 1) >= changed.own(1, late));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A clock is changed while programs run: it jumps or drifts, in all of their threads and children, and in those that begin later.
+
+#![cfg(target_arch = "x86_64")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod support;
+
+use support::compiled;
+
+/// Enough for a machine that does other things.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Two readings after each other may be so far apart, of a thread that waited for a processor.
+const APART_MS: i64 = 2000;
+
+/// The program, its line, and what it says.
+struct Played {
+    child: Child,
+    line: UnixStream,
+    said: Receiver<String>,
+}
+
+impl Played {
+    fn start(more: &[&str], folder: &std::path::Path) -> Option<Self> {
+        let program = compiled("shifts", more, folder)?;
+        let (line, theirs) = UnixStream::pair().unwrap();
+        line.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
+        command.args(["--rate", "1", "--control", "--with-parent", "--"]).arg(program);
+        let mut child = command.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped()).spawn().unwrap();
+        let (send, said) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|text| send.send(text)));
+        Some(Self { child, line, said })
+    }
+
+    fn tell(&mut self, what: &str) -> String {
+        writeln!(self.line, "{} {what}", mock_clock::now()).unwrap();
+        let mut answer = Vec::new();
+        while answer.last() != Some(&b'\n') {
+            let mut byte = [0];
+            self.line.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        String::from_utf8(answer).unwrap().trim().to_owned()
+    }
+
+    /// What each process says once both have said something that holds.
+    fn until(&self, holds: impl Fn([i64; 3]) -> bool) -> BTreeMap<String, [i64; 3]> {
+        let mut found = BTreeMap::new();
+        while found.len() < 2 {
+            let text = self.said.recv_timeout(PATIENCE).unwrap();
+            let words: Vec<&str> = text.split(' ').collect();
+            assert_ne!(words[0], "back", "the monotonic clock went back: {text}");
+            let figures = [1, 2, 3].map(|index: usize| words[index].parse().unwrap());
+            if holds(figures) {
+                found.insert(words[0].to_owned(), figures);
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn clocks_jump_in_all_threads_and_children() {
+    let folder = tempfile::tempdir().unwrap();
+    for more in [&[][..], &["-static"]] {
+        let Some(mut played) = Played::start(more, folder.path()) else { return };
+        let before = played.until(|_| true)["parent"];
+        let near = |is: i64, expected: i64| (is - expected).abs() < APART_MS;
+        let [wall, boot, monotonic] = before;
+        assert_eq!(played.tell("jump wall 600000000000"), "ok");
+        played.until(|[now, since, _]| near(now, wall + 600_000) && near(since, boot));
+        assert_eq!(played.tell("jump wall -900000000000"), "ok");
+        played.until(|[now, since, _]| near(now, wall - 300_000) && near(since, boot));
+        assert_eq!(played.tell("jump suspended 300000000000"), "ok");
+        played.until(|[now, since, _]| near(now, wall) && near(since, boot + 300_000));
+        assert_eq!(played.tell("jump all 3600000000000"), "ok");
+        let after = played.until(|[now, since, here]| {
+            near(now, wall) && near(since, boot + 300_000) && here >= monotonic + 3_600_000
+        });
+        assert!(after.values().all(|[.., here]| *here < monotonic + 3_700_000), "{after:?}");
+        let refused = played.tell("jump all -1");
+        assert!(refused.contains("only the wall clock jumps back"), "{refused}");
+    }
+}
+
+/// A hundred changes, more than there are places for them, while six threads look.
+#[test]
+fn the_monotonic_clock_never_goes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut played) = Played::start(&[], folder.path()) else { return };
+    for turn in 0..100 {
+        let what = ["drift 400000", "jump all 5000000", "drift -400000", "drift 0", "jump wall -7000000"][turn % 5];
+        assert_eq!(played.tell(what), "ok");
+        played.until(|_| true);
+    }
+}
+
+/// What was done before it began counts for a program as for those that ran.
+#[test]
+fn a_program_that_begins_later_has_the_same_clock() {
+    let told = |shift: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
+        command.args(["--rate", "1", "--shift", &format!("{} {shift}", mock_clock::now()), "--", "date", "+%s"]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap().trim().parse::<i64>().unwrap()
+    };
+    let real = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
+    let [ahead, back] = [told("jump wall 7200000000000"), told("jump wall -7200000000000")];
+    assert!((ahead - real - 7200).abs() < 20 && (back - real + 7200).abs() < 20, "{real}: {ahead} and {back}");
+}
