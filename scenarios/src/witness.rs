@@ -1,8 +1,8 @@
 //! How the subject proves what it saw: the channel that carries observations.
 //!
-//! Every kind of witness is one file, with the keys that it takes, and one line in the list below. It turns what it hears into
-//! [`facts::Observation`]s and hands them to the run through one bounded channel. Whoever hears less than a version (an object's name, a
-//! generation, that something is there) says a [`Claim`], which the run resolves with what was committed by then. What cannot be read is
+//! Every kind of witness is one file, with the keys that it takes, and one line in the list below. It turns what it receives into
+//! [`facts::Observation`]s and hands them to the run through one bounded channel. Whoever receives less than a version (an object's name, a
+//! generation, that something is there) makes a [`Claim`], which the run resolves with what was committed by then. What cannot be read is
 //! counted with an example: a broken witness must not look like a broken subject.
 
 use std::any::Any;
@@ -28,8 +28,8 @@ mod known;
 mod log;
 mod metrics;
 mod none;
+mod sources;
 mod status;
-mod tellers;
 
 pub(crate) use children::{Family, Parent};
 pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement, What};
@@ -202,7 +202,7 @@ pub(crate) struct Reported {
     pub(crate) tally: Arc<Tally>,
 }
 
-/// The writing end, shared by whatever hears the subject.
+/// The writing end, shared by whatever listens to the subject.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     sender: mpsc::Sender<Statement>,
@@ -210,7 +210,7 @@ pub(crate) struct Reporter {
     clock: Clock,
 }
 
-/// What a witness heard so far.
+/// What a witness received so far.
 #[derive(Default)]
 pub(crate) struct Tally {
     lines: AtomicU64,
@@ -236,19 +236,19 @@ impl Reporter {
         self.clock.at_ms(at)
     }
 
-    /// Passes on what was said, waiting for room.
-    pub(crate) async fn report(&self, said: Statement) {
-        if !matches!(said, Statement::Deaf(_)) {
+    /// Passes a statement on, waiting for room.
+    pub(crate) async fn report(&self, statement: Statement) {
+        if !matches!(statement, Statement::Deaf(_)) {
             self.tally.lines.fetch_add(1, Ordering::Relaxed);
         }
         // A closed channel means that the run is over: nothing is judged any more.
-        let _ = self.sender.send(said).await;
+        let _ = self.sender.send(statement).await;
     }
 
     /// Shows a line of the subject's output, the n-th of its pipe, to whoever reads it.
     pub(crate) async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
-            Some(Ok(said)) => self.report(said).await,
+            Some(Ok(statement)) => self.report(statement).await,
             Some(Err(why)) => self.malformed(line, &format!("line {number} of its output, {why}")),
             None => {}
         }
@@ -393,8 +393,8 @@ mod tests {
             let line = page.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("no row {row}"));
             let cells: Vec<bool> =
                 line.trim_end_matches('|').split('|').skip(2).map(|cell| cell.trim().starts_with("yes")).collect();
-            let told: Vec<bool> = reports::record::Sight::EACH.map(|sight| witness.sees(&about).can(sight)).to_vec();
-            assert_eq!(cells, told, "{row}");
+            let able: Vec<bool> = reports::record::Sight::EACH.map(|sight| witness.sees(&about).can(sight)).to_vec();
+            assert_eq!(cells, able, "{row}");
         }
     }
 

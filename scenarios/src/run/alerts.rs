@@ -46,13 +46,13 @@ const REFUSED: &str = "/refused";
 pub(super) struct Receiver {
     address: SocketAddr,
     beside: Option<SocketAddr>,
-    told: Arc<Told>,
+    received: Arc<Received>,
     _listens: JoinSet<()>,
 }
 
-/// What was answered and what was told.
+/// What was answered and what was received.
 #[derive(Debug, Default)]
-struct Told(Mutex<Account>);
+struct Received(Mutex<Account>);
 
 #[derive(Deserialize)]
 struct Alert {
@@ -64,9 +64,9 @@ impl Receiver {
     pub(super) async fn open(alerts: Option<&Alerts>, machine: Ipv4Addr) -> Result<Option<Self>> {
         let Some(alerts) = alerts else { return Ok(None) };
         let bind = || async { TcpListener::bind((machine, 0)).await.context("failed to listen for alerts") };
-        let (listener, told, mut listens) = (bind().await?, Arc::<Told>::default(), JoinSet::new());
+        let (listener, received, mut listens) = (bind().await?, Arc::<Received>::default(), JoinSet::new());
         let address = listener.local_addr()?;
-        let to = Arc::clone(&told);
+        let to = Arc::clone(&received);
         listens.spawn(receive(listener, move |request| take(request, Arc::clone(&to))));
         let beside = match alerts.beside {
             None => None,
@@ -83,7 +83,7 @@ impl Receiver {
                 Some(address)
             }
         };
-        Ok(Some(Self { address, beside, told, _listens: listens }))
+        Ok(Some(Self { address, beside, received, _listens: listens }))
     }
 
     /// The section `alerts` of the service's configuration; `template` is the file with [`TEMPLATE`].
@@ -108,18 +108,18 @@ impl Receiver {
 
     /// Who is to be told of the answers to the load.
     pub(super) fn answers(&self) -> Arc<dyn Answers> {
-        Arc::clone(&self.told) as _
+        Arc::clone(&self.received) as _
     }
 
     /// What became of alerts since the last row; at the end what is still open is decided.
     pub(super) fn take(&self, last: bool) -> AlertsRow {
-        let mut account = self.told.0.lock();
+        let mut account = self.received.0.lock();
         account.settle(if last { None } else { Some(Instant::now()) });
         account.take()
     }
 }
 
-impl Answers for Told {
+impl Answers for Received {
     fn answered(&self, answer: &Answer<'_>) {
         self.0.lock().answered(answer, Instant::now());
     }
@@ -150,7 +150,7 @@ where
 }
 
 /// Enters an alert. What is no alert is refused, and so will be missing.
-async fn take(request: Request<Incoming>, told: Arc<Told>) -> StatusCode {
+async fn take(request: Request<Incoming>, received: Arc<Received>) -> StatusCode {
     let admitted = match request.uri().path() {
         ADMITTED => true,
         REFUSED => false,
@@ -159,6 +159,6 @@ async fn take(request: Request<Incoming>, told: Arc<Told>) -> StatusCode {
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
     let Ok(Ok(body)) = tokio::time::timeout(REQUEST_TIMEOUT, body).await else { return StatusCode::BAD_REQUEST };
     let Ok(alert) = serde_json::from_slice::<Alert>(&body.to_bytes()) else { return StatusCode::BAD_REQUEST };
-    told.0.lock().told(alert.request.as_bytes(), admitted, Instant::now());
+    received.0.lock().received(alert.request.as_bytes(), admitted, Instant::now());
     StatusCode::NO_CONTENT
 }

@@ -28,7 +28,7 @@ const DEADLINE_FACTOR: u64 = 3;
 pub(super) struct Drained {
     /// From then on nobody but the subject wrote.
     pub(super) from_ms: u64,
-    /// Until then its witness was heard.
+    /// Until then its witness was read.
     pub(super) to_ms: u64,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Events<'a> {
         self.feed.wrote(writes);
     }
 
-    /// Hears the audit's last word before the run is closed: an error means that the harness has gaps.
+    /// Waits for the audit's last word before the run is closed: an error means that the harness has gaps.
     pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<()> {
         self.feed.confirm().await?;
         self.catch_up(writer)?;
@@ -149,10 +149,10 @@ impl<'a> Events<'a> {
     }
 
     /// Enters what the subject proved, after everything that was committed before.
-    pub(super) fn observed(&mut self, said: &mut Vec<Statement>, writer: &mut Writer) -> Result<()> {
+    pub(super) fn observed(&mut self, statements: &mut Vec<Statement>, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
-        for said in said.drain(..) {
-            match said {
+        for statement in statements.drain(..) {
+            match statement {
                 Statement::Saw(observation) => self.observe(&observation, writer)?,
                 Statement::Claims(claim) => {
                     if let Some(observation) = self.claims.claimed(claim, self.feed.is_at_hand()) {
@@ -206,8 +206,8 @@ impl<'a> Events<'a> {
         &mut self.arrivals
     }
 
-    /// What the subject believes in, as far as its witness told, of everything that was committed until now.
-    pub(super) fn told(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Known>> {
+    /// What the subject believes in, as far as its witness reported, of everything that was committed until now.
+    pub(super) fn believed(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Known>> {
         self.catch_up(writer)?;
         Ok(self.ledger.believed())
     }

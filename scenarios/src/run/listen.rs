@@ -12,22 +12,22 @@ const TICK: Duration = Duration::from_millis(250);
 /// What a watch showed is in the channel within this.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// What it says: changes, at most so many at a time as were asked for, or why it has nothing more to say.
-pub(super) type Statement = Result<Vec<Entry>, String>;
+/// Changes, at most so many at a time as were asked for, or why no more of them come.
+pub(super) type Batch = Result<Vec<Entry>, String>;
 
-/// Begins it. `told` is what stands in the channel for what it says.
+/// Begins it. `message` makes of a batch what stands in the channel for it.
 pub(super) async fn listen<T: Send + 'static>(
     config: Config,
     batch_max: usize,
-    heard: mpsc::Sender<T>,
-    told: impl Fn(Statement) -> T + Send + 'static,
+    changes: mpsc::Sender<T>,
+    message: impl Fn(Batch) -> T + Send + 'static,
 ) -> Result<AbortOnDropHandle<()>, Error> {
     let audit = Audit::start(config).await?;
     let listens = async move {
         loop {
-            let said = audit.next_batch(batch_max).await.map_err(|error| error.to_string());
-            let over = said.is_err();
-            if heard.send(told(said)).await.is_err() || over {
+            let batch = audit.next_batch(batch_max).await.map_err(|error| error.to_string());
+            let over = batch.is_err();
+            if changes.send(message(batch)).await.is_err() || over {
                 return;
             }
         }
@@ -35,9 +35,9 @@ pub(super) async fn listen<T: Send + 'static>(
     Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
 }
 
-/// Hands on what is heard until it is stopped or every watch was lost, and then what was on its way; nothing where only time has passed.
+/// Hands on what is received until it is stopped or every watch was lost, and then what was on its way; nothing where only time has passed.
 pub(super) async fn gather<T>(
-    mut hears: mpsc::Receiver<T>,
+    mut changes: mpsc::Receiver<T>,
     mut stopped: oneshot::Receiver<()>,
     mut take: impl FnMut(Option<T>),
 ) {
@@ -47,15 +47,15 @@ pub(super) async fn gather<T>(
         tokio::select! {
             biased;
             _ = &mut stopped => break,
-            said = hears.recv() => match said {
-                Some(said) => take(Some(said)),
+            message = changes.recv() => match message {
+                Some(message) => take(Some(message)),
                 None => return,
             },
             _ = tick.tick() => take(None),
         }
     }
     let linger = Instant::now() + LINGER;
-    while let Ok(Some(said)) = timeout_at(linger, hears.recv()).await {
-        take(Some(said));
+    while let Ok(Some(message)) = timeout_at(linger, changes.recv()).await {
+        take(Some(message));
     }
 }

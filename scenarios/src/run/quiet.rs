@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::rewrites::Rewrites;
 pub(super) use self::writers::Writers;
 use super::end_state::all_spelled;
-use super::listen::{Statement, gather, listen};
+use super::listen::{Batch, gather, listen};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
@@ -74,7 +74,7 @@ impl Quiet {
         spelled.extend(scenario.subject.children.iter().map(|kind| kind.resource.clone()));
         let named = spelled.len();
         spelled.extend(writers.into_iter().flat_map(Writers::spelled));
-        let (heard, hears) = mpsc::channel(BATCHES_MAX);
+        let (sender, changes) = mpsc::channel(BATCHES_MAX);
         let (mut listening, mut resources, mut rewrites) = (Vec::new(), Vec::new(), Rewrites::new(window));
         let mut known = BTreeSet::new();
         for (at, one) in spelled.into_iter().enumerate() {
@@ -82,7 +82,7 @@ impl Quiet {
             if !known.insert(name.clone()) {
                 continue;
             }
-            match watch(&one, api, heard.clone()).await {
+            match watch(&one, api, sender.clone()).await {
                 Ok(listens) => listening.push(listens),
                 // What the subject wrote besides may be nothing that can be watched, and nobody asked for it.
                 Err(_) if at >= named => continue,
@@ -90,13 +90,13 @@ impl Quiet {
             }
             resources.push(name);
         }
-        drop(heard);
+        drop(sender);
         let (stop, stopped) = oneshot::channel();
-        let counts = AbortOnDropHandle::new(tokio::spawn(count(rewrites, clock, hears, stopped, listening)));
+        let counts = AbortOnDropHandle::new(tokio::spawn(count(rewrites, clock, changes, stopped, listening)));
         Some(Self { stop, counts, resources, tells_writers: writers.is_some() })
     }
 
-    /// Ends it, and says what was written. `writers` are those who asked for it, where that is told.
+    /// Ends it, and returns what was written. `writers` are those who asked for it, where that is known.
     pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
         let Self { stop, counts, resources, tells_writers } = self;
         // It ends by itself only when every watch was lost.
@@ -109,31 +109,27 @@ impl Quiet {
 }
 
 /// A watch of everything that changes from now on.
-async fn watch(
-    resource: &str,
-    api: &Api,
-    heard: mpsc::Sender<Statement>,
-) -> Result<AbortOnDropHandle<()>, audit::Error> {
+async fn watch(resource: &str, api: &Api, changes: mpsc::Sender<Batch>) -> Result<AbortOnDropHandle<()>, audit::Error> {
     let mut config = audit::Config::new(api.clone(), resource);
     config.from_now = true;
     // The whole object: what of it changes nobody knows before.
     config.fields = vec![String::new()];
-    listen(config, BATCH_MAX, heard, |said| said).await
+    listen(config, BATCH_MAX, changes, |batch| batch).await
 }
 
 async fn count(
     mut rewrites: Rewrites,
     clock: Clock,
-    hears: mpsc::Receiver<Statement>,
+    changes: mpsc::Receiver<Batch>,
     stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Rewrites {
-    let take = |said: Option<Statement>| match said {
+    let take = |batch: Option<Batch>| match batch {
         Some(Ok(batch)) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
         Some(Err(why)) => rewrites.lost(why),
         None => {}
     };
-    gather(hears, stopped, take).await;
+    gather(changes, stopped, take).await;
     rewrites
 }
 

@@ -121,7 +121,7 @@ mod tests {
         Entry { at: Instant::now(), commit, progress: Progress::default(), restored: false }
     }
 
-    fn told(entries: &[Entry]) -> Vec<String> {
+    fn shown(entries: &[Entry]) -> Vec<String> {
         let text = |Entry { commit, restored, .. }: &Entry| {
             let restored = if *restored { "restored " } else { "" };
             format!("{restored}{} {:?} {}", commit.name, commit.change, commit.revision)
@@ -144,8 +144,8 @@ mod tests {
         let rewound = mock_kube::Rewound { at_us: 1, from: 7, to: 3, undone: 4, timeline: 1 };
         let all = past.enter(batch, &[0, 0, 0, 0, 0, 0, 1], &[rewound], Instant::now()).unwrap();
         let restored = ["restored a Modified 2", "restored c Deleted 3"];
-        assert_eq!(told(&all)[6..8], restored);
-        assert_eq!(told(&all)[8], "b Modified 4");
+        assert_eq!(shown(&all)[6..8], restored);
+        assert_eq!(shown(&all)[8], "b Modified 4");
         let orders: Vec<Order> = all.iter().map(|entry| entry.commit.order).collect();
         assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "{orders:?}");
         let mut none = Vec::new();

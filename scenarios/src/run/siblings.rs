@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::census::Census;
 use super::end_state::{all_spelled, churned};
-use super::listen::{Statement, gather, listen};
+use super::listen::{Batch, gather, listen};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
@@ -26,8 +26,8 @@ const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
 
-/// What the watch of the parents, or of a kind of children, says.
-type Reported = (Option<usize>, Statement);
+/// What the watch of the parents, or of a kind of children, brings.
+type Reported = (Option<usize>, Batch);
 
 /// The census under way.
 pub(super) struct Siblings {
@@ -42,25 +42,25 @@ impl Siblings {
         let Some((parents, _)) = churned(scenario).filter(|_| !kinds.is_empty()) else { return Ok(None) };
         let spelled = all_spelled(scenario).into_iter().next().context("nobody writes the parents of the children")?;
         let entries: Vec<Option<String>> = kinds.iter().map(|kind| kind.per_entry.clone()).collect();
-        let (heard, hears) = mpsc::channel(BATCHES_MAX);
+        let (sender, changes) = mpsc::channel(BATCHES_MAX);
         let mut listening = Vec::new();
         let mut config = audit::Config::new(api.clone(), &spelled);
         config.fields = vec![GOING.to_owned()];
         config.fields.extend(entries.into_iter().map(|pointer| pointer.unwrap_or_else(|| GOING.to_owned())));
-        listening.push(watch(None, config, heard.clone()).await?);
+        listening.push(watch(None, config, sender.clone()).await?);
         for (at, kind) in kinds.iter().enumerate() {
             let mut config = audit::Config::new(api.clone(), &kind.resource);
             config.fields = vec![GOING.to_owned(), OWNERS.to_owned(), LABELS.to_owned()];
-            listening.push(watch(Some(at), config, heard.clone()).await?);
+            listening.push(watch(Some(at), config, sender.clone()).await?);
         }
-        drop(heard);
+        drop(sender);
         let (stop, stopped) = oneshot::channel();
         let census = Census::new(&parents, kinds);
-        let counts = tokio::spawn(count(census, clock, hears, stopped, listening));
+        let counts = tokio::spawn(count(census, clock, changes, stopped, listening));
         Ok(Some(Self { stop, counts: AbortOnDropHandle::new(counts) }))
     }
 
-    /// Ends it, and says what was counted.
+    /// Ends it, and returns what was counted.
     pub(super) async fn end(self) -> Vec<record::Siblings> {
         // It ends by itself only when every watch was lost.
         let _ = self.stop.send(());
@@ -72,19 +72,19 @@ impl Siblings {
 async fn watch(
     kind: Option<usize>,
     config: audit::Config,
-    heard: mpsc::Sender<Reported>,
+    changes: mpsc::Sender<Reported>,
 ) -> Result<AbortOnDropHandle<()>> {
-    listen(config, BATCH_MAX, heard, move |said| (kind, said)).await.context("the children could not be watched")
+    listen(config, BATCH_MAX, changes, move |batch| (kind, batch)).await.context("the children could not be watched")
 }
 
 async fn count(
     mut census: Census,
     clock: Clock,
-    hears: mpsc::Receiver<Reported>,
+    changes: mpsc::Receiver<Reported>,
     stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
 ) -> Vec<record::Siblings> {
-    let take = |said: Option<Reported>| match said {
+    let take = |reported: Option<Reported>| match reported {
         Some((kind, Ok(batch))) => {
             for entry in &batch {
                 let t_ms = clock.at_ms(entry.at);
@@ -97,6 +97,6 @@ async fn count(
         Some((_, Err(why))) => census.lost(why),
         None => census.advance(clock.now_ms()),
     };
-    gather(hears, stopped, take).await;
+    gather(changes, stopped, take).await;
     census.finish(clock.now_ms())
 }

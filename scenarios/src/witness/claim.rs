@@ -1,4 +1,4 @@
-//! What a witness says, and what the run makes of it with what was committed.
+//! What a witness reports, and what the run makes of it with what was committed.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) struct Proof {
     pub(crate) change: Change,
 }
 
-/// What a witness says.
+/// What a witness reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Statement {
     /// A version.
@@ -57,7 +57,7 @@ pub(crate) enum Statement {
     Deaf(String),
 }
 
-/// What a witness heard that names no version by itself.
+/// What a witness received that names no version by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// When, in milliseconds of the run.

@@ -23,7 +23,7 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tellers::Tellers;
+use super::sources::Sources;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 use crate::accept::accept;
 
@@ -72,11 +72,11 @@ impl Kind for Http {
     }
 }
 
-async fn receive(listener: TcpListener, reporter: Reporter, tellers: Arc<Mutex<Tellers>>) {
+async fn receive(listener: TcpListener, reporter: Reporter, sources: Arc<Mutex<Sources>>) {
     let serve = |stream| {
-        let (reporter, tellers) = (reporter.clone(), Arc::clone(&tellers));
+        let (reporter, sources) = (reporter.clone(), Arc::clone(&sources));
         async move {
-            let service = hyper::service::service_fn(|request| answer(request, reporter.clone(), Arc::clone(&tellers)));
+            let service = hyper::service::service_fn(|request| answer(request, reporter.clone(), Arc::clone(&sources)));
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
@@ -88,7 +88,7 @@ async fn receive(listener: TcpListener, reporter: Reporter, tellers: Arc<Mutex<T
 async fn answer(
     request: Request<Incoming>,
     reporter: Reporter,
-    tellers: Arc<Mutex<Tellers>>,
+    sources: Arc<Mutex<Sources>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let respond = |status: StatusCode, text: String| {
         let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -98,8 +98,8 @@ async fn answer(
     if request.method() != Method::POST {
         return respond(StatusCode::METHOD_NOT_ALLOWED, "the witness takes POST of JSON lines\n".to_owned());
     }
-    // Pods of one subject tell who they are: `/observe/NAME`.
-    let teller = request.uri().path().strip_prefix("/observe/").map(str::to_owned);
+    // Pods of one subject say who they are: `/observe/NAME`.
+    let source = request.uri().path().strip_prefix("/observe/").map(str::to_owned);
     let body = tokio::time::timeout(REQUEST_TIMEOUT, Limited::new(request.into_body(), BODY_BYTES_MAX).collect()).await;
     let body = match body {
         Ok(Ok(body)) => body.to_bytes(),
@@ -111,7 +111,7 @@ async fn answer(
     for (number, line) in (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty())
     {
         match observation(line, t_ms) {
-            Ok(Some(observation)) if !tellers.lock().passes(teller.as_deref(), &observation) => {}
+            Ok(Some(observation)) if !sources.lock().passes(source.as_deref(), &observation) => {}
             Ok(Some(observation)) => reporter.report(Statement::Saw(observation)).await,
             Ok(None) => {}
             Err(why) => {

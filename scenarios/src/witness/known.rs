@@ -232,7 +232,7 @@ mod tests {
         known.read(&commit, Progress { generation, ..Progress::default() }).counts
     }
 
-    fn said(known: &mut Known, of: Of, what: What) -> Option<(String, Change)> {
+    fn claimed(known: &mut Known, of: Of, what: What) -> Option<(String, Change)> {
         match known.resolve(&Claim { t_ms: 5, of, what }, true) {
             Resolved::Proves(seen) => Some((seen.revision.to_string(), seen.change)),
             _ => None,
@@ -252,12 +252,12 @@ mod tests {
         assert_eq!(commit(&mut known, "u", 1, Change::Added, 1), Counts::Version);
         assert_eq!(commit(&mut known, "u", 2, Change::Modified, 2), Counts::No, "no version can be told");
         let by_name = Of::Name("n".into(), "a".into());
-        assert_eq!(said(&mut known, by_name.clone(), THERE), Some(("1".into(), Change::Added)));
-        assert_eq!(said(&mut known, uid("u"), THERE), None);
+        assert_eq!(claimed(&mut known, by_name.clone(), THERE), Some(("1".into(), Change::Added)));
+        assert_eq!(claimed(&mut known, uid("u"), THERE), None);
         assert_eq!(commit(&mut known, "u", 3, Change::Deleted, 2), Counts::Version);
-        assert_eq!(said(&mut known, uid("u"), THERE), None);
-        assert_eq!(said(&mut known, by_name, What::Gone), Some(("1".into(), Change::Deleted)));
-        assert_eq!(said(&mut known, uid("u"), What::Gone), None);
+        assert_eq!(claimed(&mut known, uid("u"), THERE), None);
+        assert_eq!(claimed(&mut known, by_name, What::Gone), Some(("1".into(), Change::Deleted)));
+        assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
     }
 
     /// Nobody can show the end of what was never shown, or ended before.
@@ -266,14 +266,14 @@ mod tests {
         for before in [None, Some(What::There { ends: false })] {
             let mut known = Known::new(By::Nothing, true);
             commit(&mut known, "u", 1, Change::Added, 1);
-            before.map(|what| said(&mut known, uid("u"), what));
+            before.map(|what| claimed(&mut known, uid("u"), what));
             assert_eq!(commit(&mut known, "u", 2, Change::Deleted, 1), Counts::Untold, "{before:?}");
-            assert_eq!(said(&mut known, uid("u"), What::Gone), None);
+            assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
         }
         let mut known = Known::new(By::Nothing, true);
         commit(&mut known, "u", 1, Change::Added, 1);
-        said(&mut known, uid("u"), THERE);
-        assert_eq!(said(&mut known, uid("u"), What::Gone), None, "it is there");
+        claimed(&mut known, uid("u"), THERE);
+        assert_eq!(claimed(&mut known, uid("u"), What::Gone), None, "it is there");
         assert_eq!(commit(&mut known, "u", 2, Change::Deleted, 1), Counts::Untold);
     }
 
@@ -284,14 +284,14 @@ mod tests {
         assert_eq!(commit(&mut known, "u", 2, Change::Modified, 1), Counts::No);
         assert_eq!(commit(&mut known, "u", 3, Change::Modified, 2), Counts::Version);
         assert_eq!(commit(&mut known, "u", 4, Change::Modified, 3), Counts::Version);
-        let mut say = |number| said(&mut known, uid("u"), What::Version(number));
+        let mut say = |number| claimed(&mut known, uid("u"), What::Version(number));
         assert_eq!(say(2), Some(("3".into(), Change::Added)), "the first that was seen");
         assert_eq!((say(1), say(2), say(9)), (None, None, None));
         assert_eq!(say(3), Some(("4".into(), Change::Modified)));
         let mut known = Known::new(By::Revision, false);
         commit(&mut known, "u", 7, Change::Added, 0);
         assert_eq!(commit(&mut known, "u", 9, Change::Modified, 0), Counts::Version);
-        assert_eq!(said(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
+        assert_eq!(claimed(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
     }
 
     /// Who lets an object go has seen what it was asked to let go, and repeats no generation any more.
@@ -332,7 +332,7 @@ mod tests {
         let mut known = Known::new(By::Generation, true);
         read(&mut known, 1, Change::Added, (1, false, true));
         read(&mut known, 2, Change::Modified, (2, true, true));
-        assert_eq!(said(&mut known, uid("u"), What::Version(2)), Some(("1".into(), Change::Added)));
+        assert_eq!(claimed(&mut known, uid("u"), What::Version(2)), Some(("1".into(), Change::Added)));
         assert_eq!(read(&mut known, 3, Change::Deleted, (2, true, true)), (Counts::Untold, None), "it was proven");
     }
 

@@ -29,9 +29,9 @@ pub struct Log {
     pub of: Option<String>,
 }
 
-/// What a line says of a version.
+/// What a line proves of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum Proves {
     /// Its resourceVersion, and the uid: an observation by itself.
     Whole {
         /// And what changed.
@@ -48,7 +48,7 @@ enum Tells {
 /// The expression.
 struct Pattern {
     regex: Regex,
-    tells: Tells,
+    proves: Proves,
 }
 
 impl Kind for Log {
@@ -58,14 +58,14 @@ impl Kind for Log {
 
     /// A line that does not say what changed cannot tell that something is gone.
     fn sees(&self, _: &About) -> Sees {
-        let tells = match self.preset {
-            Some(preset) => preset.tells(),
-            None => self.read().map_or(Tells::Nothing, |pattern| pattern.tells),
+        let proves = match self.preset {
+            Some(preset) => preset.proves(),
+            None => self.read().map_or(Proves::Nothing, |pattern| pattern.proves),
         };
-        match tells {
-            Tells::Whole { change } => Sees { deleted: change, ..Sees::ALL },
-            Tells::Revision | Tells::Generation => Sees { created: true, updated: true, ..Sees::NOTHING },
-            Tells::Nothing => Sees { created: true, ..Sees::NOTHING },
+        match proves {
+            Proves::Whole { change } => Sees { deleted: change, ..Sees::ALL },
+            Proves::Revision | Proves::Generation => Sees { created: true, updated: true, ..Sees::NOTHING },
+            Proves::Nothing => Sees { created: true, ..Sees::NOTHING },
         }
     }
 
@@ -94,10 +94,10 @@ impl Kind for Log {
     async fn open(&self, _: &Reporter, _: &Scene) -> anyhow::Result<Open> {
         if let Some(preset) = self.preset {
             let lines = preset.lines(self.of.clone()).map_err(anyhow::Error::msg)?;
-            return Ok(Open { lines: Some(lines), commits: preset.tells().commits(), ..Open::default() });
+            return Ok(Open { lines: Some(lines), commits: preset.proves().commits(), ..Open::default() });
         }
         let pattern = self.read().map_err(anyhow::Error::msg)?;
-        let commits = pattern.tells.commits();
+        let commits = pattern.proves.commits();
         Ok(Open { lines: Some(Arc::new(pattern)), commits, ..Open::default() })
     }
 }
@@ -121,23 +121,23 @@ impl Log {
         if has("rv") && has("generation") {
             return Err("witness `pattern` has both groups `rv` and `generation`: keep one".to_owned());
         }
-        let tells = match (has("uid") && has("rv"), has("rv"), has("generation")) {
-            (true, ..) => Tells::Whole { change: has("change") },
+        let proves = match (has("uid") && has("rv"), has("rv"), has("generation")) {
+            (true, ..) => Proves::Whole { change: has("change") },
             _ if has("change") => {
                 return Err(
                     "witness `pattern` has the group `change`, which needs `(?P<uid>…)` and `(?P<rv>…)` beside it"
                         .to_owned(),
                 );
             }
-            (_, true, _) => Tells::Revision,
-            (.., true) => Tells::Generation,
-            _ => Tells::Nothing,
+            (_, true, _) => Proves::Revision,
+            (.., true) => Proves::Generation,
+            _ => Proves::Nothing,
         };
-        Ok(Pattern { regex, tells })
+        Ok(Pattern { regex, proves })
     }
 }
 
-impl Tells {
+impl Proves {
     /// Whoever resolves the claims.
     fn commits(self) -> Option<Box<dyn Commits>> {
         let by = match self {
@@ -179,7 +179,7 @@ fn object(found: &Captures<'_>) -> Option<Of> {
 impl Lines for Pattern {
     fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>> {
         let found = self.regex.captures(line)?;
-        if let Tells::Whole { .. } = self.tells {
+        if let Proves::Whole { .. } = self.proves {
             return Some(Self::whole(&found, t_ms));
         }
         let Some(of) = object(&found) else {
@@ -220,15 +220,15 @@ mod tests {
 
     #[test]
     fn lines_without_a_version_claim_less() {
-        let said = |pattern: &str, line: &str| log(pattern).read().unwrap().read(line, 5).unwrap();
+        let claimed = |pattern: &str, line: &str| log(pattern).read().unwrap().read(line, 5).unwrap();
         let name = || Of::Name("ns".into(), "a".into());
         let claim = |of, what| Ok(Statement::Claims(Claim { t_ms: 5, of, what }));
         let by_name = r"done (?P<namespace>\S+)/(?P<name>\S+)";
-        assert_eq!(said(by_name, "done ns/a"), claim(name(), What::There { ends: false }));
+        assert_eq!(claimed(by_name, "done ns/a"), claim(name(), What::There { ends: false }));
         let generation = format!("{by_name} g(?P<generation>.+)");
-        assert_eq!(said(&generation, "done ns/a g4"), claim(name(), What::Version(4)));
-        assert!(said(&generation, "done ns/a gx").is_err());
-        assert_eq!(said("done (?P<uid>.+)", "done u"), claim(Of::Uid("u".into()), What::There { ends: false }));
+        assert_eq!(claimed(&generation, "done ns/a g4"), claim(name(), What::Version(4)));
+        assert!(claimed(&generation, "done ns/a gx").is_err());
+        assert_eq!(claimed("done (?P<uid>.+)", "done u"), claim(Of::Uid("u".into()), What::There { ends: false }));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Witness `metrics`: the subject's page of metrics has a series for each object, as that of kube-state-metrics has.
 //!
 //! Reads the page every second. That a series is there proves that the object was seen; that it is no longer proves that the deletion was.
-//! Its value proves a version where `value` says that it is the generation or the resourceVersion. What came and went between two readings cannot be told.
+//! Its value proves a version where `value` says that it is the generation or the resourceVersion. What came and went between two readings stays unknown.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
-/// Lags are told as exactly as this, and a page costs the subject a few milliseconds.
+/// Lags are known as exactly as this, and a page costs the subject a few milliseconds.
 const EVERY: Duration = Duration::from_secs(1);
 /// A reading costs the subject at most so much of its time.
 const SHARE_LEAST: u32 = 20;
@@ -164,14 +164,14 @@ impl Seen {
     }
 
     fn object(&self, labels: &Labelled<'_>) -> Option<Of> {
-        let told = |label: &str| labels.get(label).filter(|text| !text.is_empty());
+        let given = |label: &str| labels.get(label).filter(|text| !text.is_empty());
         if let Some(label) = &self.keys.uid {
-            return told(label).map(|uid| Of::Uid(uid.into()));
+            return given(label).map(|uid| Of::Uid(uid.into()));
         }
-        let name = self.keys.name.as_deref().and_then(told)?;
+        let name = self.keys.name.as_deref().and_then(given)?;
         let namespace = match self.keys.namespace.as_deref().unwrap_or("namespace") {
             "" => "",
-            label => told(label)?,
+            label => given(label)?,
         };
         Some(Of::Name(namespace.into(), name.into()))
     }

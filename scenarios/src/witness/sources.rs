@@ -1,18 +1,18 @@
-//! Several Pods of one subject that tell of the same objects: what the first of them tells counts.
+//! Several Pods of one subject that report the same objects: what the first of them reports counts.
 //!
-//! Owns what each has told. A version that another one told before proves nothing new, and is left out; one that goes back behind what the same
-//! teller told is a mistake of the subject, and is passed on. Who tells without a name is alone.
+//! Owns what each has reported. A version that another one reported before proves nothing new, and is left out; one that goes back behind what the
+//! same source reported is a mistake of the subject, and is passed on. A source without a name is alone.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use facts::{Change, Observation, Uid};
 
-/// Pods that are remembered: after so many rollouts nobody hears of the first ones again.
-const TELLERS_MAX: usize = 64;
+/// Pods that are remembered: after so many rollouts the first ones report nothing any more.
+const SOURCES_MAX: usize = 64;
 /// Objects that are remembered after their deletion.
 const DELETED_MAX: usize = 100_000;
 
-/// What was told of an object last.
+/// What was reported of an object last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Newest {
     revision: u64,
@@ -21,7 +21,7 @@ struct Newest {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Tellers {
+pub(super) struct Sources {
     newest: HashMap<Uid, Newest>,
     each: BTreeMap<String, HashMap<Uid, Newest>>,
     /// In the order in which they came.
@@ -29,14 +29,14 @@ pub(super) struct Tellers {
     deleted: VecDeque<Uid>,
 }
 
-impl Tellers {
+impl Sources {
     /// Whether this is to be passed on.
-    pub(super) fn passes(&mut self, teller: Option<&str>, observation: &Observation) -> bool {
-        let Some(teller) = teller else { return true };
+    pub(super) fn passes(&mut self, source: Option<&str>, observation: &Observation) -> bool {
+        let Some(source) = source else { return true };
         // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
         let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };
         let now = Newest { revision, deleted: observation.change == Change::Deleted };
-        let own = self.own(teller).insert(observation.uid.clone(), now);
+        let own = self.own(source).insert(observation.uid.clone(), now);
         if own.is_some_and(|own| now.goes_back_behind(own)) {
             return true;
         }
@@ -51,16 +51,16 @@ impl Tellers {
         true
     }
 
-    fn own(&mut self, teller: &str) -> &mut HashMap<Uid, Newest> {
-        if !self.each.contains_key(teller) {
-            self.order.push_back(teller.to_owned());
-            if self.order.len() > TELLERS_MAX
+    fn own(&mut self, source: &str) -> &mut HashMap<Uid, Newest> {
+        if !self.each.contains_key(source) {
+            self.order.push_back(source.to_owned());
+            if self.order.len() > SOURCES_MAX
                 && let Some(oldest) = self.order.pop_front()
             {
                 self.each.remove(&oldest);
             }
         }
-        self.each.entry(teller.to_owned()).or_default()
+        self.each.entry(source.to_owned()).or_default()
     }
 
     /// The oldest of those that were deleted are forgotten.
@@ -97,24 +97,24 @@ mod tests {
     }
 
     #[test]
-    fn the_first_to_tell_counts_and_the_second_adds_nothing() {
-        let mut tellers = Tellers::default();
-        let mut passes = |teller, revision, change| tellers.passes(Some(teller), &saw(revision, change));
+    fn the_first_to_report_counts_and_the_second_adds_nothing() {
+        let mut sources = Sources::default();
+        let mut passes = |source, revision, change| sources.passes(Some(source), &saw(revision, change));
         assert!(passes("old", "5", Change::Added) && passes("old", "7", Change::Modified));
         // The new Pod lists, and is ahead from then on; the old one drains behind it.
         assert!(!passes("new", "7", Change::Added));
         assert!(passes("new", "9", Change::Modified) && !passes("old", "8", Change::Modified));
         assert!(passes("new", "11", Change::Deleted) && !passes("old", "11", Change::Deleted));
-        assert!(!passes("third", "9", Change::Added), "it was late, and says so of itself alone");
+        assert!(!passes("third", "9", Change::Added), "it was late itself, and nobody else");
     }
 
     #[test]
-    fn who_goes_back_behind_what_it_told_itself_is_heard() {
-        let mut tellers = Tellers::default();
-        let mut passes = |teller, revision, change| tellers.passes(Some(teller), &saw(revision, change));
+    fn what_goes_back_behind_its_own_reports_is_passed_on() {
+        let mut sources = Sources::default();
+        let mut passes = |source, revision, change| sources.passes(Some(source), &saw(revision, change));
         assert!(passes("one", "5", Change::Added) && passes("one", "7", Change::Modified));
         assert!(passes("one", "6", Change::Modified), "regressed");
         assert!(passes("one", "8", Change::Deleted) && passes("one", "8", Change::Modified), "resurrected");
-        assert!(tellers.passes(None, &saw("1", Change::Added)), "who is alone is always heard");
+        assert!(sources.passes(None, &saw("1", Change::Added)), "who is alone is always passed on");
     }
 }

@@ -53,7 +53,7 @@ impl Account {
     }
 
     /// An alert came. What names no review of the load is one too many.
-    pub(super) fn told(&mut self, request: &[u8], admitted: bool, now: Instant) {
+    pub(super) fn received(&mut self, request: &[u8], admitted: bool, now: Instant) {
         self.row.told += 1;
         let Ok(uid) = Uid::try_from(request) else {
             self.row.twice += 1;
@@ -100,16 +100,16 @@ impl Account {
 
     fn decide(&mut self, uid: &Uid) {
         let Some(Open { answer, admitted, refused }) = self.open.remove(uid) else { return };
-        let told = admitted + refused;
+        let alerts = admitted + refused;
         let uid = String::from_utf8_lossy(uid);
         let Some((tells, allowed, label)) = answer else {
-            self.row.twice += told;
+            self.row.twice += alerts;
             self.example(|| format!("twice: an alert about {uid}, which was never answered, or told before"));
             return;
         };
         if tells == Tells::Never {
-            self.row.on_dry_run += told;
-            if told > 0 {
+            self.row.on_dry_run += alerts;
+            if alerts > 0 {
                 self.example(|| format!("dry run: {label} ({uid})"));
             }
             return;
@@ -117,16 +117,16 @@ impl Account {
         let right = match allowed {
             Some(true) => admitted,
             Some(false) => refused,
-            None => told,
+            None => alerts,
         };
         if tells == Tells::Must && right == 0 {
             self.row.lost += 1;
-            let as_what = if told > 0 { " as what it was" } else { "" };
+            let as_what = if alerts > 0 { " as what it was" } else { "" };
             self.example(|| format!("lost: {label} ({uid}) was not told{as_what}"));
         }
-        if told > 1 {
-            self.row.twice += told - 1;
-            self.example(|| format!("twice: {label} ({uid}) was told {told} times"));
+        if alerts > 1 {
+            self.row.twice += alerts - 1;
+            self.example(|| format!("twice: {label} ({uid}) was told {alerts} times"));
         }
     }
 
@@ -155,10 +155,10 @@ mod tests {
         let (mut account, now) = (Account::default(), Instant::now());
         let later = now + WITHIN;
         // Told as what it is, before its answer or after it.
-        account.told(&uid(0), true, now);
+        account.received(&uid(0), true, now);
         answer(&mut account, 0, Some(true), Tells::Must, now);
         answer(&mut account, 1, Some(false), Tells::Must, now);
-        account.told(&uid(1), false, now);
+        account.received(&uid(1), false, now);
         account.settle(Some(now));
         assert_eq!(account.take(), AlertsRow { decided: 2, told: 2, ..AlertsRow::default() });
         account.settle(Some(later));
@@ -166,18 +166,18 @@ mod tests {
 
         answer(&mut account, 2, Some(true), Tells::Must, now);
         answer(&mut account, 3, Some(true), Tells::Must, now);
-        account.told(&uid(3), false, now);
+        account.received(&uid(3), false, now);
         answer(&mut account, 4, Some(true), Tells::Must, now);
-        account.told(&uid(4), true, now);
-        account.told(&uid(4), true, now);
+        account.received(&uid(4), true, now);
+        account.received(&uid(4), true, now);
         answer(&mut account, 5, Some(false), Tells::Never, now);
-        account.told(&uid(5), false, now);
+        account.received(&uid(5), false, now);
         answer(&mut account, 6, Some(true), Tells::Never, now);
         answer(&mut account, 7, None, Tells::May, now);
         answer(&mut account, 8, Some(true), Tells::May, now);
-        account.told(&uid(8), true, now);
-        account.told(&uid(9), true, now);
-        account.told(b"nonsense", true, now);
+        account.received(&uid(8), true, now);
+        account.received(&uid(9), true, now);
+        account.received(b"nonsense", true, now);
         account.settle(Some(later));
         let row = account.take();
         assert_eq!((row.decided, row.dry_runs, row.told, row.lost), (3, 2, 7, 2), "{row:?}");

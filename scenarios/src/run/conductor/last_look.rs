@@ -20,8 +20,8 @@ impl Conductor<'_> {
             let reading = self.beside(Box::pin(reader.read())).await?.context("failed to read the end state")?;
             let Self { stage, writer, .. } = self;
             let Some(stage) = stage.as_mut() else { return Ok(()) };
-            let told = stage.events.told(writer)?;
-            let state = reader.compare(&reading, told, readings);
+            let believed = stage.events.believed(writer)?;
+            let state = reader.compare(&reading, believed, readings);
             if end_state::is_settled(&state) || Instant::now() >= deadline {
                 self.writer.end_state(&state)?;
                 break;

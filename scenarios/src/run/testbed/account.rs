@@ -141,8 +141,8 @@ impl Account {
         }
     }
 
-    fn heard(&mut self, said: Statement, now: Instant) {
-        let observation = match said {
+    fn received(&mut self, statement: Statement, now: Instant) {
+        let observation = match statement {
             Statement::Saw(observation) => Some(observation),
             Statement::Claims(claim) => self.claims.claimed(claim, self.at_hand),
             Statement::Deaf(why) => {
@@ -168,14 +168,14 @@ pub(super) async fn follow(mut feed: Feed, mut reported: Reported, account: Shar
                     break;
                 }
             },
-            said = reported.statements.recv() => {
-                let (Some(said), now) = (said, Instant::now()) else { break };
+            statement = reported.statements.recv() => {
+                let (Some(statement), now) = (statement, Instant::now()) else { break };
                 let mut account = account.lock();
                 // No observation is looked at before its commit.
                 while let Ok(Some(batch)) = feed.ready(BATCH_MAX) {
                     account.committed(batch);
                 }
-                account.heard(said, now);
+                account.received(statement, now);
             }
         }
     }
@@ -217,12 +217,12 @@ mod tests {
         let mut account = account.lock();
         account.begin();
         account.committed(vec![entry(now, 1, Change::Added)]);
-        account.heard(saw(1, "1", Change::Added), now + Duration::from_millis(1));
+        account.received(saw(1, "1", Change::Added), now + Duration::from_millis(1));
         account.measure(true);
         let at = Instant::now();
         account.committed(vec![entry(at, 2, Change::Modified)]);
-        account.heard(saw(3, "2", Change::Modified), at + Duration::from_millis(3));
-        account.heard(saw(9, "2", Change::Modified), at + Duration::from_millis(9));
+        account.received(saw(3, "2", Change::Modified), at + Duration::from_millis(3));
+        account.received(saw(9, "2", Change::Modified), at + Duration::from_millis(9));
         account.committed(vec![entry(at, 3, Change::Deleted)]);
         assert_eq!(account.look(), (1, 3));
         let seen = account.finish(Vec::new());

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Claim, Lines, Statement, What, change};
-use super::{Tells, object};
+use super::{Proves, object};
 
 /// The libraries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,10 +26,10 @@ pub enum Preset {
 }
 
 impl Preset {
-    pub(super) fn tells(self) -> Tells {
+    pub(super) fn proves(self) -> Proves {
         match self {
-            Self::ControllerRuntime | Self::Kopf | Self::KubeRs => Tells::Nothing,
-            Self::Pepr => Tells::Whole { change: true },
+            Self::ControllerRuntime | Self::Kopf | Self::KubeRs => Proves::Nothing,
+            Self::Pepr => Proves::Whole { change: true },
         }
     }
 
