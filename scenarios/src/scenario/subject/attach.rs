@@ -67,6 +67,8 @@ impl Kind for Attach {
                 format!("`metrics`: nobody gives `{METRICS_PORT}` to a process that runs already: write its port");
             return wrong("metrics", text);
         }
+        // Said here and not by a type: the witness is a key of every subject, and its kinds are one list (`witness.rs`). A list for this
+        // subject alone would repeat it but for one row, in the schema too.
         if matches!(subject.witness, Witness::Log(_)) {
             let text =
                 "`witness: {kind: log}` reads the output of a process that the harness starts: use `http` or `status`";
