@@ -1,69 +1,31 @@
 //! The scenarios that come with `longhaul`, by name. One file each under `scenarios/library/`; those that show a documented bug
 //! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
 
-/// Name and text of the scenarios of everyday use, in the order of `longhaul show library`.
-const SCENARIOS: [(&str, &str); 41] = [
-    ("smoke", include_str!("../../library/smoke.yaml")),
-    ("bad-network", include_str!("../../library/bad-network.yaml")),
-    ("silence", include_str!("../../library/silence.yaml")),
-    ("packet-loss", include_str!("../../library/packet-loss.yaml")),
-    ("example-watcher", include_str!("../../library/example-watcher.yaml")),
-    ("soak-10m", include_str!("../../library/soak-10m.yaml")),
-    ("soak-1h", include_str!("../../library/soak-1h.yaml")),
-    ("soak-night", include_str!("../../library/soak-night.yaml")),
-    ("soak-10h", include_str!("../../library/soak-10h.yaml")),
-    ("soak-100h", include_str!("../../library/soak-100h.yaml")),
-    ("soak-fanout", include_str!("../../library/soak-fanout.yaml")),
-    ("watch-storm", include_str!("../../library/watch-storm.yaml")),
-    ("start-empty-stop-empty", include_str!("../../library/start-empty-stop-empty.yaml")),
-    ("children-drift", include_str!("../../library/children-drift.yaml")),
-    ("through-apiserver", include_str!("../../library/through-apiserver.yaml")),
-    ("registry-slow", include_str!("../../library/registry-slow.yaml")),
-    ("registry-down", include_str!("../../library/registry-down.yaml")),
-    ("registry-flaky", include_str!("../../library/registry-flaky.yaml")),
-    ("tag-moves", include_str!("../../library/tag-moves.yaml")),
-    ("lock-race", include_str!("../../library/lock-race.yaml")),
-    ("lock-rollback", include_str!("../../library/lock-rollback.yaml")),
-    ("redis-loss", include_str!("../../library/redis-loss.yaml")),
-    ("receiver-dead", include_str!("../../library/receiver-dead.yaml")),
-    ("sidecar-reinvocation", include_str!("../../library/sidecar-reinvocation.yaml")),
-    ("rolling-restart", include_str!("../../library/rolling-restart.yaml")),
-    ("cert-rotation", include_str!("../../library/cert-rotation.yaml")),
-    ("admission-burst", include_str!("../../library/admission-burst.yaml")),
-    ("verify-steady", include_str!("../../library/verify-steady.yaml")),
-    ("multi-pod", include_str!("../../library/multi-pod.yaml")),
-    ("verify-burst", include_str!("../../library/verify-burst.yaml")),
-    ("admission-hostile", include_str!("../../library/admission-hostile.yaml")),
-    ("verify-registry-sick", include_str!("../../library/verify-registry-sick.yaml")),
-    ("verify-keys-rotate", include_str!("../../library/verify-keys-rotate.yaml")),
-    ("replicas-steady", include_str!("../../library/replicas-steady.yaml")),
-    ("replicas-storm", include_str!("../../library/replicas-storm.yaml")),
-    ("replicas-cert-matrix", include_str!("../../library/replicas-cert-matrix.yaml")),
-    ("replicas-apiserver-down", include_str!("../../library/replicas-apiserver-down.yaml")),
-    ("deployed", include_str!("../../library/deployed.yaml")),
-    ("deployed-rollouts", include_str!("../../library/deployed-rollouts.yaml")),
-    ("deployed-kills", include_str!("../../library/deployed-kills.yaml")),
-    ("gate", include_str!("../../library/gate.yaml")),
-];
+/// Name and text of files in one folder of the library.
+macro_rules! files {
+    ($folder:literal: $($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../library/", $folder, $name, ".yaml")))),+]
+    };
+}
 
-/// Name and text of the stages of `cargo xtask calibrate`: what planted bugs are played in.
-const STAGES: [(&str, &str); 15] = [
-    ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
-    ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
-    ("calibrate-replicas", include_str!("../../library/calibration/calibrate-replicas.yaml")),
-    ("calibrate-hostile", include_str!("../../library/calibration/calibrate-hostile.yaml")),
-    ("calibrate-verify", include_str!("../../library/calibration/calibrate-verify.yaml")),
-    ("calibrate-alerts", include_str!("../../library/calibration/calibrate-alerts.yaml")),
-    ("calibrate-shared-cache", include_str!("../../library/calibration/calibrate-shared-cache.yaml")),
-    ("calibrate-gate", include_str!("../../library/calibration/calibrate-gate.yaml")),
-    ("calibrate-gate-objects", include_str!("../../library/calibration/calibrate-gate-objects.yaml")),
-    ("calibrate-reviews", include_str!("../../library/calibration/calibrate-reviews.yaml")),
-    ("calibrate-objects", include_str!("../../library/calibration/calibrate-objects.yaml")),
-    ("calibrate-large-objects", include_str!("../../library/calibration/calibrate-large-objects.yaml")),
-    ("calibrate-reviews-small", include_str!("../../library/calibration/calibrate-reviews-small.yaml")),
-    ("calibrate-objects-small", include_str!("../../library/calibration/calibrate-objects-small.yaml")),
-    ("calibrate-hours", include_str!("../../library/calibration/calibrate-hours.yaml")),
-];
+/// The scenarios of everyday use, in the order of `longhaul show library`.
+const SCENARIOS: &[(&str, &str)] = files! { "":
+    "smoke", "bad-network", "silence", "packet-loss", "example-watcher", "soak-10m", "soak-1h", "soak-night",
+    "soak-10h", "soak-100h", "soak-fanout", "watch-storm", "start-empty-stop-empty", "children-drift",
+    "through-apiserver", "registry-slow", "registry-down", "registry-flaky", "tag-moves", "lock-race",
+    "lock-rollback", "redis-loss", "receiver-dead", "sidecar-reinvocation", "rolling-restart", "cert-rotation",
+    "admission-burst", "verify-steady", "multi-pod", "verify-burst", "admission-hostile", "verify-registry-sick",
+    "verify-keys-rotate", "replicas-steady", "replicas-storm", "replicas-cert-matrix", "replicas-apiserver-down",
+    "deployed", "deployed-rollouts", "deployed-kills", "gate",
+};
+
+/// The stages of `cargo xtask calibrate`: what planted bugs are played in.
+const STAGES: &[(&str, &str)] = files! { "calibration/":
+    "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-verify",
+    "calibrate-alerts", "calibrate-shared-cache", "calibrate-gate", "calibrate-gate-objects", "calibrate-reviews",
+    "calibrate-objects", "calibrate-large-objects", "calibrate-reviews-small", "calibrate-objects-small",
+    "calibrate-hours",
+};
 
 /// Name and text of the documented bugs, by name.
 const BUGS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/bugs.rs"));
@@ -85,7 +47,7 @@ pub fn bug_names() -> impl Iterator<Item = &'static str> {
 
 /// The text of one.
 pub fn text(name: &str) -> Option<&'static str> {
-    SCENARIOS.iter().chain(&STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
+    SCENARIOS.iter().chain(STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// Where one lies in the library, for messages.
