@@ -7,117 +7,114 @@ use rand_chacha::ChaCha8Rng;
 
 use super::objects::Kind;
 
-/// Relative weights of user actions. An action that is not named does not happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Mix {
-    /// A Pod by hand: one CREATE.
-    pub create_pod: u32,
-    /// A Deployment, its `ReplicaSet` and its Pods.
-    pub create_deployment: u32,
-    /// A `ReplicaSet` without a Deployment, and its Pods.
-    pub create_replica_set: u32,
-    /// A `ReplicationController` and its Pods.
-    pub create_replication_controller: u32,
-    /// A `StatefulSet` and its Pods.
-    pub create_stateful_set: u32,
-    /// A `DaemonSet` and its Pods.
-    pub create_daemon_set: u32,
-    /// A Job and its Pod.
-    pub create_job: u32,
-    /// A `CronJob`, the first Job that it makes, and that Job's Pod.
-    pub create_cron_job: u32,
-    /// A custom resource with a pod template in `spec.template`, and a Pod of its operator. Opt-in, because many webhooks
-    /// know the built-in kinds only.
-    pub create_custom_resource: u32,
-    /// A `ConfigMap`: no images; to be admitted as it is.
-    pub create_config_map: u32,
-    /// A Secret: no images; to be admitted as it is.
-    pub create_secret: u32,
-    /// A Service: no images; to be admitted as it is.
-    pub create_service: u32,
-    /// A `CustomResourceDefinition` whose schema names containers and images; to be admitted as it is.
-    pub create_custom_resource_definition: u32,
-    /// A Namespace with the `ServiceAccount` and the `ConfigMap` that controllers put into it; to be admitted as they are.
-    pub create_namespace: u32,
-    /// A Deployment with `kubectl apply --dry-run=server`: one CREATE that nothing follows.
-    pub dry_run_deployment: u32,
-    /// A `ConfigMap` changed: one UPDATE; to be admitted as it is.
-    pub update_config_map: u32,
-    /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, the old `ReplicaSet`
-    /// scaled down, an old Pod deleted.
-    pub roll_image: u32,
-    /// A Deployment's replicas changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without image changes, Pods
-    /// created or deleted.
-    pub scale_deployment: u32,
-    /// The same by `kubectl scale`: the first UPDATE is of the `scale` subresource, whose object is no Deployment. Opt-in,
-    /// because some webhooks are not registered for it.
-    pub scale_through_subresource: u32,
-    /// A Deployment deleted, and what it owned after it: DELETE of Deployment, `ReplicaSet` and Pods.
-    pub delete_deployment: u32,
-    /// A Pod's label changed: one UPDATE without image changes.
-    pub label_pod: u32,
-    /// A Pod deleted: one DELETE of whoever wants it gone and one of the kubelet, with only the old object.
-    pub delete_pod: u32,
-    /// A Pod evicted through the `eviction` subresource, as `kubectl drain` does: CREATE of the eviction, DELETE of the
-    /// kubelet. Opt-in, because some webhooks are not registered for it.
-    pub evict_pod: u32,
-    /// `kubectl debug`: an ephemeral container added through the `ephemeralcontainers` subresource. Opt-in, because
-    /// some webhooks are not registered for it.
-    pub debug_pod: u32,
-    /// A Pod bound to a node and running: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
-    /// Deployment; to be admitted as they are. Opt-in, because few webhooks are registered for it.
-    pub update_status: u32,
-    /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
-    pub create_pod_with_image_volume: u32,
-    /// A Pod into which another webhook puts a sidecar: its CREATE, and the same CREATE once more with what the first answer
-    /// pinned and a sidecar that is not (`reinvocationPolicy: IfNeeded`). Opt-in, because a webhook that never asks for it gets none.
-    pub create_pod_with_sidecar: u32,
-    /// A Pod of eight containers that all run the same image.
-    pub create_pod_of_equal_images: u32,
-    /// An attack: a Pod in a review of nearly 8 MiB. What is right for the Pod is right, and so is to refuse or to shed it (413, 429).
-    pub hostile_body: u32,
-    /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang` about `hostile/*`
-    /// nobody ever says so. To be refused, or shed.
-    pub hostile_many_images: u32,
-    /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). To be refused, or shed.
-    pub hostile_bundles: u32,
+/// Makes of one list the weights of the mix, the actions and their keys in a scenario file.
+macro_rules! actions {
+    ($($(#[$doc:meta])* $action:ident $weight:ident $key:literal,)+) => {
+        /// Relative weights of user actions. An action that is not named does not happen.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Mix {
+            $($(#[$doc])* #[serde(rename = $key)] pub $weight: u32,)+
+        }
+
+        /// A user action of the [`Mix`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) enum Action {
+            $($action,)+
+        }
+
+        impl Action {
+            const COUNT: usize = [$($key),+].len();
+
+            /// As it is written in a scenario.
+            pub(super) fn key(self) -> &'static str {
+                match self {
+                    $(Self::$action => $key,)+
+                }
+            }
+        }
+
+        impl Mix {
+            /// Every action with its weight, always in the same order.
+            pub(super) fn weights(&self) -> [(Action, u32); Action::COUNT] {
+                [$((Action::$action, self.$weight)),+]
+            }
+        }
+    };
 }
 
-/// A user action of the [`Mix`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Action {
-    CreatePod,
-    CreateDeployment,
-    CreateReplicaSet,
-    CreateReplicationController,
-    CreateStatefulSet,
-    CreateDaemonSet,
-    CreateJob,
-    CreateCronJob,
-    CreateCustomResource,
-    CreateConfigMap,
-    CreateSecret,
-    CreateService,
-    CreateCustomResourceDefinition,
-    CreateNamespace,
-    DryRunDeployment,
-    UpdateConfigMap,
-    RollImage,
-    ScaleDeployment,
-    ScaleThroughSubresource,
-    DeleteDeployment,
-    LabelPod,
-    DeletePod,
-    EvictPod,
-    DebugPod,
-    UpdateStatus,
-    CreatePodWithImageVolume,
-    CreatePodWithSidecar,
-    CreatePodOfEqualImages,
-    HostileBody,
-    HostileManyImages,
-    HostileBundles,
+actions! {
+    /// A Pod by hand: one CREATE.
+    CreatePod create_pod "createPod",
+    /// A Deployment, its `ReplicaSet` and its Pods.
+    CreateDeployment create_deployment "createDeployment",
+    /// A `ReplicaSet` without a Deployment, and its Pods.
+    CreateReplicaSet create_replica_set "createReplicaSet",
+    /// A `ReplicationController` and its Pods.
+    CreateReplicationController create_replication_controller "createReplicationController",
+    /// A `StatefulSet` and its Pods.
+    CreateStatefulSet create_stateful_set "createStatefulSet",
+    /// A `DaemonSet` and its Pods.
+    CreateDaemonSet create_daemon_set "createDaemonSet",
+    /// A Job and its Pod.
+    CreateJob create_job "createJob",
+    /// A `CronJob`, the first Job that it makes, and that Job's Pod.
+    CreateCronJob create_cron_job "createCronJob",
+    /// A custom resource with a pod template in `spec.template`, and a Pod of its operator. Opt-in, because many webhooks
+    /// know the built-in kinds only.
+    CreateCustomResource create_custom_resource "createCustomResource",
+    /// A `ConfigMap`: no images; to be admitted as it is.
+    CreateConfigMap create_config_map "createConfigMap",
+    /// A Secret: no images; to be admitted as it is.
+    CreateSecret create_secret "createSecret",
+    /// A Service: no images; to be admitted as it is.
+    CreateService create_service "createService",
+    /// A `CustomResourceDefinition` whose schema names containers and images; to be admitted as it is.
+    CreateCustomResourceDefinition create_custom_resource_definition "createCustomResourceDefinition",
+    /// A Namespace with the `ServiceAccount` and the `ConfigMap` that controllers put into it; to be admitted as they are.
+    CreateNamespace create_namespace "createNamespace",
+    /// A Deployment with `kubectl apply --dry-run=server`: one CREATE that nothing follows.
+    DryRunDeployment dry_run_deployment "dryRunDeployment",
+    /// A `ConfigMap` changed: one UPDATE; to be admitted as it is.
+    UpdateConfigMap update_config_map "updateConfigMap",
+    /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, the old `ReplicaSet`
+    /// scaled down, an old Pod deleted.
+    RollImage roll_image "rollImage",
+    /// A Deployment's replicas changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without image changes, Pods
+    /// created or deleted.
+    ScaleDeployment scale_deployment "scaleDeployment",
+    /// The same by `kubectl scale`: the first UPDATE is of the `scale` subresource, whose object is no Deployment. Opt-in,
+    /// because some webhooks are not registered for it.
+    ScaleThroughSubresource scale_through_subresource "scaleThroughSubresource",
+    /// A Deployment deleted, and what it owned after it: DELETE of Deployment, `ReplicaSet` and Pods.
+    DeleteDeployment delete_deployment "deleteDeployment",
+    /// A Pod's label changed: one UPDATE without image changes.
+    LabelPod label_pod "labelPod",
+    /// A Pod deleted: one DELETE of whoever wants it gone and one of the kubelet, with only the old object.
+    DeletePod delete_pod "deletePod",
+    /// A Pod evicted through the `eviction` subresource, as `kubectl drain` does: CREATE of the eviction, DELETE of the
+    /// kubelet. Opt-in, because some webhooks are not registered for it.
+    EvictPod evict_pod "evictPod",
+    /// `kubectl debug`: an ephemeral container added through the `ephemeralcontainers` subresource. Opt-in, because
+    /// some webhooks are not registered for it.
+    DebugPod debug_pod "debugPod",
+    /// A Pod bound to a node and running: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
+    /// Deployment; to be admitted as they are. Opt-in, because few webhooks are registered for it.
+    UpdateStatus update_status "updateStatus",
+    /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
+    CreatePodWithImageVolume create_pod_with_image_volume "createPodWithImageVolume",
+    /// A Pod into which another webhook puts a sidecar: its CREATE, and the same CREATE once more with what the first answer
+    /// pinned and a sidecar that is not (`reinvocationPolicy: IfNeeded`). Opt-in, because a webhook that never asks for it gets none.
+    CreatePodWithSidecar create_pod_with_sidecar "createPodWithSidecar",
+    /// A Pod of eight containers that all run the same image.
+    CreatePodOfEqualImages create_pod_of_equal_images "createPodOfEqualImages",
+    /// An attack: a Pod in a review of nearly 8 MiB. What is right for the Pod is right, and so is to refuse or to shed it (413, 429).
+    HostileBody hostile_body "hostileBody",
+    /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang` about `hostile/*`
+    /// nobody ever says so. To be refused, or shed.
+    HostileManyImages hostile_many_images "hostileManyImages",
+    /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). To be refused, or shed.
+    HostileBundles hostile_bundles "hostileBundles",
 }
 
 impl Action {
@@ -144,43 +141,6 @@ impl Action {
             _ => return None,
         })
     }
-
-    /// As it is written in a scenario.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::CreatePod => "createPod",
-            Self::CreateDeployment => "createDeployment",
-            Self::CreateReplicaSet => "createReplicaSet",
-            Self::CreateReplicationController => "createReplicationController",
-            Self::CreateStatefulSet => "createStatefulSet",
-            Self::CreateDaemonSet => "createDaemonSet",
-            Self::CreateJob => "createJob",
-            Self::CreateCronJob => "createCronJob",
-            Self::CreateCustomResource => "createCustomResource",
-            Self::CreateConfigMap => "createConfigMap",
-            Self::CreateSecret => "createSecret",
-            Self::CreateService => "createService",
-            Self::CreateCustomResourceDefinition => "createCustomResourceDefinition",
-            Self::CreateNamespace => "createNamespace",
-            Self::DryRunDeployment => "dryRunDeployment",
-            Self::UpdateConfigMap => "updateConfigMap",
-            Self::RollImage => "rollImage",
-            Self::ScaleDeployment => "scaleDeployment",
-            Self::ScaleThroughSubresource => "scaleThroughSubresource",
-            Self::DeleteDeployment => "deleteDeployment",
-            Self::LabelPod => "labelPod",
-            Self::DeletePod => "deletePod",
-            Self::EvictPod => "evictPod",
-            Self::DebugPod => "debugPod",
-            Self::UpdateStatus => "updateStatus",
-            Self::CreatePodWithImageVolume => "createPodWithImageVolume",
-            Self::CreatePodWithSidecar => "createPodWithSidecar",
-            Self::CreatePodOfEqualImages => "createPodOfEqualImages",
-            Self::HostileBody => "hostileBody",
-            Self::HostileManyImages => "hostileManyImages",
-            Self::HostileBundles => "hostileBundles",
-        }
-    }
 }
 
 impl Mix {
@@ -197,43 +157,6 @@ impl Mix {
     /// The sum of all weights.
     pub(super) fn total(&self) -> u64 {
         self.weights().iter().map(|&(_, weight)| u64::from(weight)).sum()
-    }
-
-    /// Every action with its weight, always in the same order.
-    pub(super) fn weights(&self) -> [(Action, u32); 31] {
-        [
-            (Action::CreatePod, self.create_pod),
-            (Action::CreateDeployment, self.create_deployment),
-            (Action::CreateReplicaSet, self.create_replica_set),
-            (Action::CreateReplicationController, self.create_replication_controller),
-            (Action::CreateStatefulSet, self.create_stateful_set),
-            (Action::CreateDaemonSet, self.create_daemon_set),
-            (Action::CreateJob, self.create_job),
-            (Action::CreateCronJob, self.create_cron_job),
-            (Action::CreateCustomResource, self.create_custom_resource),
-            (Action::CreateConfigMap, self.create_config_map),
-            (Action::CreateSecret, self.create_secret),
-            (Action::CreateService, self.create_service),
-            (Action::CreateCustomResourceDefinition, self.create_custom_resource_definition),
-            (Action::CreateNamespace, self.create_namespace),
-            (Action::DryRunDeployment, self.dry_run_deployment),
-            (Action::UpdateConfigMap, self.update_config_map),
-            (Action::RollImage, self.roll_image),
-            (Action::ScaleDeployment, self.scale_deployment),
-            (Action::ScaleThroughSubresource, self.scale_through_subresource),
-            (Action::DeleteDeployment, self.delete_deployment),
-            (Action::LabelPod, self.label_pod),
-            (Action::DeletePod, self.delete_pod),
-            (Action::EvictPod, self.evict_pod),
-            (Action::DebugPod, self.debug_pod),
-            (Action::UpdateStatus, self.update_status),
-            (Action::CreatePodWithImageVolume, self.create_pod_with_image_volume),
-            (Action::CreatePodWithSidecar, self.create_pod_with_sidecar),
-            (Action::CreatePodOfEqualImages, self.create_pod_of_equal_images),
-            (Action::HostileBody, self.hostile_body),
-            (Action::HostileManyImages, self.hostile_many_images),
-            (Action::HostileBundles, self.hostile_bundles),
-        ]
     }
 
     /// Draws an action by weight, or `None` when every weight is 0.
@@ -280,15 +203,5 @@ mod tests {
                 prop_assert!(weight > 0 || drawn == 0.0);
             }
         }
-    }
-
-    #[test]
-    fn keys_are_those_of_the_scenario_file() {
-        let json = serde_json::to_value(Mix::default()).unwrap();
-        let mut written: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut keys: Vec<&str> = Mix::default().weights().iter().map(|(action, _)| action.key()).collect();
-        written.sort_unstable();
-        keys.sort_unstable();
-        assert_eq!(written, keys);
     }
 }
