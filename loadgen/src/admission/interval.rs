@@ -10,52 +10,71 @@ use crate::examples::{self, Examples};
 use crate::failure::{Class, Failure};
 use crate::histogram;
 
-/// What became of requests, as numbers that add up. Both records and messages between processes carry it as it is.
-///
-/// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one interval calls that
-/// are still under way make the difference.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Counts {
-    /// Requests whose planned time has come.
-    pub planned: u64,
-    /// Requests whose call was begun.
-    pub sent: u64,
-    /// Requests dropped unsent, because the in-flight limit or the stream limit was reached or the worker was behind.
-    pub overflow: u64,
-    /// Valid answers that admit.
-    pub allowed: u64,
-    /// Valid answers that deny.
-    pub denied: u64,
-    /// Any HTTP status but 200, and exchanges that broke off.
-    pub http_error: u64,
-    /// No complete answer within the timeout.
-    pub timeout: u64,
-    /// No TCP connection.
-    pub connect: u64,
-    /// No TLS session.
-    pub tls: u64,
-    /// HTTP 200 with an answer that kube-apiserver would not accept.
-    pub invalid_response: u64,
-    /// Calls cut off when the load was stopped and the drain time was over. Not the subject's fault.
-    pub abandoned: u64,
-    /// Requests that went out once more, over another connection or stream, because the server had surely not looked at them. No
-    /// outcome: a call may be sent again several times and ends once.
-    pub sent_again: u64,
-    /// Of the denials: right only because a registry was sick. HTTP 500 in answer to an UPDATE is one of them, because it leaves
-    /// the decision to the webhook's failurePolicy.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub unavailable: u64,
-    /// Of the admissions: with a locked image whose tag has another digest now.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub moved: u64,
-    /// Of these: pinned to another digest than the locked one.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub unlocked: u64,
-    /// Valid answers that are not the right one.
-    pub wrong_verdicts: u64,
-    /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
-    pub wrong_allows: u64,
+/// Adds field by field what is listed here once. What another process counted may be anything, so sums stop at the highest number.
+macro_rules! counts {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $count:ident: u64,)+ }) => {
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$doc])* pub $count: u64,)+
+        }
+
+        impl $name {
+            /// Adds others to these.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$count = self.$count.saturating_add(other.$count);)+
+            }
+        }
+    };
+}
+
+counts! {
+    /// What became of requests, as numbers that add up. Both records and messages between processes carry it as it is.
+    ///
+    /// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one interval calls that
+    /// are still under way make the difference.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    pub struct Counts {
+        /// Requests whose planned time has come.
+        pub planned: u64,
+        /// Requests whose call was begun.
+        pub sent: u64,
+        /// Requests dropped unsent, because the in-flight limit or the stream limit was reached or the worker was behind.
+        pub overflow: u64,
+        /// Valid answers that admit.
+        pub allowed: u64,
+        /// Valid answers that deny.
+        pub denied: u64,
+        /// Any HTTP status but 200, and exchanges that broke off.
+        pub http_error: u64,
+        /// No complete answer within the timeout.
+        pub timeout: u64,
+        /// No TCP connection.
+        pub connect: u64,
+        /// No TLS session.
+        pub tls: u64,
+        /// HTTP 200 with an answer that kube-apiserver would not accept.
+        pub invalid_response: u64,
+        /// Calls cut off when the load was stopped and the drain time was over. Not the subject's fault.
+        pub abandoned: u64,
+        /// Requests that went out once more, over another connection or stream, because the server had surely not looked at them. No
+        /// outcome: a call may be sent again several times and ends once.
+        pub sent_again: u64,
+        /// Of the denials: right only because a registry was sick. HTTP 500 in answer to an UPDATE is one of them, because it leaves
+        /// the decision to the webhook's failurePolicy.
+        #[serde(default, skip_serializing_if = "is_none")]
+        pub unavailable: u64,
+        /// Of the admissions: with a locked image whose tag has another digest now.
+        #[serde(default, skip_serializing_if = "is_none")]
+        pub moved: u64,
+        /// Of these: pinned to another digest than the locked one.
+        #[serde(default, skip_serializing_if = "is_none")]
+        pub unlocked: u64,
+        /// Valid answers that are not the right one.
+        pub wrong_verdicts: u64,
+        /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
+        pub wrong_allows: u64,
+    }
 }
 
 /// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
@@ -265,32 +284,6 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl Counts {
-    /// Adds others to these. What another process counted may be anything, so sums stop at the highest number.
-    pub fn add(&mut self, other: &Self) {
-        let sums = [
-            (&mut self.planned, other.planned),
-            (&mut self.sent, other.sent),
-            (&mut self.overflow, other.overflow),
-            (&mut self.allowed, other.allowed),
-            (&mut self.denied, other.denied),
-            (&mut self.http_error, other.http_error),
-            (&mut self.timeout, other.timeout),
-            (&mut self.connect, other.connect),
-            (&mut self.tls, other.tls),
-            (&mut self.invalid_response, other.invalid_response),
-            (&mut self.abandoned, other.abandoned),
-            (&mut self.sent_again, other.sent_again),
-            (&mut self.unavailable, other.unavailable),
-            (&mut self.moved, other.moved),
-            (&mut self.unlocked, other.unlocked),
-            (&mut self.wrong_verdicts, other.wrong_verdicts),
-            (&mut self.wrong_allows, other.wrong_allows),
-        ];
-        for (sum, more) in sums {
-            *sum = sum.saturating_add(more);
-        }
-    }
-
     /// Calls that did not end in a valid answer.
     pub fn errors(&self) -> u64 {
         let classes = [self.http_error, self.timeout, self.connect, self.tls, self.invalid_response];
@@ -418,31 +411,12 @@ mod tests {
         assert_eq!((counts.planned, counts.sent, counts.errors()), (u64::MAX, 3, u64::MAX));
     }
 
-    /// Every count and every histogram of both is in the sum, each in its own place.
+    /// Counts and every histogram of both are in the sum, each in its own place.
     #[test]
     fn adding_adds_everything() {
         let numbered = |from: u64| {
-            let counts = Counts {
-                planned: from,
-                sent: from + 1,
-                overflow: from + 2,
-                allowed: from + 3,
-                denied: from + 4,
-                http_error: from + 5,
-                timeout: from + 6,
-                connect: from + 7,
-                tls: from + 8,
-                invalid_response: from + 9,
-                abandoned: from + 10,
-                wrong_verdicts: from + 11,
-                wrong_allows: from + 12,
-                sent_again: from + 13,
-                unavailable: from + 14,
-                moved: from + 15,
-                unlocked: from + 16,
-            };
             let mut interval = Interval {
-                counts,
+                counts: Counts { planned: from, sent: from + 1, wrong_allows: from + 2, ..Counts::default() },
                 examples: (0..4).map(|n| format!("{from} {n}")).collect(),
                 answer_bytes: from + 20,
                 closed_loop: from > 50,
@@ -458,14 +432,7 @@ mod tests {
         };
         let (mut total, other) = (numbered(0), numbered(100));
         total.add(&other);
-        let Counts { planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls, .. } = total.counts;
-        let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable, .. } =
-            total.counts;
-        let Counts { moved, unlocked, .. } = total.counts;
-        let counts = [planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls];
-        let more =
-            [invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable, moved, unlocked];
-        assert!(counts.into_iter().chain(more).eq((0..17).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
+        assert_eq!(total.counts, Counts { planned: 100, sent: 102, wrong_allows: 104, ..Counts::default() });
         let histograms =
             [&total.response_allowed, &total.response_denied, &total.response_error, &total.service, &total.lateness];
         assert_eq!(histograms.map(Histogram::len), [100, 102, 104, 106, 108]);
