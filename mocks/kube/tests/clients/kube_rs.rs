@@ -1,4 +1,5 @@
-//! kube-rs: reads and writes, typed and untyped. Its watches and its controller are in the files below.
+//! kube-rs: what of it no other client has, or reads another way. Its watches and its controller, which applies and patches, are in the files
+//! below; reads, writes and refusals themselves are proven by requests (`tests/kube`) and by kubectl.
 
 mod controller;
 mod watching;
@@ -6,28 +7,15 @@ mod watching;
 use std::pin::pin;
 
 use futures_util::StreamExt;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
-    WatchEvent, WatchParams,
-};
+use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use kube::discovery::Discovery;
 use kube::runtime::conditions;
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
-use crate::world::{PACKAGES, PATIENCE, World, package, package_resource};
-
-/// Whether the server refused with this code and reason.
-fn refused<T: std::fmt::Debug>(answer: kube::Result<T>, code: u16, reason: &str) {
-    match answer.unwrap_err() {
-        kube::Error::Api(status) => assert_eq!((status.code, status.reason.as_str()), (code, reason), "{status:?}"),
-        other => panic!("{other:?} instead of {code}"),
-    }
-}
+use crate::world::{PACKAGES, PATIENCE, World};
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
     serde_json::from_value(json!({
@@ -35,45 +23,6 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
         "metadata": {"name": name, "labels": {"set": "a"}}, "data": {"a": value},
     }))
     .unwrap()
-}
-
-fn deployment(name: &str) -> Deployment {
-    let container = json!({"name": "c", "image": "nginx:1", "ports": [{"containerPort": 80}]});
-    let template = json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}});
-    let selector = json!({"matchLabels": {"app": name}});
-    serde_json::from_value(json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {"replicas": 2, "selector": selector, "template": template},
-    }))
-    .unwrap()
-}
-
-#[tokio::test]
-async fn typed_objects_are_created_read_replaced_and_deleted() {
-    let world = World::start().await;
-    let maps: Api<ConfigMap> = Api::default_namespaced(world.subject().await);
-    let made = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
-    refused(maps.create(&PostParams::default(), &config_map("a", "1")).await, 409, "AlreadyExists");
-    refused(maps.get("none").await, 404, "NotFound");
-    assert!(maps.get_opt("none").await.unwrap().is_none());
-    let dry = PostParams { dry_run: true, ..PostParams::default() };
-    maps.create(&dry, &config_map("dry", "1")).await.unwrap();
-    assert!(maps.get_opt("dry").await.unwrap().is_none(), "a dry run leaves nothing");
-    let next = ConfigMap { data: config_map("a", "2").data, ..made.clone() };
-    let replaced = maps.replace("a", &PostParams::default(), &next).await.unwrap();
-    assert_ne!(replaced.metadata.resource_version, made.metadata.resource_version);
-    assert_eq!(replaced.metadata.uid, made.metadata.uid);
-    refused(maps.replace("a", &PostParams::default(), &next).await, 409, "Conflict");
-    let entry = maps.entry("a").await.unwrap().and_modify(|map| map.immutable = Some(true));
-    entry.or_insert(|| config_map("a", "0")).commit(&PostParams::default()).await.unwrap();
-    let late = Patch::Merge(json!({"data": {"a": "3"}}));
-    refused(maps.patch("a", &PatchParams::default(), &late).await, 422, "Invalid");
-    let stranger = Preconditions { uid: Some("another".to_owned()), resource_version: None };
-    let wrong = DeleteParams { preconditions: Some(stranger), ..DeleteParams::default() };
-    refused(maps.delete("a", &wrong).await, 409, "Conflict");
-    let status = maps.delete("a", &DeleteParams::default()).await.unwrap().right().expect("no finalizer: a Status");
-    assert!(status.is_success());
-    world.server.shutdown().await;
 }
 
 #[tokio::test]
@@ -103,70 +52,6 @@ async fn lists_are_paged_selected_and_cut_to_metadata() {
     assert_eq!(maps.get_metadata("map-3").await.unwrap().metadata.name.as_deref(), Some("map-3"));
     maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("set=a")).await.unwrap();
     assert!(maps.list(&ListParams::default()).await.unwrap().items.is_empty());
-    world.server.shutdown().await;
-}
-
-#[tokio::test]
-async fn every_kind_of_patch_and_every_subresource_work() {
-    let world = World::start().await;
-    let client = world.subject().await;
-    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
-    deployments.create(&PostParams::default(), &deployment("web")).await.unwrap();
-    let plain = PatchParams::default();
-    let strategic = json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "b:1"}]}}}});
-    let patched = deployments.patch("web", &plain, &Patch::Strategic(strategic)).await.unwrap();
-    let images = |deployment: &Deployment| {
-        let spec = deployment.spec.clone().unwrap().template.spec.unwrap();
-        spec.containers.into_iter().map(|container| container.image.unwrap()).collect::<Vec<_>>()
-    };
-    let mut both = images(&patched);
-    both.sort();
-    assert_eq!(both, ["b:1", "nginx:1"], "merged by name");
-    let operations = json!([{"op": "test", "path": "/spec/replicas", "value": 2},
-        {"op": "replace", "path": "/spec/replicas", "value": 3}]);
-    let operations = || Patch::Json::<()>(serde_json::from_value(operations.clone()).unwrap());
-    let patched = deployments.patch("web", &plain, &operations()).await.unwrap();
-    assert_eq!((patched.spec.unwrap().replicas, patched.metadata.generation), (Some(3), Some(3)));
-    refused(deployments.patch("web", &plain, &operations()).await, 422, "Invalid");
-    let status = Patch::Merge(json!({"status": {"readyReplicas": 3, "replicas": 3}, "spec": {"replicas": 9}}));
-    let patched = deployments.patch_status("web", &plain, &status).await.unwrap();
-    assert_eq!((patched.status.unwrap().ready_replicas, patched.spec.unwrap().replicas), (Some(3), Some(3)));
-    let scale = Patch::Merge(json!({"spec": {"replicas": 4}}));
-    assert_eq!(deployments.patch_scale("web", &plain, &scale).await.unwrap().spec.unwrap().replicas, Some(4));
-    let scale = deployments.get_scale("web").await.unwrap();
-    assert_eq!(scale.status.unwrap().selector.as_deref(), Some("app=web"));
-    let accounts: Api<ServiceAccount> = Api::default_namespaced(client.clone());
-    let account = serde_json::from_value(json!({"metadata": {"name": "robot"}})).unwrap();
-    accounts.create(&PostParams::default(), &account).await.unwrap();
-    let spec = TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() };
-    let request = TokenRequest { spec, ..TokenRequest::default() };
-    let token = accounts.create_token_request("robot", &PostParams::default(), &request).await.unwrap();
-    assert!(!token.status.unwrap().token.is_empty());
-    world.server.shutdown().await;
-}
-
-#[tokio::test]
-async fn server_side_apply_keeps_owners_apart() {
-    let world = World::start().await;
-    let packages: Api<DynamicObject> = Api::default_namespaced_with(world.subject().await, &package_resource());
-    let apply = |spec: serde_json::Value| {
-        let mut object = package("p");
-        object["spec"] = spec;
-        Patch::Apply(object)
-    };
-    let one = PatchParams::apply("one");
-    packages.patch("p", &one, &apply(json!({"image": "a:1"}))).await.unwrap();
-    let two = PatchParams::apply("two");
-    let both = packages.patch("p", &two, &apply(json!({"replicas": 2}))).await.unwrap();
-    assert_eq!(both.data["spec"], json!({"image": "a:1", "replicas": 2}));
-    refused(packages.patch("p", &two, &apply(json!({"image": "b:1"}))).await, 409, "Conflict");
-    let forced = PatchParams::apply("two").force();
-    packages.patch("p", &forced, &apply(json!({"image": "b:1"}))).await.unwrap();
-    let left = packages.patch("p", &forced, &apply(json!({"replicas": 2}))).await.unwrap();
-    assert_eq!(left.data["spec"], json!({"replicas": 2}), "what its only owner leaves out is gone");
-    let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::apply("one") };
-    let maps: Api<ConfigMap> = Api::default_namespaced(world.subject().await);
-    maps.patch("m", &strict, &Patch::Apply(config_map("m", "1"))).await.unwrap();
     world.server.shutdown().await;
 }
 

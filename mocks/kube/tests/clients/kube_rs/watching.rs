@@ -1,4 +1,4 @@
-//! `watcher` and `reflector`, with lists in pages, from the cache and as streams.
+//! `watcher`, with lists in pages, from the cache and as streams.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
-use kube::runtime::{WatchStreamExt, reflector, watcher};
+use kube::runtime::{WatchStreamExt, watcher};
 use mock_faults::{Form, Name};
 
 use crate::world::{PACKAGES, PATIENCE, World, package_resource};
@@ -157,42 +157,4 @@ async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     let mut stream = pin!(watcher(fresh, watcher::Config::default()));
     Belief::default().converge(&world, &mut stream).await;
     world.server.shutdown().await;
-}
-
-#[tokio::test]
-async fn reflectors_hold_the_truth_and_survive() {
-    join_all(ways().map(|(way, config)| reflects(way, config))).await;
-}
-
-async fn reflects(way: &str, config: watcher::Config) {
-    let mut world = World::start().await;
-    for name in ["kept", "doomed-0", "doomed-1", "doomed-2"] {
-        world.create(name).await;
-    }
-    let packages: Api<DynamicObject> = Api::default_namespaced_with(world.subject().await, &package_resource());
-    let writer = reflector::store::Writer::new(package_resource());
-    let store = writer.as_reader();
-    let stream = watcher(packages, config).default_backoff().reflect(writer).touched_objects();
-    let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(stream.for_each(async |_| ()));
-    tokio::time::timeout(PATIENCE, store.wait_until_ready()).await.expect("a first state").unwrap();
-    holds(&world, &store).await;
-    for (index, (name, form)) in TROUBLES.into_iter().enumerate() {
-        world.watched().await;
-        let id = world.begin(name, PACKAGES, |fault| fault.put("form", form));
-        world.create(&format!("born-{index}")).await;
-        world.change("kept", &format!("kept:{index}")).await;
-        world.delete(&format!("doomed-{index}")).await;
-        holds(&world, &store).await;
-        assert!(world.server.faults().hits(id) > 0, "{way}: {name:?} {form:?}");
-        world.server.faults().end(id);
-    }
-    tasks.shutdown().await;
-    world.server.shutdown().await;
-}
-
-async fn holds(world: &World, store: &reflector::Store<DynamicObject>) {
-    let truth = world.truth().await;
-    let held = || store.state().iter().map(|object| (object.name_any(), object.resource_version().unwrap())).collect();
-    crate::world::until("the store holds the truth", async || truth == held()).await;
 }
