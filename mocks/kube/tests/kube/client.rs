@@ -139,6 +139,16 @@ impl Client {
         self.try_send(method, path, body).await.unwrap()
     }
 
+    /// Status, warnings and body.
+    pub async fn warned(&mut self, method: Method, path: &str, body: String) -> (u16, Vec<String>, Value) {
+        let response = self.send(method, path, body).await;
+        let status = response.status().as_u16();
+        let warnings = response.headers().get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned());
+        let warnings = warnings.collect();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, warnings, serde_json::from_slice(&body).unwrap())
+    }
+
     pub async fn try_send(
         &mut self,
         method: Method,

@@ -40,16 +40,6 @@ async fn defined() -> (World, Client) {
     (world, client)
 }
 
-/// Status, warnings and body of a POST.
-async fn post(client: &mut Client, path: &str, body: &Value) -> (u16, Vec<String>, Value) {
-    let response = client.send(Method::POST, path, body.to_string()).await;
-    let status = response.status().as_u16();
-    let warnings = response.headers().get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned());
-    let warnings = warnings.collect();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, warnings, serde_json::from_slice(&body).unwrap())
-}
-
 #[tokio::test]
 async fn a_schema_refuses_with_all_causes_at_once() {
     let (_world, mut client) = defined().await;
@@ -92,11 +82,11 @@ async fn unknown_fields_are_dropped_told_or_refused() {
     let (_world, mut client) = defined().await;
     let body = gadget(&json!({"size": 1, "sice": 2, "extra": {"free": true}}));
     let strict = format!("{GADGETS}?fieldValidation=Strict");
-    let (status, _, refused) = post(&mut client, &strict, &body).await;
+    let (status, _, refused) = client.warned(Method::POST, &strict, body.to_string()).await;
     let message = "Gadget in version \"v1\" cannot be handled as a Gadget: strict decoding error: unknown field \
                    \"spec.sice\"";
     assert_eq!((status, &refused["message"]), (400, &json!(message)));
-    let (status, warnings, made) = post(&mut client, GADGETS, &body).await;
+    let (status, warnings, made) = client.warned(Method::POST, GADGETS, body.to_string()).await;
     assert_eq!((status, &made["spec"]), (201, &json!({"size": 1, "color": "red", "extra": {"free": true}})));
     assert_eq!(warnings, ["299 - \"unknown field \\\"spec.sice\\\"\""]);
     let patch = json!({"spec": {"sice": 3}});
@@ -133,7 +123,7 @@ async fn every_keyword_of_a_definition_is_kept() {
     let mut sent = recorded.clone();
     sent["metadata"] = json!({"name": recorded["metadata"]["name"]});
     sent["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["odd"] = json!(1);
-    let (status, warnings, made) = post(&mut client, DEFINITIONS, &sent).await;
+    let (status, warnings, made) = client.warned(Method::POST, DEFINITIONS, sent.to_string()).await;
     assert_eq!((status, &made["spec"]), (201, &recorded["spec"]), "{made}");
     assert_eq!(warnings, ["299 - \"unknown field \\\"spec.versions[0].schema.openAPIV3Schema.odd\\\"\""]);
 }

@@ -1,10 +1,9 @@
 //! Fields that a built-in type does not have, and fields that are written twice.
 
 use http::Method;
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::client::{Client, World};
+use crate::client::World;
 use crate::{APPLY, CONFIG_MAPS, MERGE};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -18,25 +17,15 @@ fn deployment() -> Value {
     }})
 }
 
-/// Status, warnings and body.
-async fn send(client: &mut Client, method: Method, path: &str, body: String) -> (u16, Vec<String>, Value) {
-    let response = client.send(method, path, body).await;
-    let status = response.status().as_u16();
-    let warnings = response.headers().get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned());
-    let warnings = warnings.collect();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, warnings, serde_json::from_slice(&body).unwrap())
-}
-
 #[tokio::test]
 async fn unknown_fields_of_built_in_kinds_are_dropped_told_or_refused() {
     let (_world, mut client) = World::alone().await;
     let strict = format!("{DEPLOYMENTS}?fieldValidation=Strict");
-    let (status, _, refused) = send(&mut client, Method::POST, &strict, deployment().to_string()).await;
+    let (status, _, refused) = client.warned(Method::POST, &strict, deployment().to_string()).await;
     let why = "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: \
                unknown field \"spec.paussed\", unknown field \"spec.template.spec.containers[0].imagePullPolcy\"";
     assert_eq!((status, &refused["message"], &refused["reason"]), (400, &json!(why), &json!("BadRequest")));
-    let (status, warnings, made) = send(&mut client, Method::POST, DEPLOYMENTS, deployment().to_string()).await;
+    let (status, warnings, made) = client.warned(Method::POST, DEPLOYMENTS, deployment().to_string()).await;
     assert_eq!(status, 201, "{made}");
     let told = [
         "299 - \"unknown field \\\"spec.paussed\\\"\"",
@@ -47,7 +36,7 @@ async fn unknown_fields_of_built_in_kinds_are_dropped_told_or_refused() {
     assert_eq!(made.pointer("/spec/template/spec/containers/0/imagePullPolcy"), None);
 
     let quiet = format!("{DEPLOYMENTS}/d?fieldValidation=Ignore");
-    let (status, warnings, made) = send(&mut client, Method::PUT, &quiet, deployment().to_string()).await;
+    let (status, warnings, made) = client.warned(Method::PUT, &quiet, deployment().to_string()).await;
     assert_eq!((status, warnings.len()), (200, 0), "{made}");
     let merge = json!({"metadata": {"lables": {"x": "y"}}, "spec": {"replicas": 2}});
     let (status, patched) = client.patch(&format!("{DEPLOYMENTS}/d?fieldValidation=Strict"), MERGE, &merge).await;
@@ -65,11 +54,11 @@ async fn fields_that_come_twice_are_told_or_refused() {
     let body = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"x": "1", "x": "2"}},
                    "data": {"k": "first"}, "data": {"k": "second"}}"#;
     let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
-    let (status, _, refused) = send(&mut client, Method::POST, &strict, body.to_owned()).await;
+    let (status, _, refused) = client.warned(Method::POST, &strict, body.to_owned()).await;
     let why = "strict decoding error: duplicate field \"metadata.labels.x\", duplicate field \"data\"";
     assert_eq!(status, 400);
     assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
-    let (status, warnings, made) = send(&mut client, Method::POST, CONFIG_MAPS, body.to_owned()).await;
+    let (status, warnings, made) = client.warned(Method::POST, CONFIG_MAPS, body.to_owned()).await;
     assert_eq!((status, warnings.len()), (201, 2), "{warnings:?}");
     assert_eq!((&made["data"], &made["metadata"]["labels"]), (&json!({"k": "second"}), &json!({"x": "2"})));
 }
@@ -108,17 +97,17 @@ async fn patches_are_looked_at_before_and_after() {
         client.content_type = media;
         let one = format!("{DEPLOYMENTS}/d");
         let strict = format!("{one}?fieldValidation=Strict");
-        let (status, _, refused) = send(&mut client, Method::PATCH, &strict, body.to_owned()).await;
+        let (status, _, refused) = client.warned(Method::PATCH, &strict, body.to_owned()).await;
         let why = format!("strict decoding error: {}", said.join(", "));
         assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
         assert!(refused["message"].as_str().unwrap().ends_with(&why), "{refused}");
         for warning in ["", "?fieldValidation=Warn"] {
             let path = format!("{one}{warning}");
-            let (status, warnings, patched) = send(&mut client, Method::PATCH, &path, body.to_owned()).await;
+            let (status, warnings, patched) = client.warned(Method::PATCH, &path, body.to_owned()).await;
             assert_eq!((status, warnings), (200, told(said)), "{patched}");
         }
         let quiet = format!("{one}?fieldValidation=Ignore");
-        let (status, warnings, _) = send(&mut client, Method::PATCH, &quiet, body.to_owned()).await;
+        let (status, warnings, _) = client.warned(Method::PATCH, &quiet, body.to_owned()).await;
         assert_eq!((status, warnings.len()), (200, 0));
     }
     let (status, refused) = client.patch(&format!("{DEPLOYMENTS}/d?fieldValidation=Maybe"), MERGE, &json!({})).await;
@@ -132,12 +121,12 @@ async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
     let body =
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\ndata: {k: '1'}\nodd: 1\ndata: {k: '2'}\n";
     let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
-    let (status, _, refused) = send(&mut client, Method::POST, &strict, body.to_owned()).await;
+    let (status, _, refused) = client.warned(Method::POST, &strict, body.to_owned()).await;
     let why = "strict decoding error: yaml: unmarshal errors:\n  line 5: key \"name\" already set in map\n  \
                line 8: key \"data\" already set in map, unknown field \"odd\"";
     assert_eq!(status, 400);
     assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
-    let (status, warnings, made) = send(&mut client, Method::POST, CONFIG_MAPS, body.to_owned()).await;
+    let (status, warnings, made) = client.warned(Method::POST, CONFIG_MAPS, body.to_owned()).await;
     let lines = [r#"line 5: key "name" already set in map"#, r#"line 8: key "data" already set in map"#];
     assert_eq!((status, warnings), (201, told(&[lines[0], lines[1], r#"unknown field "odd""#])), "{made}");
     assert_eq!((&made["metadata"]["name"], &made["data"]), (&json!("b"), &json!({"k": "2"})));
@@ -145,13 +134,12 @@ async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
     client.content_type = APPLY;
     let intent = body.replace("odd: 1\n", "\n");
     let strict = format!("{CONFIG_MAPS}/b?fieldManager=m&fieldValidation=Strict");
-    let (status, _, refused) = send(&mut client, Method::PATCH, &strict, intent.clone()).await;
+    let (status, _, refused) = client.warned(Method::PATCH, &strict, intent.clone()).await;
     let why = format!(
         "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
         lines.join("\n  ")
     );
     assert_eq!((status, &refused["message"]), (400, &json!(why)));
-    let (status, warnings, _) =
-        send(&mut client, Method::PATCH, &format!("{CONFIG_MAPS}/b?fieldManager=m"), intent).await;
+    let (status, warnings, _) = client.warned(Method::PATCH, &format!("{CONFIG_MAPS}/b?fieldManager=m"), intent).await;
     assert_eq!((status, warnings), (200, told(&lines)));
 }
