@@ -1,9 +1,7 @@
 //! Every adapter of a real client tells every create, update and delete when nothing goes wrong. What a client does when
 //! something does go wrong is its own business: `cargo xtask matrix` writes it down, no test demands it.
 
-use std::io::Write;
-
-use crate::support::{Soak, soak};
+use crate::support::{Soak, soak_text};
 
 const CLEAN: &str = include_str!("../files/client.yaml");
 
@@ -18,7 +16,6 @@ fn clean(id: &str) -> Option<Soak> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let command = runtime.block_on(column.command());
     let command = command.inspect_err(|missing| println!("skipped: needs {missing}")).ok()?;
-    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     let command = serde_json::to_string(&command).unwrap();
     let mut scenario = CLEAN.replace("[SUBJECT]", &command);
     if OVERTAKE.iter().any(|client| id.starts_with(client)) {
@@ -26,8 +23,7 @@ fn clean(id: &str) -> Option<Soak> {
         assert!(scenario.contains(strict));
         scenario = scenario.replace(strict, "regressed: 5, resurrected: 5}");
     }
-    file.write_all(scenario.as_bytes()).unwrap();
-    Some(soak(&[file.path().to_str().unwrap()]))
+    Some(soak_text(&scenario, &[]))
 }
 
 macro_rules! clean {

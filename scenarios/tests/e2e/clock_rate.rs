@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::support::{Soak, has_python, program, soak};
+use crate::support::{Soak, has_python, program, soak, soak_text};
 
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
@@ -30,11 +30,7 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     let command =
         format!("{{run: [python3, {}, {SUBJECTS}/watcher.py], env: {{TIRES: '{tires}'}}}}", shim.path().display());
     let text = WATCHER.replace("[SUBJECT]", &command);
-    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    file.write_all(text.as_bytes()).unwrap();
-    let mut arguments = vec![file.path().to_str().unwrap()];
-    arguments.extend(more);
-    Some(soak(&arguments))
+    Some(soak_text(&text, more))
 }
 
 /// At the real time the bug is not seen; a hundred times faster it is, and its clean twin passes.
@@ -74,9 +70,7 @@ fn what_cannot_have_another_clock_is_refused_by_name() {
     std::fs::write(script.path(), "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(script.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let text = WATCHER.replace("[SUBJECT]", &format!("[{}]", script.path().display()));
-    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    file.write_all(text.as_bytes()).unwrap();
-    let soak = soak(&[file.path().to_str().unwrap(), "--clock-rate", "30"]);
+    let soak = soak_text(&text, &["--clock-rate", "30"]);
     assert_eq!(soak.code(), Some(64), "{}", soak.story());
     assert!(soak.stderr().contains("needs the interpreter /no/such/interpreter"), "{}", soak.story());
 }

@@ -1,10 +1,8 @@
 //! Drawn faults: one of them shows a planted bug, and the clean twin takes them all.
 
-use std::io::Write as _;
-
 use serde_json::Value;
 
-use crate::support::{Soak, program, soak};
+use crate::support::{Soak, program, soak_text};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 /// Both tell a watch that its revision is gone, each in its own way. Which comes when, is the seed's choice.
@@ -16,10 +14,7 @@ fn drawn(service: &str, more: &[&str]) -> Option<Soak> {
     assert!(SMALL.contains(planned) && SMALL.contains("steady: 9s"), "{SMALL}");
     // Ten seconds of it are left to heal.
     let text = SMALL.replace(planned, FAULTS).replace("steady: 9s", "steady: 21s");
-    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    file.write_all(text.as_bytes()).unwrap();
-    let arguments = [file.path().to_str().unwrap(), "--service", service.to_str().unwrap()];
-    Some(soak(&[&arguments[..], more].concat()))
+    Some(soak_text(&text, &[&["--service", service.to_str().unwrap()][..], more].concat()))
 }
 
 /// Name, time and hits of each fault, in order.

@@ -176,8 +176,7 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     let path = folder.path().join("silent.yaml");
     std::fs::write(&path, text).unwrap();
     let silent = crate::support::soak(&[path.to_str().unwrap()]);
-    assert_eq!(silent.code(), Some(1), "{}", silent.story());
-    assert_eq!(silent.broken(), ["events.ghost", "events.missed"], "{}", silent.story());
+    silent.fails_by(&["events.ghost", "events.missed"]);
 }
 
 /// Plays a bug of the library against the planted client and returns what `--json` says.

@@ -1,5 +1,6 @@
 //! Running `longhaul` as a user does, and reading what it left behind.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -106,7 +107,21 @@ pub fn soak(arguments: &[&str]) -> Soak {
     Soak { output, runs }
 }
 
+/// Runs a scenario from its text.
+pub fn soak_text(text: &str, arguments: &[&str]) -> Soak {
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    soak(&[&[file.path().to_str().unwrap()][..], arguments].concat())
+}
+
 impl Soak {
+    /// It failed, by these budgets and no other.
+    #[track_caller]
+    pub fn fails_by(&self, broken: &[&str]) {
+        assert_eq!(self.code(), Some(1), "{}", self.story());
+        assert_eq!(self.broken(), broken, "{}", self.story());
+    }
+
     pub fn code(&self) -> Option<i32> {
         self.output.status.code()
     }

@@ -1,22 +1,11 @@
 //! Every kind of witness carries what a subject saw, and subjects that are not our service are judged by the same ledger.
 
-use std::io::Write;
-
-use crate::support::{Soak, has_python, program, soak};
+use crate::support::{Soak, has_python, program, soak_text};
 
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = include_str!("../files/small.yaml");
 const CHATTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/chatty.py");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
-
-/// Runs a scenario from its text.
-fn run(text: &str, arguments: &[&str]) -> Soak {
-    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    file.write_all(text.as_bytes()).unwrap();
-    let mut all = vec![file.path().to_str().unwrap()];
-    all.extend(arguments);
-    soak(&all)
-}
 
 fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
@@ -30,7 +19,7 @@ fn the_example_watchers_pass() {
     // Silence is noticed after twenty seconds.
     let text = WATCHER.replace("faults:\n", more).replace("drain: 5s", "drain: 28s").replace("heal: 15s", "heal: 32s");
     for command in program("example-watcher").map(|_| "[example-watcher]".to_owned()).into_iter().chain(python()) {
-        let soak = run(&text.replace("[SUBJECT]", &command), &[]);
+        let soak = soak_text(&text.replace("[SUBJECT]", &command), &[]);
         assert_eq!(soak.code(), Some(0), "{command}: {}", soak.story());
     }
 }
@@ -40,7 +29,7 @@ fn the_example_watchers_pass() {
 #[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {
     let Some(service) = program("longhaul-service") else { return };
-    let soak = run(SMALL, &["--plant", "missed-delete", "--service", service.to_str().unwrap()]);
+    let soak = soak_text(SMALL, &["--plant", "missed-delete", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(3), "{}", soak.story());
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
 }
@@ -50,7 +39,10 @@ fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     python()?;
     let arguments = lines.iter().map(|line| format!("'{line}'")).collect::<Vec<_>>().join(", ");
     let command = format!("[python3, {CHATTY}, {SUBJECTS}/watcher.py, {arguments}]");
-    Some(run(&WATCHER.replace("[SUBJECT]", &command).replace("{kind: http}", &format!("{{kind: http{keys}}}")), &[]))
+    Some(soak_text(
+        &WATCHER.replace("[SUBJECT]", &command).replace("{kind: http}", &format!("{{kind: http{keys}}}")),
+        &[],
+    ))
 }
 
 /// What a watch says that is about no object proves nothing, and is no mistake.
@@ -91,7 +83,7 @@ fn log_lines_prove_what_was_seen() {
     let command = command.replace("[python3, ", &format!("[python3, -c, \"{shim}\", "));
     let pattern = r#"'"uid": "(?P<uid>[^"]+)", "resourceVersion": "(?P<rv>\d+)", "change": "(?P<change>\w+)"'"#;
     let text = WATCHER.replace("{kind: http}", &format!("{{kind: log, pattern: {pattern}}}"));
-    let soak = run(&text.replace("[SUBJECT]", &command), &[]);
+    let soak = soak_text(&text.replace("[SUBJECT]", &command), &[]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
@@ -102,7 +94,7 @@ fn status_writes_prove_what_was_seen() {
     let text = SMALL
         .replace("witness: {kind: http}", "witness: {kind: status}")
         .replace("{missed: 0, ghost: 0, regressed: 0, heal: 15s}", "{missed: 0}");
-    let soak = run(&text, &["--service", service.to_str().unwrap()]);
+    let soak = soak_text(&text, &["--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let note = "events.ghost, events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `status` does not tell deletions";
     assert!(soak.stdout().contains(note), "{}", soak.story());
@@ -114,7 +106,7 @@ fn status_writes_prove_what_was_seen() {
 fn a_status_that_nobody_writes_proves_nothing() {
     let Some(service) = program("longhaul-service") else { return };
     let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status, pointer: /status/noSuchField}");
-    let soak = run(&text, &["--service", service.to_str().unwrap()]);
+    let soak = soak_text(&text, &["--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(2), "{}", soak.story());
     assert!(soak.stdout().contains("status"), "{}", soak.story());
 }
