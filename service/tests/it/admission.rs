@@ -53,12 +53,6 @@ pub async fn ask(client: &Client, review: &Value) -> Value {
     answer["response"].clone()
 }
 
-/// The response about a pod with one image.
-#[cfg(feature = "planted-bugs")]
-pub async fn ask_about(service: &Service, image: &str) -> Value {
-    ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[image]))).await
-}
-
 /// The object as the API server stores it after the answer's patch.
 pub fn patched(answer: &Value, object: &Value) -> Value {
     assert_eq!(answer["patchType"], "JSONPatch");

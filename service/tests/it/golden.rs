@@ -19,13 +19,13 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/fixtures")
 }
 
-pub fn read(path: &str) -> Value {
+fn read(path: &str) -> Value {
     let text = std::fs::read_to_string(fixtures().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     serde_json::from_str(&text).unwrap()
 }
 
 /// What cosign was asked: a validator, and what a rule demands of it.
-pub fn asked(case: &Value) -> (Value, Value) {
+fn asked(case: &Value) -> (Value, Value) {
     let text = |key: &str| case[key].as_str();
     let mut root = Map::from_iter([("name".to_owned(), json!("root"))]);
     if let Some(name) = text("key") {

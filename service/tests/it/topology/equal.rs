@@ -1,15 +1,11 @@
 //! The same reviews to one process and to many: byte for byte the same answers.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 use service::run::Options;
 use service_core::wire::{Client, Protocol};
 
 use super::world::{Pki, admission, at, config, cosign};
 use crate::admission::{pod, post, review};
-use crate::golden;
 use crate::support::Service;
 use crate::support::signed::{Key, Signed};
 
@@ -151,44 +147,4 @@ async fn one_process_and_many_answer_every_review_with_the_same_bytes() {
         both.stop().await;
     }
     assert!(compared >= 100 && denied >= 30, "{compared} compared, {denied} denied");
-}
-
-/// What real cosign signed, under what cosign was asked.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow"]
-async fn one_process_and_many_agree_on_what_cosign_signed() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/fixtures");
-    let (table, pki, registry) = (golden::read("cases.json"), Pki::new(), Signed::start().await);
-    let cases = table["cases"].as_array().unwrap();
-    let repositories: BTreeSet<&str> = cases.iter().map(|case| case["repository"].as_str().unwrap()).collect();
-    for repository in repositories {
-        registry.load(repository, &golden::read(&format!("registry/{repository}.json")));
-    }
-    for case in cases {
-        let (mut validator, with) = golden::asked(case);
-        absolute(&mut validator, &fixtures);
-        let policy = json!({"rules": [{"pattern": "*", "with": with}]});
-        let both = Both::start(&registry, &pki, &[validator], &policy).await;
-        let text = |key: &str| case[key].as_str().unwrap();
-        let image = format!("{}/{}@{}", registry.host(), text("repository"), text("digest"));
-        let (_, answer) = both.compare(text("name"), &review("v1", &pod(&[&image])).to_string()).await;
-        let allowed = answer.contains("\"allowed\":true");
-        assert_eq!(allowed, (case["exit"] == 0) != case["exception"].is_string(), "{}: {answer}", text("name"));
-        both.stop().await;
-    }
-}
-
-/// Files of a fixture, wherever the configuration lies.
-fn absolute(validator: &mut Value, folder: &Path) {
-    let join = |value: &mut Value| {
-        if let Some(path) = value.as_str() {
-            *value = json!(folder.join(PathBuf::from(path)));
-        }
-    };
-    join(&mut validator["trustedRootFile"]);
-    for root in validator["trustRoots"].as_array_mut().into_iter().flatten() {
-        if root["keyFile"].is_string() {
-            join(&mut root["keyFile"]);
-        }
-    }
 }
