@@ -140,6 +140,8 @@ bugs! {
     LockIgnored = "lock-ignored",
     /// Whatever lies in the shared cache is a verdict.
     BelievesRedis = "believes-redis",
+    /// Deletions pass no filter of the watcher's actions.
+    WatcherDropsDelete = "watcher-drops-delete",
 }
 
 impl Bug {

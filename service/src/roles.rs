@@ -19,6 +19,9 @@ pub const ROLES: Roles = &[
     &service_validator::Validating,
     #[cfg(feature = "alerts")]
     &service_alerting::Telling,
+    // Before the other watchers: where it tells whoever asked for observations, those are of its actions.
+    #[cfg(feature = "watcher")]
+    &service_watcher::Watching,
     #[cfg(feature = "watch")]
     &service_packages::Packages,
     #[cfg(feature = "replicas")]

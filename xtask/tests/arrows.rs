@@ -44,7 +44,7 @@ const CRATES: &[Crate] = &[
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &[]),
     one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     one("service", "the system under test: a program with a list of roles", &[
-        "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watch", "service-registry", "service-core",
+        "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watcher", "service-watch", "service-registry", "service-core",
     ], &[]),
     one("service-admission", "role manager: reviews, policy, validators", &[
         "service-contract", "service-watch", "service-registry", "service-core", "service-verify",
@@ -55,6 +55,7 @@ const CRATES: &[Crate] = &[
     one("service-files", "manifests: pinned, as a KRM function too", &["service-core"], &[]),
     one("service-packages", "role watch: the reconciler of Packages", &["service-watch", "service-core"], &[]),
     one("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),
+    one("service-watcher", "role watcher: events of any resource to receivers and hooks", &["service-watch", "service-core"], &[]),
     one("service-inject", "images into a cluster without a registry", &["service-registry", "service-core", "service-seed"], &[]),
     one("service-watch", "list, watch, relist; stores, the Lease", &["service-core"], &[]),
     one("service-registry", "the OCI client", &["service-core"], &[]),

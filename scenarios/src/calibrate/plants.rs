@@ -54,6 +54,8 @@ const VERIFY: &str = "calibrate-verify";
 const ALERTS: &str = "calibrate-alerts";
 /// Seconds: a shared cache that lies.
 const SHARED_CACHE: &str = "calibrate-shared-cache";
+/// Half a minute: events told by filters.
+const WATCHER: &str = "watcher";
 /// Attacks: bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
 /// Seconds: what is slow.
@@ -180,6 +182,11 @@ pub const PLANTS: &[Plant] = &[
     caught("alert-on-dry-run", "dry runs are told as well", ALERTS, "alerts.onDryRun"),
     caught("lock-ignored", "the digest lock is not looked at", ALERTS, "admission.unlocked"),
     caught("believes-redis", "whatever the shared cache says is so", SHARED_CACHE, "admission.wrongVerdicts"),
+    Plant {
+        // As for the canary; the page of the watch itself knows that they are gone.
+        expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
+        ..caught("watcher-drops-delete", "deletions pass no filter of an action", WATCHER, "")
+    },
     of_signatures("accepts-any-signature", "an image with any signature is verified"),
     of_signatures("ignores-digest-binding", "a signature of another image counts"),
     of_signatures("caches-cannot-tell", "what could not be told is remembered as verified"),

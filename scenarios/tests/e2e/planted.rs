@@ -165,6 +165,23 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
     assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
 }
 
+/// Four actions with filters of their own share every event among them; one that lets no deletion through leaves ghosts.
+#[test]
+#[ignore = "slow: two runs of half a minute, side by side"]
+fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
+    let (Some(planted), Some(clean)) = (program("longhaul-service-planted"), program("longhaul-service")) else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        let planted =
+            scope.spawn(|| soak(&["watcher", "--plant", "watcher-drops-delete", "--service", planted.to_str().unwrap()]));
+        let twin = soak(&["watcher", "--service", clean.to_str().unwrap()]);
+        assert_eq!((twin.code(), twin.broken()), (Some(0), Vec::new()), "{}", twin.story());
+        let planted = planted.join().unwrap();
+        assert!(planted.broken().contains(&"events.ghost".to_owned()), "{}", planted.story());
+    });
+}
+
 /// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right one.
 #[test]
 #[ignore = "slow"]

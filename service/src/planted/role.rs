@@ -17,6 +17,7 @@ use service_replicas::config::Replicas;
 use service_shared_cache::SharedCache;
 use service_watch::Metrics as Watches;
 use service_watch::config::Watch;
+use service_watcher::Watcher;
 
 use super::alerts::Spoilt;
 use super::page::WrongPage;
@@ -60,6 +61,9 @@ impl Planted {
         }
         if let (Bug::LockIgnored, Some(resolve)) = (self.bug, config.find_mut::<Resolve>()) {
             resolve.lock = None;
+        }
+        if let (Bug::WatcherDropsDelete, Some(watcher)) = (self.bug, config.find_mut::<Watcher>()) {
+            watcher.actions.iter_mut().for_each(|action| action.filter.on.deleted = false);
         }
         config
     }

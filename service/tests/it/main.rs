@@ -35,3 +35,4 @@ mod topology;
 #[cfg(feature = "verify")]
 mod verify;
 mod watch;
+mod watcher;

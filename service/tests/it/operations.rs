@@ -46,10 +46,11 @@ async fn page() -> String {
     kubeconfig(&folder.path().join("kube.yaml"), api.address());
     let text = config(&registry, "").replace("kube.yaml", folder.path().join("kube.yaml").to_str().unwrap());
     let alerts = "alerts: {reject: {receivers: [{template: slack, url: 'http://127.0.0.1:1/', attempts: 1}]}}\n";
+    let watcher = "watcher: {actions: [{resource: packages.longhaul.dev/v1alpha1, action: watch}]}\n";
     std::fs::write(folder.path().join("key"), "k".repeat(64)).unwrap();
     let key = folder.path().join("key");
     let cache = format!("sharedCache: {{address: '127.0.0.1:1', plain: true, keyFile: {}}}\n", key.display());
-    let service = Service::start("all", &(text + alerts + &cache), Options::default()).await;
+    let service = Service::start("all", &(text + alerts + watcher + &cache), Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     for name in ["good:1", "absent:1"] {
         allowed(&client, &format!("{}/{name}", registry.host())).await;

@@ -40,6 +40,8 @@ const OLDER_PAUSE: Duration = Duration::from_secs(1);
 /// Least time between two lists that a stream caused by showing something older than what is known: it may be a server that
 /// repeats itself for ever.
 const DOUBT_GAP: Duration = Duration::from_secs(10);
+/// Lists by a watch that fail in a row before pages are asked for once: something between us and the server may not bear them.
+const STREAMED_FAILURES_MAX: u32 = 3;
 /// Pause after a failed list beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
@@ -74,8 +76,10 @@ pub struct Driver<K> {
     machine: Machine<K>,
     backoff: Backoff,
     page: u32,
-    /// The server cannot list by a watch, or did not.
+    /// The server cannot list by a watch.
     paged: bool,
+    /// Lists by a watch that failed in a row.
+    streamed_failures: u32,
     opened: Option<Instant>,
     relist_due: Instant,
     doubt_after: Instant,
@@ -107,6 +111,7 @@ impl<K: Kind> Driver<K> {
         let machine = Machine::new(parts.store.clone());
         Self {
             paged: !parts.source.streamed,
+            streamed_failures: 0,
             parts,
             machine,
             backoff,
@@ -131,7 +136,7 @@ impl<K: Kind> Driver<K> {
     }
 
     async fn list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
-        if !self.paged {
+        if !self.paged && self.streamed_failures < STREAMED_FAILURES_MAX {
             return self.streamed_list(reason, at_least).await;
         }
         let work = list::collect(
@@ -154,6 +159,7 @@ impl<K: Kind> Driver<K> {
                 return self.failed(what, error.retry_after()).await;
             }
         };
+        self.streamed_failures = 0;
         self.adopt(reason, listing).await;
     }
 
@@ -168,6 +174,7 @@ impl<K: Kind> Driver<K> {
             streamed::collect(source, client, store, diagnostics, at_least.as_deref(), settings.server_timeout).await;
         match list {
             Ok((listing, stream, lines)) => {
+                self.streamed_failures = 0;
                 self.parts.diagnostics.stream_opened();
                 if self.adopt(reason, listing).await {
                     self.stream(stream, lines).await;
@@ -177,6 +184,7 @@ impl<K: Kind> Driver<K> {
             }
             Err(error) => {
                 self.machine.list_failed();
+                self.streamed_failures += 1;
                 let what = format!("streamed list ({}): {error}", reason.name());
                 if error.is_ahead() {
                     return self.older(what).await;

@@ -80,6 +80,18 @@ events! {
     WATCH_FAILED = "watch.failed" ["resource", "what"],
     /// An object was added, modified or deleted.
     WATCH_CHANGED = "watch.changed" ["resource", "change", "object", "uid", "revision"],
+    /// An event is due to an action without a receiver.
+    WATCHER_EVENT = "watcher.event" ["action", "resource", "change", "object", "uid", "revision"],
+    /// A receiver of events cannot be reached; the watch waits for it.
+    WATCHER_AWAY = "watcher.away" ["action", "why"],
+    /// Events were left over at the end.
+    WATCHER_LEFT = "watcher.left-over" ["action", "lines"],
+    /// A receiver or hook calls what it is sent wrong; it is not sent again.
+    WATCHER_REFUSED = "watcher.refused" ["action", "object", "lines", "why"],
+    /// A hook did not take an object; the next attempt follows.
+    WATCHER_FAILED = "watcher.failed" ["action", "object", "attempts", "why"],
+    /// A hook did not take an object in all attempts; the next one is made when the object changes.
+    WATCHER_GAVE_UP = "watcher.gave-up" ["action", "object", "attempts", "why"],
     /// The witness does not take observations.
     WITNESS_AWAY = "witness.away" ["why"],
     /// The witness did not take the last observations.

@@ -284,7 +284,9 @@ async fn open_watch(
     query: &BTreeMap<String, String>,
     packages: bool,
 ) -> Response<Body> {
-    let from: u64 = query["resourceVersion"].parse().unwrap();
+    // No list by a watch: like a server from before it.
+    let Some(from) = query.get("resourceVersion") else { return status(400, "{}") };
+    let from: u64 = from.parse().unwrap();
     // Faults are for the watch of packages.
     let fault = if packages { world.lock().watch_faults.pop_front() } else { None };
     let hold = |first: Vec<Bytes>| {

@@ -53,6 +53,7 @@ fn r37_every_line_has_a_name_of_the_list() {
         "replicas",
         "validator",
         "watch",
+        "watcher",
     ] {
         sources(&service.join(part).join("src"), &mut files);
     }

@@ -1,0 +1,84 @@
+//! Actions of one resource: each accepted event of its watch is shown to all of them, in the order of the configuration.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use parking_lot::RwLock;
+use service_watch::{Change, Event, Room};
+
+use crate::filter::Filter;
+use crate::finalize::{Step, step};
+use crate::meta::Meta;
+use crate::metrics::Metrics;
+use crate::tell::{self, Entrance};
+use crate::work::{Task, Work};
+
+/// Where due events go.
+#[derive(Clone)]
+pub enum Way {
+    /// To the log.
+    Log,
+    /// To a receiver.
+    Tell(Entrance),
+    /// To workers.
+    Work(Arc<Work>),
+}
+
+/// An action.
+#[derive(Clone)]
+pub struct Action {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Which events are due; replaced while running.
+    pub filter: Arc<RwLock<Filter>>,
+    /// Where they go.
+    pub way: Way,
+}
+
+impl Action {
+    /// Shows it an event.
+    fn show(&self, resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
+        let filter = self.filter.read();
+        if let Way::Work(work) = &self.way
+            && let Task::Finalize(finalizer) = work.task()
+        {
+            let object = &event.object;
+            if event.change == Change::Deleted {
+                work.forget(&object.key);
+                return None;
+            }
+            if step(object, finalizer, filter.selects(object)) == Step::None {
+                return None;
+            }
+            metrics.event(&self.name, "due");
+            return work.due(event);
+        }
+        if !filter.passes(event.change, &event.object) {
+            metrics.event(&self.name, "filtered");
+            return None;
+        }
+        metrics.event(&self.name, "due");
+        match &self.way {
+            Way::Log => {
+                tell::log(&self.name, resource, event);
+                None
+            }
+            Way::Tell(entrance) => entrance.tell(&self.name, resource, event),
+            Way::Work(work) => work.due(event),
+        }
+    }
+}
+
+/// Shows an event to every action of its resource; the room that they need.
+pub fn show(actions: &[Action], resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
+    let rooms: Vec<_> = actions.iter().filter_map(|action| action.show(resource, event, metrics)).collect();
+    // One after the other: all of them have to be there before the next event.
+    (!rooms.is_empty()).then(|| {
+        async move {
+            for room in rooms {
+                room.await;
+            }
+        }
+        .boxed()
+    })
+}

@@ -1,0 +1,101 @@
+//! The receivers and hooks as the health endpoints show them: who takes nothing, since when, and why.
+//!
+//! Neither liveness nor readiness depends on them: another process of ours would find them the same. That the watches themselves move on is
+//! said by their own probes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use service_core::edge::Probe;
+
+/// Trouble that lasts so long is noted for people; a receiver that restarts is back sooner.
+const NOTED_AFTER: Duration = Duration::from_secs(10);
+
+/// What is known of an action's way out.
+#[derive(Debug, Clone, Default)]
+struct Way {
+    taken: u64,
+    failed: u64,
+    /// Since when nothing is taken, and why.
+    trouble: Option<(Instant, String)>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    taken: u64,
+    failed: u64,
+    failing_for_s: Option<u64>,
+    why: Option<&'a str>,
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Board(Mutex<BTreeMap<Arc<str>, Way>>);
+
+impl Board {
+    /// Something was taken.
+    pub fn taken(&self, action: &Arc<str>) {
+        let mut ways = self.0.lock();
+        let way = ways.entry(Arc::clone(action)).or_default();
+        way.taken += 1;
+        way.trouble = None;
+    }
+
+    /// Something was not; answers whether that is new.
+    pub fn failed(&self, action: &Arc<str>, why: String) -> bool {
+        let mut ways = self.0.lock();
+        let way = ways.entry(Arc::clone(action)).or_default();
+        way.failed += 1;
+        let new = way.trouble.is_none();
+        let since = way.trouble.take().map_or_else(Instant::now, |(since, _)| since);
+        way.trouble = Some((since, why));
+        new
+    }
+}
+
+impl Probe for Board {
+    fn name(&self) -> &'static str {
+        "watcher"
+    }
+
+    fn dead(&self) -> Option<String> {
+        None
+    }
+
+    fn unready(&self) -> Option<String> {
+        None
+    }
+
+    fn note(&self) -> Option<String> {
+        let ways = self.0.lock();
+        let long = ways.iter().filter_map(|(action, way)| {
+            let (since, why) = way.trouble.as_ref()?;
+            let age = since.elapsed();
+            (age > NOTED_AFTER).then(|| format!("{action}: nothing was taken for {} s: {why}", age.as_secs()))
+        });
+        let long: Vec<_> = long.collect();
+        (!long.is_empty()).then(|| long.join("; "))
+    }
+
+    fn page(&self) -> Option<String> {
+        let ways = self.0.lock();
+        let lines: BTreeMap<&str, Line<'_>> = ways
+            .iter()
+            .map(|(action, way)| {
+                let trouble = way.trouble.as_ref();
+                let line = Line {
+                    taken: way.taken,
+                    failed: way.failed,
+                    failing_for_s: trouble.map(|(since, _)| since.elapsed().as_secs()),
+                    why: trouble.map(|(_, why)| &**why),
+                };
+                (&**action, line)
+            })
+            .collect();
+        serde_json::to_string_pretty(&lines).ok().map(|page| page + "\n")
+    }
+}

@@ -1,0 +1,146 @@
+//! Filters: which events are due to an action. Pure.
+//!
+//! An event is looked at by the object that it carries: the state after the change, or the last known one of what is gone. An object that
+//! leaves a filter by a change is not told of any more; what should count as deleted when it leaves is said by `labelSelector`, with which
+//! the API server decides.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use service_watch::{Change, Object};
+
+use crate::meta::Meta;
+
+/// The kinds of changes that an action is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "three kinds, each by itself")]
+pub struct On {
+    /// New objects, also those that exist when the process starts.
+    pub created: bool,
+    /// Changed ones.
+    pub updated: bool,
+    /// Those that are gone.
+    pub deleted: bool,
+}
+
+/// A regular expression; two are equal when they are written the same.
+#[derive(Debug, Clone)]
+pub struct Pattern(pub Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+/// A filter; what it does not name, it does not look at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    /// Kinds of changes.
+    pub on: On,
+    /// Namespaces; none is all.
+    pub namespaces: Vec<String>,
+    /// Found anywhere in the namespace, where it has no anchors.
+    pub namespace_regex: Option<Pattern>,
+    /// The name.
+    pub name: Option<String>,
+    /// Found anywhere in the name, where it has no anchors.
+    pub name_regex: Option<Pattern>,
+    /// Labels that it must have; an empty value is any.
+    pub labels: BTreeMap<String, String>,
+    /// The same for annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Only objects that are being deleted and still there, because of finalizers.
+    pub deleting: bool,
+}
+
+impl Filter {
+    /// Whether an event is due.
+    pub fn passes(&self, change: Change, object: &Object<Meta>) -> bool {
+        let on = match change {
+            Change::Added => self.on.created,
+            Change::Modified => self.on.updated,
+            Change::Deleted => self.on.deleted,
+        };
+        on && self.selects(object)
+    }
+
+    /// Whether an object is meant, whatever happens to it.
+    pub fn selects(&self, object: &Object<Meta>) -> bool {
+        let (namespace, name) = (&*object.key.namespace, &*object.key.name);
+        let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|one| one.0.is_match(text));
+        (self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace))
+            && fits(&self.namespace_regex, namespace)
+            && self.name.as_ref().is_none_or(|one| one == name)
+            && fits(&self.name_regex, name)
+            && (!self.deleting || object.body.deleting)
+            && (self.labels.is_empty() || has(&self.labels, &object.body.labels()))
+            && (self.annotations.is_empty() || has(&self.annotations, &object.body.annotations()))
+    }
+}
+
+fn has(wanted: &BTreeMap<String, String>, there: &BTreeMap<String, String>) -> bool {
+    wanted.iter().all(|(key, value)| there.get(key).is_some_and(|known| value.is_empty() || known == value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::object;
+
+    fn filter() -> Filter {
+        Filter {
+            on: On { created: true, updated: true, deleted: true },
+            namespaces: Vec::new(),
+            namespace_regex: None,
+            name: None,
+            name_regex: None,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            deleting: false,
+        }
+    }
+
+    fn one(namespace: &str, name: &str, rest: &str) -> Object<Meta> {
+        let id = format!(r#""namespace":"{namespace}","name":"{name}","uid":"u","resourceVersion":"5""#);
+        object(&format!(r#"{{"metadata":{{{id}{rest}}}}}"#))
+    }
+
+    #[test]
+    fn each_part_of_a_filter_decides() {
+        let plain = one("team-a", "web-1", "");
+        let labelled = one("team-a", "web-1", r#","labels":{"app":"web","tier":"x"},"annotations":{"note":"1"}"#);
+        let going = one("team-a", "web-1", r#","deletionTimestamp":"2026-01-01T00:00:00Z""#);
+        let regex = |text| Some(Pattern(Regex::new(text).unwrap()));
+        let map = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let cases: [(&str, Filter, [bool; 3]); 12] = [
+            ("all", filter(), [true, true, true]),
+            ("namespace", Filter { namespaces: vec!["b".into(), "team-a".into()], ..filter() }, [true, true, true]),
+            ("other namespace", Filter { namespaces: vec!["team".into()], ..filter() }, [false, false, false]),
+            ("namespace pattern", Filter { namespace_regex: regex("^team-"), ..filter() }, [true, true, true]),
+            ("other namespace pattern", Filter { namespace_regex: regex("^eam-"), ..filter() }, [false; 3]),
+            ("name", Filter { name: Some("web-1".into()), ..filter() }, [true; 3]),
+            ("other name", Filter { name: Some("web".into()), ..filter() }, [false; 3]),
+            ("name pattern", Filter { name_regex: regex("-[0-4]$"), ..filter() }, [true; 3]),
+            ("other name pattern", Filter { name_regex: regex("-[5-9]$"), ..filter() }, [false; 3]),
+            ("label", Filter { labels: map("app", "web"), ..filter() }, [false, true, false]),
+            ("annotation of any value", Filter { annotations: map("note", ""), ..filter() }, [false, true, false]),
+            ("being deleted", Filter { deleting: true, ..filter() }, [false, false, true]),
+        ];
+        for (what, filter, expected) in cases {
+            let passes = [&plain, &labelled, &going].map(|object| filter.passes(Change::Modified, object));
+            assert_eq!(passes, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_change_decides() {
+        let plain = one("n", "a", "");
+        for (at, change) in [Change::Added, Change::Modified, Change::Deleted].into_iter().enumerate() {
+            for bits in 0..8u8 {
+                let on = On { created: bits & 1 != 0, updated: bits & 2 != 0, deleted: bits & 4 != 0 };
+                assert_eq!(Filter { on, ..filter() }.passes(change, &plain), bits & (1 << at) != 0);
+            }
+        }
+    }
+}

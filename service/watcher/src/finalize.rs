@@ -1,0 +1,88 @@
+//! The visit of `finalize`: an object gets our finalizer, and loses it when the hook has agreed to its end.
+//!
+//! Whatever the hook says but 2xx keeps the object: it is asked again, at ever longer intervals, as long as the object is there.
+
+use service_watch::{Change, Object};
+
+use crate::api::Written;
+use crate::hook::Failure;
+use crate::meta::Meta;
+use crate::reconcile::bring;
+use crate::work::{Pending, Tools, Visited};
+
+/// A step on an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It needs our finalizer.
+    Add,
+    /// It goes, and waits for us.
+    Remove,
+    /// Nothing.
+    None,
+}
+
+/// What an object needs. Whether it is still meant decides about a new finalizer only: one that it has must come off.
+pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
+    let has = object.body.finalizers.iter().any(|known| &**known == finalizer);
+    match (object.body.deleting, has) {
+        // The API server takes no new finalizers of what is being deleted.
+        (false, false) if is_meant => Step::Add,
+        (true, true) => Step::Remove,
+        _ => Step::None,
+    }
+}
+
+/// Takes the step.
+pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Visited {
+    let object = pending.object.clone();
+    let mut finalizers = object.body.finalizers.to_vec();
+    // It is queued only when it was meant.
+    match step(&object, finalizer, true) {
+        Step::None => return Visited::Done("skipped"),
+        Step::Add => finalizers.push(finalizer.into()),
+        Step::Remove => {
+            finalizers.retain(|known| **known != *finalizer);
+            if !pending.approved {
+                let whole = match tools.api.read(&object.key).await {
+                    Ok(Some(body)) => String::from_utf8_lossy(&body).into_owned(),
+                    Ok(None) => return Visited::Done("gone"),
+                    Err(error) => return Visited::Later(error.to_string(), error.retry_after()),
+                };
+                match bring(tools, Change::Deleted, whole).await {
+                    Ok(()) => pending.approved = true,
+                    Err(Failure::Later(why, asked)) => return Visited::Later(why, asked),
+                    Err(Failure::Never(why)) => return Visited::Later(why, None),
+                }
+            }
+        }
+    }
+    match tools.api.finalizers(&object, &finalizers).await {
+        Ok(Written::Yes) if pending.approved => Visited::Done("taken"),
+        Ok(Written::Yes) => Visited::Done("kept"),
+        Ok(Written::Gone) => Visited::Done("gone"),
+        // The watch brings what somebody else wrote, and with it the next visit; should it be here already, that waits.
+        Ok(Written::Conflict) => Visited::Later("somebody else wrote at the same moment".into(), None),
+        Err(error) => Visited::Later(error.to_string(), error.retry_after()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::object;
+
+    #[test]
+    fn what_it_has_comes_off_whether_it_is_meant_or_not() {
+        let one =
+            |rest: &str| object(&format!(r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"5"{rest}}}}}"#));
+        let (plain, kept) = (one(""), one(r#","finalizers":["x/y","a.b/c"]"#));
+        let going = one(r#","finalizers":["a.b/c"],"deletionTimestamp":"2026-01-01T00:00:00Z""#);
+        let others = one(r#","finalizers":["x/y"],"deletionTimestamp":"2026-01-01T00:00:00Z""#);
+        let steps = [&plain, &kept, &going, &others];
+        assert_eq!(steps.map(|object| step(object, "a.b/c", true)), [Step::Add, Step::None, Step::Remove, Step::None]);
+        assert_eq!(
+            steps.map(|object| step(object, "a.b/c", false)),
+            [Step::None, Step::None, Step::Remove, Step::None]
+        );
+    }
+}

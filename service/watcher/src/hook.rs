@@ -1,0 +1,91 @@
+//! One call over HTTP: what is sent, with what, and what the answer means. When it is tried again is the caller's knowledge.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Request, StatusCode, Uri};
+use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Trust, client_config};
+use tokio::time::Instant;
+
+use crate::config::Receiver;
+
+/// Answers are not looked at; whoever says more is cut off.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Longest wait that an answer may ask for.
+const ASKED_MAX: Duration = Duration::from_mins(5);
+
+/// The way to a receiver or hook.
+pub struct Hook {
+    client: Client,
+    path: String,
+    token_file: Option<PathBuf>,
+    timeout: Duration,
+}
+
+/// A call that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Another call may be: not before so long, if the answer asks for that.
+    Later(String, Option<Duration>),
+    /// No other call with this content will be.
+    Never(String),
+}
+
+impl Hook {
+    /// Reads the authorities; connects to nobody. `open_max` is how many calls there are at one time.
+    pub fn new(settings: &Receiver, open_max: usize) -> anyhow::Result<Self> {
+        let uri: Uri = settings.url.parse().with_context(|| format!("{} is no address", settings.url))?;
+        let tls = match (uri.scheme_str(), &settings.ca_file) {
+            (Some("https"), None) => Some(client_config(Trust::System, None).map_err(|error| anyhow!("{error}"))?),
+            (Some("https"), Some(path)) => {
+                let pem = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+                Some(client_config(Trust::Pem(&pem), None).map_err(|error| anyhow!("{}: {error}", path.display()))?)
+            }
+            _ => None,
+        };
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
+        let origin = Origin { host, port, tls: tls.map(Arc::new), server_name: None };
+        let proxy = Proxies::from_env()?.proxy(&origin);
+        let client = Client::new(origin, Protocol::Http1, Limits { open_max, idle_max: open_max }).through(proxy);
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        Ok(Self { client, path, token_file: settings.token_file.clone(), timeout: settings.timeout })
+    }
+
+    /// Posts `body`; an answer of 2xx has taken it.
+    pub async fn post(&self, media_type: &'static str, body: Bytes) -> Result<(), Failure> {
+        let mut request = Request::post(&self.path).header(CONTENT_TYPE, media_type);
+        if let Some(path) = &self.token_file {
+            // Read for each call: tokens of service accounts are replaced while we run.
+            let token = std::fs::read_to_string(path).map_err(|error| error.to_string());
+            let value = token.and_then(|token| {
+                HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(|error| error.to_string())
+            });
+            let mut value = value.map_err(|why| Failure::Later(format!("{}: {why}", path.display()), None))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        let request = request.body(body).map_err(|error| Failure::Never(error.to_string()))?;
+        let answer = self.client.fetch(request, ANSWER_BYTES_MAX, Instant::now() + self.timeout).await;
+        let answer = answer.map_err(|error| Failure::Later(error.to_string(), None))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let why = format!("it answered {status}");
+        let asked = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let asked = asked.map(|seconds| Duration::from_secs(seconds).min(ASKED_MAX));
+        // What is wrong with this content will be wrong again; whoever does not let us in, or is not there, may do so later.
+        let for_good = [
+            StatusCode::BAD_REQUEST,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ];
+        Err(if for_good.contains(&status) { Failure::Never(why) } else { Failure::Later(why, asked) })
+    }
+}

@@ -1,0 +1,175 @@
+//! Events told to a receiver: JSON lines in the order in which they happened, until they are taken.
+//!
+//! Owns the queue in front of a receiver. It is bounded, and nothing in it is dropped: while it is full the watch waits, and the API server
+//! keeps what comes. All actions with the same receiver share it, so that the order of an object's events is kept between them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use rand::RngExt as _;
+use serde::Serialize;
+use service_core::logs::names;
+use service_watch::{Backoff, Change, Event, Room};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::board::Board;
+use crate::hook::{Failure, Hook};
+use crate::meta::Meta;
+use crate::metrics::Metrics;
+
+/// Lines that wait: a relist of some thousand objects fits, about a megabyte.
+const QUEUE_LINES: usize = 4096;
+/// Lines in one call.
+const BATCH_LINES: usize = 500;
+/// How long a line may wait for company.
+const BATCH_DELAY: Duration = Duration::from_millis(20);
+/// The waits between attempts, drawn up to bounds that double.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// How long the rest of the queue is told for after the end was ordered.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// One event as it is told; also an observation as the harness reads it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    action: &'a str,
+    resource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    resource_version: &'a str,
+    change: &'static str,
+}
+
+/// A line and whose it is.
+struct Told {
+    action: Arc<str>,
+    line: String,
+}
+
+/// The entrance to the queue of a receiver.
+#[derive(Clone)]
+pub struct Entrance(mpsc::Sender<Told>);
+
+/// The end of the queue, which has to be run.
+pub struct Delivery {
+    hook: Hook,
+    queue: mpsc::Receiver<Told>,
+    board: Arc<Board>,
+    metrics: Metrics,
+}
+
+/// As the kinds of changes are told.
+pub fn name(change: Change) -> &'static str {
+    match change {
+        Change::Added => "added",
+        Change::Modified => "modified",
+        Change::Deleted => "deleted",
+    }
+}
+
+/// Tells an event to the log.
+pub fn log(action: &str, resource: &'static str, event: &Event<Meta>) {
+    let (object, change) = (&event.object, name(event.change));
+    tracing::info!(
+        name: names::WATCHER_EVENT, action, resource, change, object = %object.key, uid = &*object.uid, revision = &*object.version,
+        "an event is due"
+    );
+}
+
+/// A queue before `hook`.
+pub fn queue(hook: Hook, board: Arc<Board>, metrics: Metrics) -> (Entrance, Delivery) {
+    let (entrance, queue) = mpsc::channel(QUEUE_LINES);
+    (Entrance(entrance), Delivery { hook, queue, board, metrics })
+}
+
+impl Entrance {
+    /// Queues an event; the room that is needed for it where there is none.
+    pub fn tell(&self, action: &Arc<str>, resource: &'static str, event: &Event<Meta>) -> Room {
+        let object = &event.object;
+        let line = Line {
+            action,
+            resource,
+            namespace: &object.key.namespace,
+            name: &object.key.name,
+            uid: &object.uid,
+            resource_version: &object.version,
+            change: name(event.change),
+        };
+        let line = serde_json::to_string(&line).unwrap_or_default();
+        match self.0.try_send(Told { action: Arc::clone(action), line }) {
+            // The receiving end only goes away when the process ends.
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
+            Err(mpsc::error::TrySendError::Full(told)) => {
+                let entrance = self.0.clone();
+                Some(async move { drop(entrance.send(told).await) }.boxed())
+            }
+        }
+    }
+}
+
+impl Delivery {
+    /// Tells until every entrance is gone and the queue is empty, or nobody takes it.
+    pub async fn run(mut self) {
+        let mut batch = Vec::with_capacity(BATCH_LINES);
+        let mut flush = None;
+        while let Some(first) = self.queue.recv().await {
+            batch.push(first);
+            let full_at = Instant::now() + BATCH_DELAY;
+            while batch.len() < BATCH_LINES {
+                match timeout_at(full_at, self.queue.recv()).await {
+                    Ok(Some(told)) => batch.push(told),
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            self.metrics.waiting(&batch[0].action).set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
+            if !self.deliver(&batch, &mut flush).await {
+                return;
+            }
+            batch.clear();
+        }
+    }
+
+    /// Tells a batch until it is taken; whether to go on.
+    async fn deliver(&self, batch: &[Told], flush: &mut Option<Instant>) -> bool {
+        let body: String = batch.iter().flat_map(|told| [&*told.line, "\n"]).collect();
+        let body = Bytes::from(body);
+        let action = &batch[0].action;
+        let mut backoff = Backoff::new(RETRY_FIRST, RETRY_MAX);
+        loop {
+            match self.hook.post("application/x-ndjson", body.clone()).await {
+                Ok(()) => {
+                    batch.iter().for_each(|told| self.metrics.call(&told.action, "taken"));
+                    self.board.taken(action);
+                    return true;
+                }
+                Err(Failure::Never(why)) => {
+                    batch.iter().for_each(|told| self.metrics.call(&told.action, "refused"));
+                    let lines = batch.len();
+                    self.board.failed(action, why.clone());
+                    tracing::error!(name: names::WATCHER_REFUSED, action = &**action, lines, why, "a receiver refuses events for good");
+                    return true;
+                }
+                Err(Failure::Later(why, asked)) => {
+                    self.metrics.call(action, "failed");
+                    // Said once for each outage.
+                    if self.board.failed(action, why.clone()) {
+                        tracing::warn!(name: names::WATCHER_AWAY, action = &**action, why, "a receiver does not take events; the watch waits for it");
+                    }
+                    let ended = self.queue.is_closed();
+                    if ended && *flush.get_or_insert_with(|| Instant::now() + FLUSH_MAX) < Instant::now() {
+                        let lines = self.queue.len() + batch.len();
+                        tracing::warn!(name: names::WATCHER_LEFT, action = &**action, lines, "a receiver did not take the last events");
+                        return false;
+                    }
+                    let pause = backoff.next(rand::rng().random(), asked);
+                    sleep(if ended { pause.min(RETRY_FIRST) } else { pause }).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Work on objects for an action: what waits, in which order it is visited, and what follows from a failure.
+//!
+//! Owns the queue of an action and what is known of each object in it. An object waits once, however often it changes meanwhile: what is done is
+//! done with its latest state. The number of waiting objects is bounded; beyond that the watch waits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
+use service_core::logs::names;
+use service_watch::{Change, Event, Key, Object, Queue, QueueKey, Room};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+use crate::api::Api;
+use crate::board::Board;
+use crate::config;
+use crate::hook::Hook;
+use crate::meta::Meta;
+use crate::metrics::Metrics;
+use crate::{finalize, reconcile};
+
+/// Objects that wait at one time, some 300 bytes each: as many as the largest watch that is measured, and half as many again.
+const PENDING_MAX: usize = 75_000;
+/// The wait of a finalizer whose action names none.
+const ENDLESS: Duration = Duration::from_mins(1);
+
+/// An object that waits.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// The change that made it wait; a first sight stays one until it was brought.
+    pub change: Change,
+    /// Its latest state.
+    pub object: Arc<Object<Meta>>,
+    /// Its hook has said yes already, and only a write is left.
+    pub approved: bool,
+    attempts: usize,
+}
+
+/// The end of a visit.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Visited {
+    /// Nothing is left to do; how it is counted.
+    Done(&'static str),
+    /// It has to be visited again, not before so long if somebody asks for that.
+    Later(String, Option<Duration>),
+    /// It is of no use to visit it again like this.
+    Never(String),
+}
+
+/// What an action does.
+#[derive(Debug)]
+pub enum Task {
+    /// Brings the latest state to the hook.
+    Reconcile,
+    /// Keeps the object until the hook has agreed to its end.
+    Finalize(Box<str>),
+}
+
+/// Everything that a visit needs.
+pub struct Tools {
+    /// As the hook is told.
+    pub action: Arc<str>,
+    /// The resource.
+    pub resource: &'static str,
+    /// The hook.
+    pub hook: Hook,
+    /// The objects.
+    pub api: Api,
+}
+
+/// The work of one action.
+pub struct Work {
+    tools: Tools,
+    task: Task,
+    retries: Vec<Duration>,
+    queue: Queue,
+    /// Shared by all whose key is everything.
+    one_by_one: Option<Arc<Semaphore>>,
+    pending: Mutex<BTreeMap<Key, Pending>>,
+    freed: Notify,
+    board: Arc<Board>,
+    metrics: Metrics,
+    waiting: Gauge,
+}
+
+impl Work {
+    /// Nothing waits yet.
+    pub fn new(
+        tools: Tools,
+        task: Task,
+        settings: &config::Work,
+        one_by_one: &Arc<Semaphore>,
+        board: Arc<Board>,
+        metrics: Metrics,
+    ) -> Self {
+        let waiting = metrics.waiting(&tools.action);
+        Self {
+            task,
+            retries: settings.retries.clone(),
+            // Its own gauge shows groups that are ready; what people ask for is how many objects wait.
+            queue: Queue::new(settings.queue, Gauge::default()),
+            one_by_one: (settings.queue == QueueKey::Global).then(|| Arc::clone(one_by_one)),
+            pending: Mutex::default(),
+            freed: Notify::new(),
+            board,
+            metrics,
+            waiting,
+            tools,
+        }
+    }
+
+    /// What it does.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// An event is due.
+    pub fn due(self: &Arc<Self>, event: &Event<Meta>) -> Room {
+        if self.take(event) {
+            return None;
+        }
+        let (work, event) = (Arc::clone(self), event.clone());
+        let room = async move {
+            loop {
+                let freed = work.freed.notified();
+                if work.take(&event) {
+                    return;
+                }
+                freed.await;
+            }
+        };
+        Some(room.boxed())
+    }
+
+    /// The object is gone, or not meant any more.
+    pub fn forget(&self, key: &Key) {
+        let mut pending = self.pending.lock();
+        pending.remove(key);
+        self.show(&pending);
+        drop(pending);
+        self.freed.notify_one();
+    }
+
+    fn take(&self, event: &Event<Meta>) -> bool {
+        let mut pending = self.pending.lock();
+        let key = &event.object.key;
+        let known = pending.get(key);
+        if known.is_none() && pending.len() >= PENDING_MAX {
+            return false;
+        }
+        let is_same = |known: &&Pending| known.object.uid == event.object.uid;
+        let known = known.filter(is_same);
+        // Whoever was not told of it yet sees it for the first time.
+        let first = event.change == Change::Modified && known.is_some_and(|known| known.change == Change::Added);
+        let next = Pending {
+            change: if first { Change::Added } else { event.change },
+            object: Arc::clone(&event.object),
+            approved: known.is_some_and(|known| known.approved),
+            attempts: 0,
+        };
+        pending.insert(key.clone(), next);
+        self.show(&pending);
+        drop(pending);
+        self.queue.add(key.clone());
+        true
+    }
+
+    /// Works until the queue is closed.
+    pub async fn run(self: Arc<Self>) {
+        while let Some(turn) = self.queue.next().await {
+            let pending = self.pending.lock().get(&turn.key).cloned();
+            if let Some(pending) = pending {
+                let alone = match &self.one_by_one {
+                    // It is never closed.
+                    Some(all) => all.acquire().await.ok(),
+                    None => None,
+                };
+                self.visit(&turn.key, pending).await;
+                drop(alone);
+            }
+            self.queue.done(turn);
+        }
+    }
+
+    /// Ends it: workers finish what they hold.
+    pub fn close(&self) {
+        self.queue.close();
+    }
+
+    async fn visit(&self, key: &Key, mut pending: Pending) {
+        let visited = match &self.task {
+            Task::Reconcile => reconcile::visit(&self.tools, &pending).await,
+            Task::Finalize(finalizer) => finalize::visit(&self.tools, finalizer, &mut pending).await,
+        };
+        let action = &self.tools.action;
+        match visited {
+            Visited::Done(outcome) => {
+                self.metrics.call(action, outcome);
+                self.board.taken(action);
+                self.settle(key, &pending, None);
+            }
+            Visited::Never(why) => {
+                self.metrics.call(action, "refused");
+                self.board.failed(action, why.clone());
+                tracing::error!(name: names::WATCHER_REFUSED, action = &**action, object = %key, why, "a hook refuses an object for good");
+                self.settle(key, &pending, None);
+            }
+            Visited::Later(why, asked) => {
+                self.metrics.call(action, "failed");
+                self.board.failed(action, why.clone());
+                let wait = self.wait(pending.attempts).map(|wait| asked.map_or(wait, |asked| wait.max(asked)));
+                pending.attempts += 1;
+                let attempts = pending.attempts;
+                if wait.is_some() {
+                    tracing::warn!(name: names::WATCHER_FAILED, action = &**action, object = %key, attempts, why, "a hook did not take an object; it is tried again");
+                } else {
+                    self.metrics.call(action, "given-up");
+                    tracing::error!(name: names::WATCHER_GAVE_UP, action = &**action, object = %key, attempts, why, "an object is given up until it changes");
+                }
+                self.settle(key, &pending, wait);
+            }
+        }
+    }
+
+    /// The wait after so many failures before; nothing when it is given up.
+    fn wait(&self, before: usize) -> Option<Duration> {
+        let wait = self.retries.get(before).copied();
+        match self.task {
+            Task::Reconcile => wait,
+            // Never given up: the finalizer would keep the object for ever.
+            Task::Finalize(_) => Some(wait.or(self.retries.last().copied()).unwrap_or(ENDLESS)),
+        }
+    }
+
+    /// Forgets the object, or makes an appointment. What came meanwhile is another visit, which waits already.
+    fn settle(&self, key: &Key, visited: &Pending, wait: Option<Duration>) {
+        let mut pending = self.pending.lock();
+        let Some(known) = pending.get_mut(key) else { return };
+        if known.object.uid == visited.object.uid {
+            known.approved = visited.approved;
+        }
+        if !Arc::ptr_eq(&known.object, &visited.object) {
+            return;
+        }
+        if let Some(wait) = wait {
+            known.attempts = visited.attempts;
+            drop(pending);
+            return self.queue.add_at(key.clone(), Instant::now() + wait);
+        }
+        pending.remove(key);
+        self.show(&pending);
+        drop(pending);
+        self.freed.notify_one();
+    }
+
+    fn show(&self, pending: &BTreeMap<Key, Pending>) {
+        self.waiting.set(i64::try_from(pending.len()).unwrap_or(i64::MAX));
+    }
+}
