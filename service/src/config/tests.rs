@@ -6,9 +6,10 @@ use std::time::Duration;
 use service_admission::config::{Action, Admission, Images, Mode, NoMatch, Policy, Recheck, Resources, Validator};
 use service_core::config::{Environment, Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 use service_core::kube::Transport;
-use service_packages::config::{QueueKey, Reconcile};
+use service_packages::config::Reconcile;
 use service_registry::config::Resolve;
 use service_replicas::config::{Bucket, Replicas};
+use service_watch::QueueKey;
 use service_watch::config::Watch;
 
 /// The sections of a file, side by side.
