@@ -67,7 +67,7 @@ const CRATES: &[Crate] = &[
     one("kind", "real control planes, and the manifests that people deploy", &[], &[]),
     one("reports", "run record, ledger, judges, renderers", &["statistics", "units", "facts"], &[]),
     one("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
-    one("mock-envtest", "kube-apiserver, etcd and kubectl for test-suites", &["mock-kube", "mock-faults", "mock-pki", "units"], &[]),
+    one("mock-envtest", "kube-apiserver, etcd and kubectl for test-suites", &["mock-kube", "mock-faults", "mock-pki", "units"], &["installer"]),
     one("mock-kube", "the API server: listeners, verbs, admission, audit", &[
         "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
     ], &["mock-proxy", "installer", "units"]),

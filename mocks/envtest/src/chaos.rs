@@ -16,19 +16,24 @@ use super::session::Manager;
 const LENGTH: Duration = Duration::from_mins(15);
 /// One begins in each stretch of this length, on average.
 const EVERY_MS: u64 = 700;
+/// And at the beginning: a suite of a second has its share.
+const EVERY_FIRST_MS: u64 = 120;
+/// How long that is.
+const FIRST: Duration = Duration::from_secs(8);
 /// Lists that begin an informer's cache carry one of these.
 const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
 
 /// The faults of a seed, in order of time.
 pub fn chaos(seed: u64, manager: &Manager) -> Vec<Fault> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut at = Duration::from_millis(random.random_range(0..EVERY_MS));
+    let mut at = Duration::from_millis(random.random_range(0..EVERY_FIRST_MS));
     let mut faults = Vec::new();
     while at < LENGTH {
         let fault =
             if manager.is_known() && random.random_bool(0.4) { harsh(&mut random) } else { gentle(&mut random) };
         faults.push(Fault { at: Some(Span(at)), ..fault });
-        at += Duration::from_millis(random.random_range(EVERY_MS / 4..EVERY_MS * 7 / 4));
+        let every_ms = if at < FIRST { EVERY_FIRST_MS } else { EVERY_MS };
+        at += Duration::from_millis(random.random_range(every_ms / 4..every_ms * 7 / 4));
     }
     faults
 }

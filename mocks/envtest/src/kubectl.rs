@@ -1,6 +1,6 @@
-//! The program called `kubectl`: the real one where there is one, and `get` of an object otherwise.
+//! The program called `kubectl`: the real one, where there is one.
 //!
-//! Owns finding the real one, and as much of it as kits need to know that a cluster is there (fabric8 asks for the namespace `default`).
+//! Owns finding it. Kits need it to know that a cluster is there (fabric8 asks for the namespace `default`), suites for everything else.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::init::{Found, build, kubectl, scenario};
+use crate::init::{Found, Framework, build, kubectl, scenario};
 use crate::out::out;
 use crate::placed;
 use crate::scenario::Source;
@@ -39,6 +39,9 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
         }
         out!("written   {}", path.display());
     }
+    if let Some(suite) = own_suite(&found) {
+        out!("first     your own suite, unchanged, in a bad network: longhaul envtest --chaos 1 --repeat 5 -- {suite}");
+    }
     let path = folder.join(output);
     let file = path.display();
     match Source::read(&path.display().to_string()) {
@@ -49,6 +52,15 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
         Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
     }
     Ok(reports::exit::PASS)
+}
+
+/// The command of the suite that projects of a framework come with, where it starts a control plane of its own.
+fn own_suite(found: &Found) -> Option<&'static str> {
+    found.languages.iter().find_map(|language| match language.framework? {
+        Framework::ControllerRuntime => Some("make test"),
+        Framework::JavaOperatorSdk => Some("mvn test"),
+        Framework::Kopf | Framework::KubeRs | Framework::Pepr => None,
+    })
 }
 
 /// What is in the folder, and what kustomize makes of it.

@@ -13,6 +13,7 @@ fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("go.kubebuilder.io/v4, laid out by kubebuilder"), "{said}");
+    assert!(said.contains("longhaul envtest --chaos 1"), "its own suite comes first: {said}");
     assert!(said.contains("next      look at the lines"), "{said}");
     let file = project.path().join("longhaul.yaml");
     let soak = soak(&[file.to_str().unwrap()]);
