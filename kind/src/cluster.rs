@@ -256,7 +256,7 @@ async fn containers_up(
         return Err(Error::Theirs { name: up.name });
     }
     let directory = registration.entry().directory.clone();
-    registration.lives_outside(Outside { containers: Some(containers.clone()), guest: None })?;
+    registration.lives_outside(Outside { containers: Some(containers.clone()), guest: None, within: None })?;
     let mut half_way = HalfWay(Some(&containers));
     let kubeconfig = directory.join("kubeconfig");
     if let Err(error) = containers.create(&wanted, &kubeconfig, &directory).await {
@@ -295,6 +295,25 @@ async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -
     let (version, url, machine) = containers_facts(containers).await?;
     wanted.fits(&up.name, &version)?;
     Ok(Some(IsUp { name: up.name.clone(), version, url, kubeconfig, logs: directory, machine, is_kind: true }))
+}
+
+/// Loads an image into the cluster of kind of that name, applies manifests there, and waits until a Deployment is rolled out.
+pub async fn deploy(
+    state_directory: &Path,
+    name: &str,
+    archive: &Path,
+    manifests: String,
+    [namespace, deployment]: [&str; 2],
+) -> Result<(), Error> {
+    let clusters = status(state_directory)?.clusters;
+    let found = clusters.into_iter().find(|cluster| cluster.name == name);
+    let found = found.ok_or_else(|| Error::Unknown { name: name.to_owned() })?;
+    let outside = found.found.entry.as_ref().ok().and_then(|entry| entry.outside.as_ref());
+    let Some(containers) = outside.and_then(|outside| outside.containers.as_ref()) else {
+        return Err(Error::NoNode { name: name.to_owned(), health: found.health.to_string() });
+    };
+    containers.load(archive).await?;
+    Ok(containers.deploy(manifests, namespace, deployment).await?)
 }
 
 /// Loads the images of archives into the node of that name.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::step::{Failed, Step, Tool};
+use crate::step::{self, Failed, Step, Tool};
 
 /// Three control planes need a minute on two busy cores, and a node image may have to be pulled.
 const CREATE_LIMIT: Duration = Duration::from_mins(10);
@@ -21,6 +21,8 @@ const DELETE_LIMIT: Duration = Duration::from_mins(2);
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
 /// Loading an image fails now and then while containerd is busy with another one.
 const LOAD_ATTEMPTS: u32 = 3;
+/// Three Pods of one image on two busy cores.
+const ROLLOUT_LIMIT: Duration = Duration::from_mins(3);
 const LOGS_LIMIT: Duration = Duration::from_mins(2);
 /// What an engine that hangs may cost somebody who only looks.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
@@ -28,6 +30,8 @@ const LOOK_LIMIT: Duration = Duration::from_secs(10);
 const ADMIN: &str = "/etc/kubernetes/admin.conf";
 /// The variable by which kind itself is told to use another engine.
 const PROVIDER: &str = "KIND_EXPERIMENTAL_PROVIDER";
+/// A node image for whoever names none, where the official ones cannot be pulled.
+const IMAGE: &str = "LONGHAUL_KIND_IMAGE";
 const GET_KIND: &str = "go install sigs.k8s.io/kind@latest, or see https://kind.sigs.k8s.io/docs/user/quick-start";
 /// Control planes that a cluster may have: one, or three, which outlive the loss of one.
 const CONTROL_PLANES: [u8; 2] = [1, 3];
@@ -308,6 +312,20 @@ impl Containers {
         Ok(())
     }
 
+    /// Applies manifests, and waits until a Deployment is rolled out.
+    pub async fn deploy(&self, manifests: String, namespace: &str, deployment: &str) -> Result<(), Error> {
+        let tool = self.kubectl().await?;
+        let apply =
+            Step::new("apply the manifests", "kubectl apply -f FILE", &tool, ["apply", "--server-side", "-f", "-"]);
+        apply.reading(manifests.into_bytes()).within(LOOK_LIMIT * 6).tried(3).call().await?;
+        let target = format!("deployment/{deployment}");
+        let limit = format!("--timeout={}s", ROLLOUT_LIMIT.as_secs());
+        let words = ["-n", namespace, "rollout", "status", &target, &limit];
+        let mend = format!("look at `kubectl -n {namespace} describe pods` and `kubectl -n {namespace} logs {target}`");
+        Step::new("roll out", mend, &tool, words).within(ROLLOUT_LIMIT + LOOK_LIMIT).call().await?;
+        Ok(())
+    }
+
     /// Deletes it with everything in it. One that is not there is deleted already. `kubeconfig` is the file that it was made with.
     pub async fn delete(&self, kubeconfig: Option<&Path>) -> Result<(), Error> {
         let tool = self.kind();
@@ -319,11 +337,9 @@ impl Containers {
     }
 
     /// The same, for who cannot wait otherwise.
-    pub(crate) fn delete_now(&self) -> Result<(), Failed> {
-        let tool = self.kind();
-        let words = ["delete", "cluster", "--name", &self.name, "--kubeconfig", "/dev/null"];
-        let mend = format!("kind delete cluster --name {}", self.name);
-        Step::new("delete a cluster", mend, &tool, words).within(DELETE_LIMIT).call_now().map(drop)
+    pub(crate) fn delete_now(&self) -> Result<(), Error> {
+        let containers = self.clone();
+        step::now(async move { containers.delete(None).await })
     }
 
     /// Whether the containerd of the node image leaves cgroups to itself and not to systemd, so that the kubelet has to do the same.
@@ -353,7 +369,8 @@ impl Config {
     /// The node image by name; none for that of kind itself.
     fn image(&self) -> Option<String> {
         let official = |version: &String| format!("docker.io/kindest/node:v{}", version.trim_start_matches('v'));
-        self.image.clone().or_else(|| self.kubernetes.as_ref().map(official))
+        let usual = || std::env::var(IMAGE).ok().filter(|image| !image.is_empty());
+        self.image.clone().or_else(|| self.kubernetes.as_ref().map(official)).or_else(usual)
     }
 
     /// Whether a cluster of this version is what was asked for.

@@ -24,8 +24,6 @@ use crate::step::{Failed, Step, Tool};
 pub(crate) use crate::labelled::LABEL;
 pub use context::Way;
 
-/// The label of a guest's own namespace.
-const GUEST: &str = "longhaul.dev/guest";
 /// Who made it, as JSON.
 const OWNER: &str = "longhaul.dev/owner";
 const MASTERS: &str = "system:masters";
@@ -157,13 +155,19 @@ impl Guest {
                 };
                 let mut stay = Stay::new(Tool::new(PathBuf::new()), Some(containers.clone()), is_made);
                 if is_made {
-                    note(Outside { containers: Some(containers.clone()), guest: None }, &mut registration)?;
+                    note(
+                        Outside { containers: Some(containers.clone()), guest: None, within: None },
+                        &mut registration,
+                    )?;
                     make_folder(&config.directory)?;
                     containers.create(&wanted, &config.directory.join("kind.kubeconfig"), &config.directory).await?;
                 }
                 stay.tool = containers.kubectl().await?;
                 if !is_made {
-                    note(Outside { containers: None, guest: Some(stay.traces()) }, &mut registration)?;
+                    note(
+                        Outside { containers: None, guest: Some(stay.traces()), within: Some(containers.clone()) },
+                        &mut registration,
+                    )?;
                 }
                 let way = Way::of_text(&containers.kubeconfig().await?)?;
                 let machine = containers.machine().await?;
@@ -175,7 +179,7 @@ impl Guest {
                 let stay = Stay::new(tool.with(words), None, false);
                 let mut registration = noted(&config)?;
                 if let Some(registration) = &mut registration {
-                    let outside = Outside { containers: None, guest: Some(stay.traces()) };
+                    let outside = Outside { containers: None, guest: Some(stay.traces()), within: None };
                     registration.lives_outside(outside).map_err(programs::Error::from)?;
                 }
                 Self::settle(stay, way, None, registration, config, None).await
@@ -326,7 +330,14 @@ impl Guest {
     /// Writes the logs of nodes and Pods into a folder: of a cluster of kind all, elsewhere those of the guest's own Pods.
     pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         match &self.stay.containers {
-            Some(containers) => Ok(containers.keep_logs(folder).await?),
+            Some(containers) => {
+                let Err(error) = containers.keep_logs(folder).await else { return Ok(()) };
+                // A node image of one's own may lack what kind asks for; what it had by then is there.
+                self.stay.keep_logs(folder).await?;
+                let path = folder.join("kind-export-logs.txt");
+                let said = error.to_string();
+                Ok(std::fs::write(&path, said).map_err(|source| programs::Error::File { path, source })?)
+            }
             None => self.stay.keep_logs(folder).await,
         }
     }
@@ -387,7 +398,7 @@ impl Stay {
         let owner = Identity::of_self().map_err(programs::Error::from)?;
         let mut objects = vec![json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {
-                "name": home, "labels": {LABEL: self.mark, GUEST: "true"},
+                "name": home, "labels": {LABEL: self.mark},
                 "annotations": {OWNER: serde_json::to_string(&owner).unwrap_or_default()}
             }
         })];

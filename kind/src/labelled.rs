@@ -3,11 +3,12 @@
 //! Nothing without the label is ever deleted.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::step::{Failed, Step, Tool};
+use crate::step::{self, Failed, Step, Tool};
 
 /// The label of everything that a guest makes; its value is the guest's own.
 pub(crate) const LABEL: &str = "longhaul.dev/run";
@@ -18,14 +19,14 @@ const GONE_LIMIT: Duration = Duration::from_mins(3);
 const TAIL: &str = "--tail=2000";
 /// Pods whose output is kept.
 const PODS_MAX: usize = 64;
-/// Webhooks first: one that nobody serves any more would hold up all the rest. Definitions after the namespaces with their objects.
-const KINDS: [(&str, bool); 4] = [
-    ("mutatingwebhookconfigurations,validatingwebhookconfigurations", false),
-    ("namespaces", false),
-    ("clusterroles,clusterrolebindings,customresourcedefinitions", false),
-    // In namespaces that were there before.
-    ("roles,rolebindings", true),
-];
+/// How often namespaces that are going are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// First: a webhook that nobody serves any more would hold up all the rest.
+const WEBHOOKS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+/// After the namespaces with their objects.
+const CLUSTER: &str = "clusterroles,clusterrolebindings,customresourcedefinitions";
+/// In namespaces that were there before.
+const ELSEWHERE: &str = "roles,rolebindings";
 
 /// What a guest has in a cluster, and how another process takes it away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,61 +56,77 @@ impl Labelled {
     }
 
     fn mend(&self) -> String {
-        format!("kubectl delete {} -l {LABEL}={}", KINDS.map(|(kinds, _)| kinds).join(","), self.mark)
+        format!("kubectl delete {WEBHOOKS},namespaces,{CLUSTER} -l {}", self.selector())
     }
 
-    /// The words of each step.
-    fn steps(&self) -> Vec<Vec<String>> {
-        let selector = format!("{LABEL}={}", self.mark);
-        let words = |(kinds, everywhere): (&str, bool)| {
-            let mut words: Vec<String> =
-                ["delete", kinds, "-l", &selector, "--ignore-not-found", "--timeout=150s"].map(str::to_owned).into();
-            if everywhere {
-                words.push("--all-namespaces".to_owned());
-            }
-            words
-        };
-        KINDS.into_iter().map(words).collect()
-    }
-
-    fn untaint(&self) -> Option<[String; 4]> {
-        let taint = self.taint.as_ref()?;
-        Some(["taint".to_owned(), "nodes".to_owned(), "--all".to_owned(), format!("{taint}-")])
+    fn selector(&self) -> String {
+        format!("{LABEL}={}", self.mark)
     }
 
     /// Takes all of it away, and waits until it is gone.
     pub(crate) async fn take_away(&self) -> Result<(), Failed> {
-        let tool = self.tool();
-        if let Some(words) = self.untaint() {
+        if let Some(taint) = &self.taint {
             // Refused where there is none.
-            let _ = Step::new("let Pods on the nodes again", "", &tool, words).within(ASK_LIMIT).call().await;
+            let _ = self.ask(&["taint", "nodes", "--all", &format!("{taint}-")]).await;
         }
-        for words in self.steps() {
-            Step::new("take away what was made", self.mend(), &tool, words).within(GONE_LIMIT).tried(2).call().await?;
+        self.delete(WEBHOOKS, &[]).await?;
+        self.delete("namespaces", &["--wait=false"]).await?;
+        let began = Instant::now();
+        loop {
+            let left = self.ask(&["get", "namespaces", "-l", &self.selector(), "-o", "json"]).await?;
+            let left: Value = serde_json::from_str(&left).unwrap_or_default();
+            let left = left["items"].as_array().cloned().unwrap_or_default();
+            if left.is_empty() || began.elapsed() >= GONE_LIMIT {
+                break;
+            }
+            for namespace in &left {
+                self.release(namespace).await;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        Ok(())
+        self.delete(CLUSTER, &["--timeout=60s"]).await?;
+        self.delete(ELSEWHERE, &["--all-namespaces"]).await
     }
 
     /// The same, for who cannot wait otherwise.
     pub(crate) fn take_away_now(&self) -> Result<(), Failed> {
+        let labelled = self.clone();
+        step::now(async move { labelled.take_away().await })
+    }
+
+    /// Nobody is left who would take his finalizers off what is in a namespace that is going.
+    async fn release(&self, namespace: &Value) {
+        let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+        for resource in remaining(namespace) {
+            // Its definition may go at this moment; the next look tells.
+            let Ok(listed) = self.ask(&["get", &resource, "-n", name, "-o", "json"]).await else { continue };
+            let mut list: Value = serde_json::from_str(&listed).unwrap_or_default();
+            let items = list["items"].as_array_mut().into_iter().flatten();
+            items.for_each(|object| object["metadata"]["finalizers"] = Value::Array(Vec::new()));
+            let tool = self.tool();
+            let step = Step::new("let go what hangs in deletion", self.mend(), &tool, ["replace", "-f", "-"]);
+            // One that goes meanwhile cannot be replaced any more.
+            let _ = step.reading(list.to_string().into_bytes()).within(GONE_LIMIT).call().await;
+        }
+    }
+
+    async fn delete(&self, kinds: &str, more: &[&str]) -> Result<(), Failed> {
+        let selector = self.selector();
+        let words = ["delete", kinds, "-l", &selector, "--ignore-not-found"].into_iter().chain(more.iter().copied());
         let tool = self.tool();
-        if let Some(words) = self.untaint() {
-            let _ = Step::new("let Pods on the nodes again", "", &tool, words).within(ASK_LIMIT).call_now();
-        }
-        for words in self.steps() {
-            Step::new("take away what was made", self.mend(), &tool, words).within(GONE_LIMIT).call_now()?;
-        }
-        Ok(())
+        let step = Step::new("take away what was made", self.mend(), &tool, words);
+        step.within(GONE_LIMIT).tried(2).call().await.map(drop)
+    }
+
+    async fn ask(&self, words: &[&str]) -> Result<String, Failed> {
+        let tool = self.tool();
+        Step::new("look at what was made", self.mend(), &tool, words.iter().copied()).within(ASK_LIMIT).call().await
     }
 
     /// The output of the Pods in its namespaces, and what happened there: names of files and their text.
     pub(crate) async fn logs(&self) -> Result<Vec<(String, String)>, Failed> {
-        let tool = self.tool();
-        let ask = async |words: &[&str]| {
-            let step = Step::new("keep the logs of Pods", "kubectl logs", &tool, words.iter().copied());
-            step.within(ASK_LIMIT).call().await
-        };
-        let selector = format!("{LABEL}={}", self.mark);
+        let ask = async |words: &[&str]| self.ask(words).await;
+        let selector = self.selector();
         let namespaces =
             ask(&["get", "namespaces", "-l", &selector, "-o", "jsonpath={.items[*].metadata.name}"]).await?;
         let mut files = Vec::new();
@@ -132,16 +149,57 @@ impl Labelled {
     }
 }
 
+/// What is still in a namespace that is going, as its controller says: `packages.longhaul.dev has 3 resource instances`.
+fn remaining(namespace: &Value) -> Vec<String> {
+    let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
+    let hangs =
+        |condition: &&Value| condition["type"] == "NamespaceFinalizersRemaining" && condition["status"] == "True";
+    let all: Vec<&Value> = conditions.collect();
+    if !all.iter().any(hangs) {
+        return Vec::new();
+    }
+    let content = all.iter().find(|condition| condition["type"] == "NamespaceContentRemaining");
+    let message = content.and_then(|condition| condition["message"].as_str()).unwrap_or_default();
+    let named = message.split([',', ':']).filter_map(|part| part.trim().split_once(" has "));
+    named.map(|(resource, _)| resource.to_owned()).filter(|resource| !resource.contains(' ')).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn everything_is_deleted_by_label_and_webhooks_go_first() {
-        let labelled = Labelled::new(&Tool::new("kubectl".into()).with(["--context", "c"]), "0badcafe", None);
-        let steps = labelled.steps();
-        assert!(steps.iter().all(|words| words.contains(&"longhaul.dev/run=0badcafe".to_owned())), "{steps:?}");
-        assert!(steps[0][1].starts_with("mutatingwebhook") && steps[1][1] == "namespaces", "{steps:?}");
-        assert_eq!(labelled.tool().words, ["--context", "c"]);
+    fn what_hangs_in_a_namespace_is_read_from_its_conditions() {
+        let condition = |kind: &str, message: &str| json!({"type": kind, "status": "True", "message": message});
+        let content = condition(
+            "NamespaceContentRemaining",
+            "Some resources are remaining: packages.longhaul.dev has 3 resource instances, pods. has 1 resource instances",
+        );
+        let hangs = condition("NamespaceFinalizersRemaining", "longhaul.dev/cleanup in 3 resource instances");
+        let namespace = |conditions: Value| json!({"status": {"conditions": conditions}});
+        assert_eq!(remaining(&namespace(json!([content, hangs]))), ["packages.longhaul.dev", "pods."]);
+        assert_eq!(remaining(&namespace(json!([content]))), Vec::<String>::new(), "it goes by itself");
+    }
+
+    /// A kubectl that writes down what it was asked.
+    #[tokio::test]
+    async fn everything_is_deleted_by_label_and_webhooks_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = folder.path().join("asked");
+        let script = format!("echo \"$@\" >>{}; case \"$*\" in *' get '*) echo '{{}}';; esac", asked.display());
+        let tool = Tool::new("/bin/sh".into()).with(["-c", &script, "kubectl", "--context", "c"]);
+        Labelled::new(&tool, "0badcafe", Some("t")).take_away().await.unwrap();
+        let asked = std::fs::read_to_string(asked).unwrap();
+        let deleted: Vec<&str> = asked.lines().filter(|line| line.contains(" delete ")).collect();
+        assert!(
+            deleted
+                .iter()
+                .all(|line| line.starts_with("--context c delete ") && line.contains("-l longhaul.dev/run=0badcafe")),
+            "{asked}"
+        );
+        assert!(deleted[0].contains("mutatingwebhook") && deleted[1].contains(" namespaces "), "{asked}");
+        assert!(asked.starts_with("--context c taint nodes --all t-\n"), "{asked}");
     }
 }

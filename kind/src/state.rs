@@ -72,6 +72,9 @@ pub struct Outside {
     pub containers: Option<Containers>,
     /// What a guest made in a cluster that goes on.
     pub guest: Option<Labelled>,
+    /// The cluster of kind that the guest is in: what is not there any more has no guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Containers>,
 }
 
 /// What a node has on the machine beside processes and the folder.

@@ -60,6 +60,24 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
+/// Steps to their end, for who cannot wait otherwise: in a destructor.
+pub(crate) fn now<T: Send + 'static, E: Send + 'static>(
+    steps: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E>
+where
+    E: From<Failed>,
+{
+    let failed = |reason: String| {
+        let mend = "longhaul cluster down".to_owned();
+        E::from(Failed { step: "take a step in a destructor", command: String::new(), reason, mend })
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(could_not(&error)))?;
+    // A thread of its own: the one that drops may belong to a runtime, which must not be entered twice.
+    let ended = std::thread::spawn(move || runtime.block_on(steps)).join();
+    ended.unwrap_or_else(|_| Err(failed("panicked".to_owned())))
+}
+
 impl Tool {
     pub(crate) fn new(program: PathBuf) -> Self {
         Self { program, words: Vec::new(), environment: Vec::new() }

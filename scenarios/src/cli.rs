@@ -292,6 +292,13 @@ fn misses_program(error: &anyhow::Error) -> bool {
         matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))
             || matches!(cause.downcast_ref(), Some(kind::local::Error::NoProgram { .. }))
             || matches!(cause.downcast_ref(), Some(kind::node::Error::Missing(_)))
+            || matches!(cause.downcast_ref(), Some(kind::containers::Error::Missing(_)))
+            || matches!(
+                cause.downcast_ref(),
+                Some(kind::cluster::Error::Containers(kind::containers::Error::Missing(_)))
+            )
+            || matches!(cause.downcast_ref(), Some(kind::guest::Error::NoKubectl))
+            || matches!(cause.downcast_ref(), Some(kind::guest::Error::Containers(kind::containers::Error::Missing(_))))
             || matches!(cause.downcast_ref(), Some(kind::cluster::Error::Node(kind::node::Error::Missing(_))))
     })
 }

@@ -46,6 +46,12 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
         return Err(Error::Unknown { name: name.to_owned() });
     }
     let mut done = Down::default();
+    // Guests first, as long as there is a cluster to be a guest in.
+    let mut clusters = clusters;
+    clusters.sort_by_key(|cluster| {
+        let outside = cluster.found.entry.as_ref().ok().and_then(|entry| entry.outside.as_ref());
+        outside.is_none_or(|outside| outside.guest.is_none())
+    });
     for cluster in clusters {
         let usual = [DEFAULT_NAME, NODE_NAME, KIND_NAME].contains(&cluster.name.as_str());
         let named = name.map_or(usual, |name| cluster.name == name);
@@ -128,6 +134,11 @@ async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), E
 async fn take_outside(outside: &Outside) -> Result<(), String> {
     if let Some(containers) = &outside.containers {
         containers.delete(None).await.map_err(|error| error.to_string())?;
+    }
+    if let Some(within) = &outside.within
+        && !within.exists().await.map_err(|error| error.to_string())?
+    {
+        return Ok(());
     }
     match &outside.guest {
         Some(guest) => guest.take_away().await.map_err(|error| error.to_string()),

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 /// Of a cluster with so many control planes. `leaves_cgroups`: see the function of that name.
 pub(super) fn text(control_planes: u8, leaves_cgroups: bool) -> String {
-    let mut text = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n".to_owned();
+    let mut text = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nkubeadmConfigPatches:\n".to_owned();
+    // Nodes have a /tmp in memory. etcd waits for the disk at each write, and what it keeps need not outlive the machine.
+    text.push_str("- |\n  kind: ClusterConfiguration\n  etcd: {local: {dataDir: /tmp/etcd}}\n");
     if leaves_cgroups {
-        text.push_str(
-            "kubeadmConfigPatches:\n- |\n  kind: KubeletConfiguration\n  cgroupDriver: cgroupfs\n  failCgroupV1: false\n",
-        );
+        text.push_str("- |\n  kind: KubeletConfiguration\n  cgroupDriver: cgroupfs\n  failCgroupV1: false\n");
     }
     text.push_str("nodes:\n");
     for _ in 0..control_planes {
@@ -34,7 +34,10 @@ mod tests {
             let read: serde_json::Value = serde_saphyr::from_str(&text(planes, by_hand)).unwrap();
             assert_eq!(read["nodes"].as_array().unwrap().len(), usize::from(planes));
             assert_eq!(read["nodes"][0]["role"], "control-plane");
-            let patch: Option<&str> = read["kubeadmConfigPatches"][0].as_str();
+            let etcd = read["kubeadmConfigPatches"][0].as_str().unwrap();
+            let etcd: serde_json::Value = serde_saphyr::from_str(etcd).unwrap();
+            assert_eq!(etcd["etcd"]["local"]["dataDir"], "/tmp/etcd");
+            let patch: Option<&str> = read["kubeadmConfigPatches"][1].as_str();
             assert_eq!(patch.is_some_and(|patch| patch.contains("cgroupDriver: cgroupfs\n")), by_hand);
         }
     }

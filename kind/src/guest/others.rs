@@ -1,10 +1,11 @@
 //! Other guests in a cluster: dead ones, whose things are taken away, and such as may be alive.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Error, GUEST, LABEL, OWNER};
+use super::{Error, LABEL, OWNER};
 use crate::labelled::Labelled;
 use crate::state::Identity;
 use crate::step::{Step, Tool};
@@ -13,20 +14,25 @@ const ASK_LIMIT: Duration = Duration::from_secs(20);
 
 /// Takes away what guests of this machine left that are no more. Another one that may be alive is an error.
 pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<(), Error> {
-    let words = ["get", "namespaces", "-l", GUEST, "-o", "json"];
+    let words = ["get", "namespaces", "-l", LABEL, "-o", "json"];
     let list = Step::new("look for other guests", "use an administrator's kubeconfig", tool, words)
         .within(ASK_LIMIT)
         .call()
         .await?;
     let list: Value = serde_json::from_str(&list).unwrap_or_default();
+    let mut owners: BTreeMap<&str, Owner> = BTreeMap::new();
     for namespace in list["items"].as_array().into_iter().flatten() {
         let mark = namespace["metadata"]["labels"][LABEL].as_str().unwrap_or_default();
         if mark == own.mark || mark.is_empty() {
             continue;
         }
-        let owner = namespace["metadata"]["annotations"][OWNER].as_str();
-        let who = owner.and_then(|owner| serde_json::from_str::<Identity>(owner).ok());
-        if let Some(who) = occupant(who.as_ref()) {
+        let told = namespace["metadata"]["annotations"][OWNER].as_str();
+        let owner = owners.entry(mark).or_insert(Owner { who: None, is_going: true });
+        owner.who = owner.who.take().or_else(|| told.and_then(|text| serde_json::from_str(text).ok()));
+        owner.is_going &= namespace["metadata"]["deletionTimestamp"].is_string();
+    }
+    for (mark, owner) in owners {
+        if let Some(who) = occupant(&owner) {
             return Err(Error::Occupied { who, mark: mark.to_owned() });
         }
         own.with_mark(mark).take_away().await?;
@@ -34,9 +40,17 @@ pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<()
     Ok(())
 }
 
+/// What the namespaces of a guest tell of it.
+struct Owner {
+    /// Its process, as long as its own namespace is there.
+    who: Option<Identity>,
+    /// Whether all of them are going: then somebody has begun to take them away.
+    is_going: bool,
+}
+
 /// Who may still be there; none of whom it is known that he is not.
-fn occupant(owner: Option<&Identity>) -> Option<String> {
-    let Some(owner) = owner else { return Some("nobody knows whose".to_owned()) };
+fn occupant(owner: &Owner) -> Option<String> {
+    let Some(owner) = &owner.who else { return (!owner.is_going).then(|| "nobody knows whose".to_owned()) };
     if owner.is_alive() {
         return Some(format!("the run of process {} on this machine", owner.pid));
     }
@@ -52,11 +66,13 @@ mod tests {
     #[test]
     fn only_a_guest_that_surely_is_dead_is_no_occupant() {
         let own = Identity::of_self().unwrap();
-        assert!(occupant(Some(&own)).unwrap().contains("the run of process"));
+        let occupant = |who: Option<&Identity>, is_going| super::occupant(&Owner { who: who.cloned(), is_going });
+        assert!(occupant(Some(&own), false).unwrap().contains("the run of process"));
         let dead = Identity { start_ticks: own.start_ticks + 1, ..own.clone() };
-        assert_eq!(occupant(Some(&dead)), None);
+        assert_eq!(occupant(Some(&dead), false), None);
         let elsewhere = Identity { boot: "other".to_owned(), ..dead };
-        assert!(occupant(Some(&elsewhere)).unwrap().contains("another machine"));
-        assert!(occupant(None).is_some());
+        assert!(occupant(Some(&elsewhere), false).unwrap().contains("another machine"));
+        assert!(occupant(None, false).is_some());
+        assert_eq!(occupant(None, true), None, "its own namespace went first");
     }
 }

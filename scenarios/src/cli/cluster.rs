@@ -1,5 +1,7 @@
 //! `longhaul cluster …`: a real control plane that outlives the command, for working with it by hand.
 
+mod deploy;
+
 use std::path::PathBuf;
 
 use crate::out::out;
@@ -70,11 +72,21 @@ pub(super) struct Containers {
     /// A configuration of kind's own, instead.
     #[arg(long, value_name = "FILE", conflicts_with = "control_planes")]
     config: Option<PathBuf>,
+    /// Deploy this as well, armed: the service, from the program beside `longhaul`, refuses what it cannot pin in namespaces with its label.
+    #[arg(long, value_enum)]
+    with: Option<With>,
+}
+
+/// What is deployed to a new cluster.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum With {
+    /// The service of this house.
+    Service,
 }
 
 impl Containers {
     fn config(self) -> kind::containers::Config {
-        let Self { image, kubernetes, control_planes, config: file } = self;
+        let Self { image, kubernetes, control_planes, config: file, .. } = self;
         kind::containers::Config { image, kubernetes, control_planes, file }
     }
 }
@@ -99,7 +111,12 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
                 Kind::Node => found(assets, "etcd and the programs of a Kubernetes release")?,
                 Kind::Kind => PathBuf::new(),
             };
-            let mut up = cluster::Up::new(assets, directory);
+            anyhow::ensure!(
+                containers.with.is_none() || kind == Kind::Kind,
+                "`--with` deploys to a cluster of kind: add `--kind kind`"
+            );
+            let service = containers.with.map(|With::Service| deploy::Service::found()).transpose()?;
+            let mut up = cluster::Up::new(assets, directory.clone());
             match kind {
                 Kind::Local => {}
                 Kind::Node => {
@@ -115,7 +132,13 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
             up.name = name.unwrap_or(up.name);
             // Dropping the future half-way kills what it started.
             tokio::select! {
-                up = cluster::up(up) => out!("{}", up?),
+                up = cluster::up(up) => {
+                    let up = up?;
+                    out!("{up}");
+                    if let Some(service) = service {
+                        out!("{}", service.deploy(&directory, &up.name).await?);
+                    }
+                }
                 _ = tokio::signal::ctrl_c() => bail!("interrupted: nothing was left running"),
             }
             Ok(exit::PASS)

@@ -1,0 +1,50 @@
+//! `longhaul cluster up --with service`: the service in a cluster of kind, by the manifests that it prints itself.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use kind::cluster;
+use kind::node::image::Image;
+
+/// The program, beside this one.
+const PROGRAM: &str = "longhaul-service";
+/// What its image is called there.
+const IMAGE: &str = "docker.io/library/longhaul-service:dev";
+/// As whom its manifests let it run.
+const USER: u32 = 65532;
+const PLACE: [&str; 2] = ["longhaul-system", "longhaul-webhook"];
+
+/// The service, before it is deployed.
+pub(super) struct Service {
+    program: PathBuf,
+}
+
+impl Service {
+    /// The program beside this one: looked for before anything is started.
+    pub(super) fn found() -> Result<Self> {
+        let program = crate::subject::sibling(PROGRAM).context("build it first: `cargo build --release -p service`")?;
+        Ok(Self { program })
+    }
+
+    /// Loads an image of it, applies its manifests, waits until it is rolled out, and says how to see it at work.
+    pub(super) async fn deploy(&self, state: &Path, name: &str) -> Result<String> {
+        let image = Image::of_program(IMAGE, &self.program, USER).and_then(|image| image.archive());
+        let image = image.with_context(|| format!("failed to make an image of {}", self.program.display()))?;
+        let folder = tempfile::tempdir().context("failed to make a folder for the image")?;
+        let archive = folder.path().join("service.tar");
+        std::fs::write(&archive, image).with_context(|| format!("failed to write {}", archive.display()))?;
+        let words = ["manifests", "--image", IMAGE, "--failure-policy", "fail"];
+        let printed = tokio::process::Command::new(&self.program).args(words).output().await;
+        let printed = printed.with_context(|| format!("failed to call {}", self.program.display()))?;
+        let said = String::from_utf8_lossy(&printed.stderr);
+        ensure!(printed.status.success(), "{} {}: {said}", self.program.display(), words.join(" "));
+        let manifests = String::from_utf8_lossy(&printed.stdout).into_owned();
+        cluster::deploy(state, name, &archive, manifests, PLACE).await?;
+        let [namespace, deployment] = PLACE;
+        let (key, value) = kind::manifests::OPT_IN_LABEL;
+        Ok(format!(
+            "the service is armed: {deployment} in {namespace} is called for Pods and what makes Pods in namespaces with its label\n  \
+             use it:  kubectl label namespace NAME {key}={value}"
+        ))
+    }
+}
