@@ -61,6 +61,7 @@ mod start;
 mod testbed;
 mod timeline;
 mod upkeep;
+mod validators;
 mod wake;
 mod window;
 mod world;

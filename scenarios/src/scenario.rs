@@ -64,8 +64,8 @@ pub(crate) use spelling::nearest;
 pub use subject::{
     Attach, Build, Command, Deployment, KillBy, Often, PodKill, Process, Role, Service, Subject, SubjectKind,
 };
-pub(crate) use subject::{DeploymentImage, Planned, Scene, ServicePort, Start, VALIDATORS_MAX, Wiring, host_and_port};
-pub use upkeep::{Certificates, Restarts, TrustedKeys};
+pub(crate) use subject::{DeploymentImage, Other, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
+pub use upkeep::{Certificates, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts};
 pub(crate) use webhook::{Configuration, Hook};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration, ReinvocationPolicy, Serves};
 pub(crate) use written::{parts, written};

@@ -142,6 +142,10 @@ bugs! {
     BelievesRedis = "believes-redis",
     /// Deletions pass no filter of the watcher's actions.
     WatcherDropsDelete = "watcher-drops-delete",
+    /// Of several validators the first one alone is ever asked.
+    AsksOneValidator = "asks-one-validator",
+    /// What time a review has left nobody looks at.
+    IgnoresDeadline = "ignores-deadline",
 }
 
 impl Bug {

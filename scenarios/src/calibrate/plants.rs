@@ -56,6 +56,10 @@ const ALERTS: &str = "calibrate-alerts";
 const SHARED_CACHE: &str = "calibrate-shared-cache";
 /// Half a minute: events told by filters.
 const WATCHER: &str = "watcher";
+/// Half a minute: validators that are replaced.
+const VALIDATORS: &str = "validator-restart";
+/// Half a minute: validators that are late.
+const LATE: &str = "validator-slow";
 /// Attacks: bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
 /// Seconds: what is slow.
@@ -187,6 +191,8 @@ pub const PLANTS: &[Plant] = &[
         expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
         ..caught("watcher-drops-delete", "deletions pass no filter of an action", WATCHER, "")
     },
+    caught("asks-one-validator", "of several validators one alone is asked", VALIDATORS, "admission.wrongVerdicts"),
+    caught("ignores-deadline", "what time a review has left is not looked at", LATE, "admission.errors"),
     of_signatures("accepts-any-signature", "an image with any signature is verified"),
     of_signatures("ignores-digest-binding", "a signature of another image counts"),
     of_signatures("caches-cannot-tell", "what could not be told is remembered as verified"),

@@ -43,6 +43,7 @@ use super::siblings::Siblings;
 use super::start::SubjectPlan;
 use super::timeline::Timeline;
 use super::upkeep::Upkeep;
+use super::validators::Validators;
 use super::wake::Wake;
 use super::world::World;
 use crate::clock::Clock;
@@ -107,6 +108,8 @@ struct Stage<'a> {
     receiver: Option<Arc<Receiver>>,
     /// Where the subject keeps verdicts.
     redis: Option<Redis>,
+    /// What is done to its validators.
+    validators: Validators,
     moves: Moves,
     timeline: Timeline,
     canaries: Canaries,
@@ -251,6 +254,7 @@ impl<'a> Conductor<'a> {
             load,
             receiver: plan.receiver,
             redis: plan.redis,
+            validators: plan.validators,
             moves: Moves::of(self.scenario, self.world),
             timeline,
             canaries: Canaries::default(),
@@ -280,6 +284,7 @@ impl<'a> Conductor<'a> {
         let drifts = self.stage()?.drifts.planned();
         let troubles = self.stage()?.troubles.iter().flat_map(Troubles::planned).collect::<Vec<_>>();
         let redis = self.stage()?.redis.iter().flat_map(Redis::planned).collect::<Vec<_>>();
+        let redis = redis.into_iter().chain(self.stage()?.validators.planned()).collect::<Vec<_>>();
         let moves = self.stage()?.moves.planned();
         for row in self.stage()?.upkeep.planned().into_iter().chain(troubles).chain(drifts).chain(redis).chain(moves) {
             self.writer.fault(&row)?;
@@ -426,10 +431,15 @@ impl<'a> Conductor<'a> {
     /// Restarts and other certificates that are due.
     async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let before = stage.upkeep.restarted();
-        let rows = stage.upkeep.tick(now_ms, &mut stage.subject, &stage.log).await?;
-        if stage.upkeep.restarted() != before {
-            stage.observer.watch(stage.subject.pids());
+        let before = stage.subject.pids();
+        let mut rows = stage.upkeep.tick(now_ms, &mut stage.subject, &stage.log).await?;
+        let (validators, truth) = (&mut stage.validators, self.truth.as_ref());
+        rows.extend(validators.tick(now_ms, &mut stage.subject, &stage.log, truth).await?);
+        let now = stage.subject.pids();
+        match now.len() < before.len() {
+            true => stage.observer.left(now),
+            false if now != before => stage.observer.watch(now),
+            false => {}
         }
         let drifted = stage.drifts.tick(now_ms)?;
         let troubled = stage.troubles.as_mut().map(|troubles| troubles.tick(now_ms)).transpose()?;

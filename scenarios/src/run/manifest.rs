@@ -6,9 +6,9 @@ use mock_faults::On;
 use reports::judge::DRIFT;
 use reports::record::{Manifest, MetricsPlan, Need, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
-use super::Options;
 use super::load::LoadPlan;
 use super::plane::Plane;
+use super::{Options, validators};
 use crate::machine;
 use crate::scenario::Scenario;
 use crate::secrets;
@@ -17,6 +17,8 @@ use crate::secrets;
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
 pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
+pub(super) const VALIDATOR_RESTARTS: &str = "validator-restart";
+pub(super) const VALIDATOR_DELAY: &str = "validator-delay";
 pub(super) const CACHE_AWAY: &str = "shared-cache-away";
 pub(super) const TAGS_MOVED: &str = "tags-moved";
 pub(super) const CACHE_FORGES: &str = "shared-cache-forges";
@@ -207,6 +209,14 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         let detail = "the shared cache is gone".to_owned();
         entry(CACHE_AWAY, away.at.as_millis(), Some(away.lasts.as_millis()), detail)
     });
+    let replaced = subject.upkeep().validator_restarts.map(|restarts| {
+        let lasts_ms = restarts.every.as_millis() * u64::from(restarts.count);
+        entry(VALIDATOR_RESTARTS, restarts.at.as_millis(), Some(lasts_ms), validators::replaced(&restarts))
+    });
+    let late = subject.upkeep().validator_delay.map(|delay| {
+        let (at_ms, lasts_ms) = (delay.at.as_millis(), delay.lasts.as_millis());
+        entry(VALIDATOR_DELAY, at_ms, Some(lasts_ms), validators::delayed(&delay))
+    });
     let forges = cache.forges.then(|| entry(CACHE_FORGES, 0, None, "the shared cache forges verdicts".to_owned()));
     restarts
         .into_iter()
@@ -215,6 +225,8 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         .chain(drifts)
         .chain(away)
         .chain(forges)
+        .chain(replaced)
+        .chain(late)
         .chain(moves)
         .chain(troubles)
 }

@@ -7,7 +7,7 @@ use reports::growth::length;
 use reports::record::Sight;
 use units::Span;
 
-use super::Fingerprint;
+use super::{Fingerprint, validators};
 use crate::scenario::{Install, Scenario};
 
 /// The plan, one fact a line.
@@ -66,6 +66,12 @@ pub fn describe(scenario: &Scenario) -> String {
         let forges = cache.forges.then(|| "forges verdicts".to_owned());
         let what: Vec<String> = away.into_iter().chain(forges).collect();
         line(format!("{:15} {}", "shared cache", if what.is_empty() { "there".to_owned() } else { what.join(", ") }));
+    }
+    if let Some(restarts) = scenario.subject.upkeep().validator_restarts {
+        line(format!("{:15} {}", "validators", validators::replaced(&restarts)));
+    }
+    if let Some(delay) = scenario.subject.upkeep().validator_delay {
+        line(format!("{:15} {}", "validators", validators::delayed(&delay)));
     }
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));

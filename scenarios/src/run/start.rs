@@ -22,6 +22,7 @@ use super::ports::free_port;
 use super::ready::Ready;
 use super::redis::Redis;
 use super::registration::Registration;
+use super::validators::Validators;
 use super::world::World;
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
@@ -65,6 +66,8 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) receiver: Option<Arc<Receiver>>,
     /// Where it keeps verdicts.
     pub(super) redis: Option<Redis>,
+    /// Where its validators are.
+    pub(super) validators: Validators,
 }
 
 /// Prepares a run.
@@ -86,6 +89,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let receiver = Receiver::open(scenario.alerts.as_ref(), machine).await?.map(Arc::new);
     let cache = Redis::open(scenario.shared_cache).await?;
     let redis = cache.as_ref().map(Redis::address);
+    let validators = Validators::open(scenario).await?;
     let (first, health) = (None, None);
     let mut again = Again {
         options,
@@ -96,6 +100,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
         door,
         receiver: receiver.clone(),
         redis,
+        validators: validators.others().to_vec(),
         clock_since_ns,
     };
     let (mut start, mut ready, mut webhook) = again.launch(&world)?;
@@ -148,6 +153,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
         metrics,
         receiver,
         redis: cache,
+        validators,
     };
     Ok(Prepared { directory, manifest, world, subject, load })
 }

@@ -20,6 +20,7 @@ use super::payloads::{self, Planned};
 use super::ready::wait_until_ready;
 use super::registration::Registration;
 use super::start::{self, Prepared};
+use super::validators::Validators;
 use super::world::World;
 use crate::observer::Usage;
 use crate::scenario::Scenario;
@@ -37,6 +38,8 @@ pub(crate) struct Testbed<'a> {
     pub(crate) digest: Option<String>,
     /// What of the commits it has seen.
     account: Shared,
+    /// What stands before its validators.
+    _validators: Validators,
     /// Keeps the witness listening, and its channel from filling up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),
 }
@@ -123,6 +126,7 @@ impl<'a> Testbed<'a> {
             target,
             digest: manifest.subject.digest,
             account,
+            _validators: plan.validators,
             _witness: (plan.reporter, witness, listens),
         };
         let ready = match stand.ready(plan.ready).await {

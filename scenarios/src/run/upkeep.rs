@@ -83,11 +83,6 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// How often the process was replaced.
-    pub(super) fn restarted(&self) -> u32 {
-        self.restarted
-    }
-
     /// Where the process that is there has its pages, if the harness knows.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         self.health
@@ -210,7 +205,7 @@ impl<'a> Upkeep<'a> {
             return Ok(None);
         }
         let (start, ready, address) = self.again.launch(self.world)?;
-        let launch = start.launches().last().cloned().context("nothing is known of how to start the subject")?;
+        let launch = start.launches().first().cloned().context("nothing is known of how to start the subject")?;
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
         let health = ready.health();

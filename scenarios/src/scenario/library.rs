@@ -14,7 +14,7 @@ const SCENARIOS: &[(&str, &str)] = files! { "":
     "soak-10h", "soak-100h", "soak-fanout", "watch-storm", "start-empty-stop-empty", "watcher", "children-drift",
     "through-apiserver", "registry-slow", "registry-down", "registry-flaky", "tag-moves", "lock-race",
     "lock-rollback", "redis-loss", "receiver-dead", "sidecar-reinvocation", "rolling-restart", "cert-rotation",
-    "admission-burst", "verify-steady", "multi-pod", "verify-burst", "admission-hostile", "verify-registry-sick",
+    "admission-burst", "verify-steady", "multi-pod", "validator-restart", "validator-slow", "verify-burst", "admission-hostile", "verify-registry-sick",
     "verify-keys-rotate", "replicas-steady", "replicas-storm", "replicas-cert-matrix", "replicas-apiserver-down",
     "deployed", "deployed-rollouts", "deployed-kills", "gate",
 };

@@ -17,6 +17,7 @@ use super::restart_policy::Delays;
 use super::webhook::{self, Configuration};
 use super::{
     BackOff, Certificates, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Restarts, Serves, TrustedKeys,
+    ValidatorDelay, ValidatorRestarts,
 };
 use crate::subject::{Attached, Launch, Line};
 use crate::witness::{Nothing, Witness};
@@ -35,7 +36,7 @@ pub use deployment::{Build, Deployment, KillBy, Often, PodKill};
 pub(crate) use deployment::{Image as DeploymentImage, Planned, ServicePort};
 pub(super) use flat::rewritten;
 pub use service::Service;
-pub(crate) use service::{VALIDATORS_MAX, Wiring};
+pub(crate) use service::{Other, Wiring};
 
 /// How long a subject may take until it is ready. Generous: a Node controller on a busy CI machine needs ten seconds.
 const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
@@ -212,6 +213,8 @@ pub(crate) struct Upkeep {
     pub(crate) trusted_keys: Option<TrustedKeys>,
     /// Processes that say who signed an image.
     pub(crate) validators: usize,
+    pub(crate) validator_restarts: Option<ValidatorRestarts>,
+    pub(crate) validator_delay: Option<ValidatorDelay>,
     pub(crate) clock_rate: Option<u32>,
     pub(crate) stop_timeout: Option<Span>,
 }

@@ -49,6 +49,43 @@ pub struct TrustedKeys {
     pub every: Span,
 }
 
+/// Validators that are replaced, one after the other: each gets SIGTERM, is gone for a while, and begins anew at its old address, as the Pods of
+/// a `StatefulSet` do. None goes before the one before it is back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ValidatorRestarts {
+    /// How many.
+    pub count: u32,
+    /// How long from the beginning of one to the beginning of the next.
+    pub every: Span,
+    /// When the first one begins, counted from the start of the warm-up.
+    #[serde(default = "default_first")]
+    pub at: Span,
+    /// For so long nobody is there, after one has ended and before it begins anew. Default: it begins at once.
+    #[serde(default)]
+    pub away: Span,
+}
+
+/// Validators whose answers come late: whatever goes between them and whoever asks is held up for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ValidatorDelay {
+    /// From when on, counted from the start of the load.
+    pub at: Span,
+    /// For how long.
+    #[serde(rename = "for")]
+    pub lasts: Span,
+    /// How much later an answer comes: half of it on the way there, half on the way back.
+    pub by: Span,
+}
+
+impl ValidatorRestarts {
+    /// When number `done` begins, counted from 0; none after the last.
+    pub(crate) fn due(&self, done: u32) -> Option<std::time::Duration> {
+        (done < self.count).then(|| self.at.0 + self.every.0 * done)
+    }
+}
+
 impl Restarts {
     /// When number `done` begins, counted from 0; none after the last.
     pub(crate) fn due(&self, done: u32) -> Option<std::time::Duration> {

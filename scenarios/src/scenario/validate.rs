@@ -248,6 +248,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
             "`signed`: what `registry-tag-moved` moves a tag to is signed by nobody: leave one of both out",
         );
     }
+    validators(&subject.upkeep(), loaded)?;
     let Some(keys) = subject.upkeep().trusted_keys else { return Ok(()) };
     if keys.every.0 < KEYS_EVERY_LEAST || keys.every >= loaded {
         let text = format!(
@@ -256,6 +257,30 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
         return problem("subject", text);
     }
     Ok(())
+}
+
+/// What is done to validators has to be over before load is.
+fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
+    if let Some(restarts) = upkeep.validator_restarts {
+        if restarts.count == 0 || restarts.every.0.is_zero() {
+            return problem("subject", "`validatorRestarts` needs a `count` of 1 or more and a time in `every`");
+        }
+        let last = restarts.at.0 + restarts.every.0 * (restarts.count - 1) + restarts.away.0;
+        if last >= loaded.0 {
+            let last = units::Span(last);
+            return problem("subject", format!("the last validator is back at {last}, but load ends at {loaded}"));
+        }
+    }
+    match upkeep.validator_delay {
+        Some(delay) if delay.by.0.is_zero() || delay.lasts.0.is_zero() => {
+            problem("subject", "`validatorDelay` needs a time in `by` and in `for`")
+        }
+        Some(delay) if delay.at.0 + delay.lasts.0 > loaded.0 => problem(
+            "subject",
+            format!("`validatorDelay` ends after the load ({loaded}): make it shorter, or `phases.steady` longer"),
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Restarts and rotation.

@@ -27,6 +27,8 @@ pub(crate) struct Own {
     began: Instant,
     /// It has ended, and the next one is to be started then.
     due: Option<Instant>,
+    /// It was sent away, until it is called back.
+    away: bool,
 }
 
 /// A process that ended by itself.
@@ -47,7 +49,7 @@ impl Processes {
     pub(crate) fn start(launches: &[Launch], log: &Log) -> Result<Self, Error> {
         let start = |launch: &Launch| {
             let running = launch.start(log.clone())?;
-            Ok(Own { launch: launch.clone(), running, began: Instant::now(), due: None })
+            Ok(Own { launch: launch.clone(), running, began: Instant::now(), due: None, away: false })
         };
         launches.iter().map(start).collect::<Result<_, _>>().map(Self::Ours)
     }
@@ -55,7 +57,7 @@ impl Processes {
     /// The roots of the process trees that are there.
     pub(crate) fn pids(&self) -> Vec<u32> {
         match self {
-            Self::Ours(all) => all.iter().filter(|one| one.due.is_none()).map(|one| one.running.pid()).collect(),
+            Self::Ours(all) => all.iter().filter(|one| one.is_here()).map(|one| one.running.pid()).collect(),
             Self::Theirs(attached) => attached.pid().into_iter().collect(),
             Self::Pods { pods, .. } => pods.pids(),
         }
@@ -64,12 +66,10 @@ impl Processes {
     /// One that has ended and does not wait to be started again.
     pub(crate) fn exited(&mut self) -> Option<Exit> {
         match self {
-            Self::Ours(all) => {
-                all.iter_mut().enumerate().filter(|(_, one)| one.due.is_none()).find_map(|(index, one)| {
-                    let status = Some(one.running.exited()?);
-                    Some(Exit { index, name: one.launch.name.clone(), status, ran: one.began.elapsed() })
-                })
-            }
+            Self::Ours(all) => all.iter_mut().enumerate().filter(|(_, one)| one.is_here()).find_map(|(index, one)| {
+                let status = Some(one.running.exited()?);
+                Some(Exit { index, name: one.launch.name.clone(), status, ran: one.began.elapsed() })
+            }),
             Self::Theirs(attached) => {
                 let ran = attached.gone()?;
                 Some(Exit { index: 0, name: None, status: None, ran })
@@ -135,6 +135,34 @@ impl Processes {
         Some(std::mem::replace(&mut one.running, running))
     }
 
+    /// Asks the process at this place to end; until it is called back its end is no crash.
+    pub(crate) fn send_away(&mut self, index: usize) {
+        let Self::Ours(all) = self else { return };
+        let Some(one) = all.get_mut(index) else { return };
+        one.away = true;
+        one.running.ask();
+    }
+
+    /// Whether it has ended. What it left behind goes as well.
+    pub(crate) fn is_away(&mut self, index: usize) -> bool {
+        let Self::Ours(all) = self else { return false };
+        let Some(one) = all.get_mut(index).filter(|one| one.away) else { return false };
+        let has_ended = one.running.exited().is_some();
+        if has_ended {
+            one.running.bury();
+        }
+        has_ended
+    }
+
+    /// Starts it again as it was started before.
+    pub(crate) fn call_back(&mut self, index: usize, log: &Log) -> Result<(), Error> {
+        let Self::Ours(all) = self else { return Ok(()) };
+        let Some(one) = all.get_mut(index) else { return Ok(()) };
+        one.running = one.launch.start(log.clone())?;
+        (one.began, one.away) = (Instant::now(), false);
+        Ok(())
+    }
+
     /// Ends what the run started, all at once. Returns whether one had to be killed.
     pub(crate) async fn stop(&mut self, timeout: Duration) -> bool {
         let Self::Ours(all) = self else { return false };
@@ -162,6 +190,13 @@ impl Processes {
     /// Whether it goes on when the run is over.
     pub(crate) fn is_attached(&self) -> bool {
         matches!(self, Self::Theirs(_))
+    }
+}
+
+impl Own {
+    /// Whether it runs, as far as anybody has asked for.
+    fn is_here(&self) -> bool {
+        self.due.is_none() && !self.away
     }
 }
 

@@ -182,6 +182,25 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
     });
 }
 
+/// Validators that are replaced, or late, cost no review; who asks one of them alone, or looks at no deadline, is found.
+#[test]
+#[ignore = "slow"]
+fn validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {
+    let (Some(planted), Some(clean)) = (program("longhaul-service-planted"), program("longhaul-service")) else {
+        return;
+    };
+    let (planted, clean) = (planted.to_str().unwrap(), clean.to_str().unwrap());
+    for (file, name, judge) in [
+        ("validator-restart", "asks-one-validator", "admission.wrongVerdicts"),
+        ("validator-slow", "ignores-deadline", "admission.errors"),
+    ] {
+        let twin = soak(&[file, "--service", clean]);
+        assert_eq!((twin.code(), twin.broken()), (Some(0), Vec::new()), "{file}: {}", twin.story());
+        let soak = soak(&[file, "--plant", name, "--service", planted]);
+        assert_eq!(soak.broken(), [judge], "{name}: {}", soak.story());
+    }
+}
+
 /// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right one.
 #[test]
 #[ignore = "slow"]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::Response;
+use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -20,6 +20,8 @@ use super::slower::{linger, longer};
 
 /// So many images are taken for verified: to remember more would be a leak, which is another bug.
 const DOUBTED_MAX: usize = 4096;
+/// As if the API server gave every review the longest time that there is.
+const PATIENT: &str = "PATH?timeout=30s";
 /// Of one image that may not run the words are its own.
 const ONE_IMAGE: &str = "1 image may not run: ";
 
@@ -27,10 +29,20 @@ const ONE_IMAGE: &str = "1 image may not run: ";
 pub fn around(handler: Handler, bug: Bug) -> Handler {
     let doubted: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     Arc::new(move |request, peer| {
-        let answered = handler(request, peer);
+        let answered = handler(asked(bug, request), peer);
         let doubted = Arc::clone(&doubted);
         async move { spoilt(bug, answered.await, &doubted).await }.boxed()
     })
+}
+
+/// The request as the bug has it.
+fn asked<B>(bug: Bug, mut request: Request<B>) -> Request<B> {
+    if bug == Bug::IgnoresDeadline
+        && let Ok(uri) = PATIENT.replace("PATH", request.uri().path()).parse()
+    {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// An answer with its body.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use service_admission::config::Admission;
+use service_admission::config::{Admission, Images, ValidatorKind};
 use service_core::alert::AlertSink;
 use service_core::config::{Config, Kind, Kubernetes, kind};
 use service_core::edge::Probe;
@@ -64,6 +64,13 @@ impl Planted {
         }
         if let (Bug::WatcherDropsDelete, Some(watcher)) = (self.bug, config.find_mut::<Watcher>()) {
             watcher.actions.iter_mut().for_each(|action| action.filter.on.deleted = false);
+        }
+        if let (Bug::AsksOneValidator, Some(images)) = (self.bug, config.find_mut::<Images>()) {
+            for validator in &mut images.validators {
+                if let ValidatorKind::Remote(remote) = &mut validator.kind {
+                    remote.way.instances.truncate(1);
+                }
+            }
         }
         config
     }

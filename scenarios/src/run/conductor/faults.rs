@@ -98,10 +98,11 @@ impl Conductor<'_> {
         for action in self.stage()?.timeline.finish() {
             self.act(action)?;
         }
-        let now_ms = self.clock.now_ms();
+        let (now_ms, truth) = (self.clock.now_ms(), self.truth.clone());
         let stage = self.stage()?;
         let mut rows = stage.upkeep.finish(now_ms)?;
         rows.extend(stage.moves.finish(now_ms));
+        rows.extend(stage.validators.finish(now_ms, truth.as_ref())?);
         rows.extend(stage.redis.iter_mut().flat_map(|redis| redis.finish(now_ms)));
         if let Some(troubles) = &mut stage.troubles {
             rows.extend(troubles.finish(now_ms)?);

@@ -17,7 +17,7 @@ use crate::run::ready::{Port, Ready};
 use crate::run::redis::{self, Redis};
 use crate::run::world::World;
 use crate::run::{Options, registration};
-use crate::scenario::{self, Given, Ground, LockUse, Readiness, Scenario, Scene, Start, VALIDATORS_MAX, Which, Wiring};
+use crate::scenario::{self, Given, Ground, LockUse, Other, Readiness, Scenario, Scene, Start, Which, Wiring};
 use crate::subject::{self, Launch, Line};
 
 /// The variable that the planted service reads.
@@ -47,6 +47,8 @@ pub(in crate::run) struct Again<'a> {
     pub(super) receiver: Option<Arc<Receiver>>,
     /// Where it keeps verdicts, if the scenario says so.
     pub(super) redis: Option<SocketAddr>,
+    /// Where its validators are: those that follow a process find them where it did.
+    pub(super) validators: Vec<Other>,
     /// Since when its own clock runs faster, if it does: one time for all of its processes.
     pub(super) clock_since_ns: i64,
 }
@@ -147,12 +149,11 @@ impl Again<'_> {
 
     /// The world as the service is told of it.
     fn wiring(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Wiring> {
-        let local = || Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(Ipv4Addr::LOCALHOST)?)));
         let files = world.certificate()?;
         let is_handed = self.options.source.scenario.registry.lock == Some(LockUse::Handed);
         Ok(Wiring {
             admission: webhook.context("the service has no admission address")?,
-            health: local()?,
+            health: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(Ipv4Addr::LOCALHOST)?)),
             certificate: files.chain,
             key: files.key,
             authority: world.authority.ca_pem().to_owned(),
@@ -165,7 +166,7 @@ impl Again<'_> {
             lock: is_handed.then(|| world.lock()).transpose()?,
             trust: world.trusted.as_ref().map(|trusted| trusted.sections(world.registry.host())),
             installation: world.installation()?,
-            others: (0..VALIDATORS_MAX).map(|_| local()).collect::<Result<_>>()?,
+            others: self.validators.clone(),
         })
     }
 

@@ -151,16 +151,7 @@ impl Kind for Command {
 
     fn upkeep(&self) -> Upkeep {
         let Self { restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
-        Upkeep {
-            restart,
-            back_off,
-            restarts,
-            certificates,
-            trusted_keys: None,
-            validators: 0,
-            clock_rate,
-            stop_timeout,
-        }
+        Upkeep { restart, back_off, restarts, certificates, clock_rate, stop_timeout, ..Upkeep::default() }
     }
 
     fn hurry(&mut self, rate: u32) {

@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use units::Span;
 
 use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
-use crate::scenario::{BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys};
+use crate::scenario::{
+    BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts,
+};
 use crate::subject::Launch;
 
 /// Most processes that answer for others.
@@ -31,6 +33,10 @@ pub struct Service {
     pub settings: Option<Map<String, Value>>,
     /// With `registry: {signed: true}`: so many more processes have the keys and say who signed an image; the one with the webhook asks them.
     pub validators: usize,
+    /// They are replaced one after the other while load runs.
+    pub validator_restarts: Option<ValidatorRestarts>,
+    /// Their answers come late for a while.
+    pub validator_delay: Option<ValidatorDelay>,
     /// With `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
     pub trusted_keys: Option<TrustedKeys>,
     /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
@@ -64,6 +70,13 @@ impl Kind for Service {
                 format!("at most {VALIDATORS_MAX}: more are not needed to see that several answer alike"),
             );
         }
+        let asked = [
+            ("validatorRestarts", self.validator_restarts.is_some()),
+            ("validatorDelay", self.validator_delay.is_some()),
+        ];
+        for (key, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked && self.validators == 0) {
+            return wrong(key, format!("`{key}` needs somebody whom it is about: add `validators: 2`"));
+        }
         Ok(())
     }
 
@@ -77,9 +90,30 @@ impl Kind for Service {
 
     fn upkeep(&self) -> Upkeep {
         let Self {
-            trusted_keys, validators, restart, back_off, restarts, certificates, clock_rate, stop_timeout, ..
+            trusted_keys,
+            validators,
+            validator_restarts,
+            validator_delay,
+            restart,
+            back_off,
+            restarts,
+            certificates,
+            clock_rate,
+            stop_timeout,
+            ..
         } = *self;
-        Upkeep { restart, back_off, restarts, certificates, trusted_keys, validators, clock_rate, stop_timeout }
+        Upkeep {
+            restart,
+            back_off,
+            restarts,
+            certificates,
+            trusted_keys,
+            validators,
+            validator_restarts,
+            validator_delay,
+            clock_rate,
+            stop_timeout,
+        }
     }
 
     fn hurry(&mut self, rate: u32) {
@@ -138,8 +172,15 @@ pub(crate) struct Wiring {
     pub(crate) trust: Option<(Value, Value)>,
     /// The folder with the authority and the client certificate of its processes: `ca.crt`, `client.crt`, `client.key`.
     pub(crate) installation: PathBuf,
-    /// Where its other processes may listen.
-    pub(crate) others: Vec<SocketAddr>,
+    /// Where its other processes listen, and where they are asked.
+    pub(crate) others: Vec<Other>,
+}
+
+/// Where a process of the subject listens, and where another one of it finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Other {
+    pub(crate) listens: SocketAddr,
+    pub(crate) asked: SocketAddr,
 }
 
 /// Why a configuration could not be made.
@@ -196,9 +237,9 @@ impl Service {
 
     /// Address and configuration of each process that has the keys; from then on the one with the webhook has none and asks them.
     fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
-        let addresses: Vec<SocketAddr> = wiring.others.iter().copied().take(self.validators).collect();
+        let others: Vec<Other> = wiring.others.iter().copied().take(self.validators).collect();
         let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };
-        if addresses.is_empty() {
+        if others.is_empty() {
             return Vec::new();
         }
         let file = |name: &str| wiring.installation.join(name);
@@ -208,10 +249,15 @@ impl Service {
         }
         let config = |address: &SocketAddr| {
             let listen = json!({"listen": address, "certificate": wiring.certificate, "key": wiring.key, "clientCA": [file("ca.crt")]});
-            json!({"validator": listen, "validators": validators, "resolve": {"registries": [registry]}}).to_string()
+            let mut config =
+                json!({"validator": listen, "validators": validators, "resolve": {"registries": [registry]}});
+            if let Some(shutdown) = self.settings.as_ref().and_then(|settings| settings.get("shutdown")) {
+                config["shutdown"] = shutdown.clone();
+            }
+            config.to_string()
         };
-        let configs = addresses.iter().map(|address| (*address, config(address))).collect();
-        let instances: Vec<_> = addresses.iter().map(|address| json!({"url": format!("https://{address}")})).collect();
+        let configs = others.iter().map(|other| (other.listens, config(&other.listens))).collect();
+        let instances: Vec<_> = others.iter().map(|other| json!({"url": format!("https://{}", other.asked)})).collect();
         let remote = json!({
             "instances": instances, "caFile": file("ca.crt"), "certificate": file("client.crt"), "key": file("client.key"),
         });
