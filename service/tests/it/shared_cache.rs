@@ -1,5 +1,7 @@
 //! Several processes with a Redis between them: what one has verified the others need not, and what somebody else writes there is nothing.
 
+mod container;
+
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -98,6 +100,20 @@ async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) ->
     (asked, took)
 }
 
+/// A registry that takes its time, and what is signed in it.
+async fn signed() -> (Signed, Key, Vec<String>) {
+    let (registry, key) = (Signed::start().await, Key::new());
+    let signed = |number| {
+        let repository = format!("image-{number}");
+        let digest = registry.push(&repository);
+        registry.sign_in_bundle(&repository, &digest, &digest, &key);
+        registry.image(&repository)
+    };
+    let images = (0..IMAGES).map(signed).collect();
+    registry.world.lock().delay = REGISTRY_DELAY;
+    (registry, key, images)
+}
+
 async fn connected(service: &Service) {
     poll("a connection", async || service.health("/metrics").await.1.contains("longhaul_shared_cache_connected 1"))
         .await;
@@ -115,16 +131,7 @@ async fn poll(what: &str, so: impl AsyncFn() -> bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_start_cold_ask_for_nothing_that_another_has_verified() {
     let Some(redis) = Redis::start().await else { return };
-    let (registry, key) = (Signed::start().await, Key::new());
-    let images: Vec<String> = (0..IMAGES)
-        .map(|number| {
-            let repository = format!("image-{number}");
-            let digest = registry.push(&repository);
-            registry.sign_in_bundle(&repository, &digest, &digest, &key);
-            registry.image(&repository)
-        })
-        .collect();
-    registry.world.lock().delay = REGISTRY_DELAY;
+    let (registry, key, images) = signed().await;
     let (alone, alone_took) = cold(&registry, &key, &images, "").await;
     let (shared, shared_took) = cold(&registry, &key, &images, &redis.section()).await;
     println!(
