@@ -127,6 +127,13 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert_eq!(signed("trustedKeys: {every: 2s}", ""), "");
     let quick = signed("trustedKeys: {every: 1s}", "");
     assert!(quick.contains("`every` is at least 2s and shorter than the load (3s)"), "{quick}");
+    assert_eq!(signed("validators: 1, validatorDelay: {at: 1s, for: 1s, by: 1s}", ""), "");
+    let alone = signed("validatorDelay: {at: 1s, for: 1s, by: 1s}", "");
+    assert!(alone.contains("`validatorDelay` needs somebody whom it is about: add `validators: 2`"), "{alone}");
+    let long = signed("validators: 1, validatorRestarts: {count: 2, every: 1s, at: 1s, away: 1s}", "");
+    assert!(long.contains("the last validator is back at 3s, but load ends at 3s"), "{long}");
+    let late = signed("validators: 1, validatorDelay: {at: 2s, for: 2s, by: 1s}", "");
+    assert!(late.contains("`validatorDelay` ends after the load (3s)"), "{late}");
     let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
     assert!(moves.contains("what `registry-tag-moved` moves a tag to is signed by nobody"), "{moves}");
     let watcher = check(&command("\n    run: [x]\n    restarts: {count: 1, every: 1s}", "{}")).1;
