@@ -4,6 +4,7 @@
 //! does. Owns no connection and no key. Handshakes and all other checks stay rustls's.
 
 mod leaf;
+mod pace;
 mod trust;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use rustls::CipherSuite;
 use rustls::crypto::CryptoProvider;
 
+pub use pace::Pace;
 pub use trust::verifier;
 
 /// The crypto of this project with the cipher suites in Go's order, AES-128 first. Go's servers decide by their own order, whatever the

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+pub use gotls::Pace;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SigningKey,
@@ -83,6 +84,8 @@ enum Validity {
     Now,
     /// So long from now.
     For(Duration),
+    /// So long from an instant since the epoch.
+    At(Duration, Duration),
     Past,
 }
 
@@ -125,6 +128,11 @@ impl Authority {
     /// The same, but it ends so long from now: what has to be replaced in time.
     pub fn server_for(&self, names: &[&str], valid: Duration) -> Result<Pair, Error> {
         self.server_until(names, Validity::For(valid))
+    }
+
+    /// The same by a clock that goes faster: what has ended by it is valid by the machine's.
+    pub fn server_at(&self, names: &[&str], pace: Pace, valid: Duration) -> Result<Pair, Error> {
+        self.server_until(names, Validity::At(pace.now(), valid))
     }
 
     /// The same, but it has ended an hour ago: what a client must refuse.
@@ -254,6 +262,15 @@ pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result
     Ok(Arc::new(config))
 }
 
+/// The same, but certificates are looked at by a clock that goes faster.
+pub fn client_config_at(pace: Option<Pace>, ca_pem: &str, alpn: &[&str]) -> Result<Arc<ClientConfig>, Error> {
+    let config = client_config(ca_pem, None, alpn)?;
+    let Some(pace) = pace else { return Ok(config) };
+    let mut config = Arc::unwrap_or_clone(config);
+    config.time_provider = Arc::new(pace);
+    Ok(Arc::new(config))
+}
+
 fn roots(ca_pem: &str) -> Result<RootCertStore, Error> {
     let mut store = RootCertStore::empty();
     for certificate in certificates(ca_pem)? {
@@ -285,6 +302,7 @@ fn set_validity(params: &mut CertificateParams, validity: Validity) {
     let (from, until) = match validity {
         Validity::Now => (now.saturating_sub(BACKDATED_BY), now + VALID_FOR),
         Validity::For(valid) => (now.saturating_sub(BACKDATED_BY), now + valid),
+        Validity::At(then, valid) => (then.saturating_sub(BACKDATED_BY), then + valid),
         Validity::Past => (now.saturating_sub(VALID_FOR), now.saturating_sub(ENDED_BEFORE)),
     };
     params.not_before = epoch + from;
@@ -298,6 +316,32 @@ mod tests {
     use rustls::{CipherSuite, ClientConnection, ServerConnection};
 
     use super::*;
+
+    /// By the clock of its owner it ends after two of its hours, which the machine's has in two minutes.
+    #[test]
+    fn a_certificate_ends_by_the_clock_of_its_owner() {
+        let authority = Authority::generate("ca").unwrap();
+        let hours = |count: u64| Duration::from_secs(count * 3600);
+        let accepted = |from: Pace, valid: Duration, by: Option<Pace>| {
+            let pair = authority.server_at(&["localhost"], from, valid).unwrap();
+            let server = server_config(&pair, None).unwrap();
+            let client = client_config_at(by, authority.ca_pem(), &[]).unwrap();
+            let mut client = ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
+            let mut server = ServerConnection::new(server).unwrap();
+            let (mut hello, mut answer) = (Vec::new(), Vec::new());
+            client.write_tls(&mut hello).unwrap();
+            server.read_tls(&mut hello.as_slice()).unwrap();
+            server.process_new_packets().unwrap();
+            server.write_tls(&mut answer).unwrap();
+            client.read_tls(&mut answer.as_slice()).unwrap();
+            client.process_new_packets().is_ok()
+        };
+        let pace = Pace::from_now(u32::MAX);
+        // Within microseconds its owner is hours ahead of the machine, which does not believe in the certificate yet.
+        assert!(!accepted(pace, hours(2), None), "by the machine's clock it is not valid yet");
+        assert!(accepted(Pace::from_now(1), hours(2), Some(Pace::from_now(1))));
+        assert!(!accepted(Pace::from_now(1), hours(2), Some(pace)), "by the owner's clock it has ended");
+    }
 
     /// What a client that wants AES-256 most gets from a server written in Go.
     #[test]

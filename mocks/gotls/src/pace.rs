@@ -1,0 +1,55 @@
+//! The time by which certificates are looked at, where their owner's clock goes faster than the machine's.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
+
+/// A clock that was the machine's at some instant and has gone so many times faster since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    since: SystemTime,
+    rate: u32,
+}
+
+impl Pace {
+    /// A clock that goes `rate` times faster from now on.
+    #[must_use]
+    pub fn from_now(rate: u32) -> Self {
+        Self { since: SystemTime::now(), rate }
+    }
+
+    /// How many times faster.
+    #[must_use]
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// Its time now, since the epoch.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.at(self.since.elapsed().unwrap_or_default())
+    }
+
+    fn at(&self, passed: Duration) -> Duration {
+        self.since.duration_since(UNIX_EPOCH).unwrap_or_default() + passed.saturating_mul(self.rate)
+    }
+}
+
+impl TimeProvider for Pace {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(self.now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_is_over_in_a_minute() {
+        let pace = Pace::from_now(60);
+        assert_eq!(pace.at(Duration::from_secs(60)) - pace.at(Duration::ZERO), Duration::from_secs(3600));
+        assert!(pace.current_time().unwrap().as_secs() >= UnixTime::now().as_secs());
+    }
+}
