@@ -49,6 +49,8 @@ pub struct Config {
     /// How many times shorter everything lives that a server lets live for a while: watches, tokens that are asked for, history, idle
     /// connections. Answers name the lifetimes that a real server would have. Bookmarks have [`Self::bookmarks_every`].
     pub compress: u32,
+    /// The clock by which certificates of webhooks are looked at: theirs, where it goes faster than the machine's.
+    pub webhook_clock: Option<mock_pki::Pace>,
     /// The bounds of everything that could grow or hang.
     pub limits: Limits,
 }
@@ -118,6 +120,7 @@ impl Config {
             alone: false,
             seed: 0,
             compress: 1,
+            webhook_clock: None,
             limits: Limits::default(),
         }
     }

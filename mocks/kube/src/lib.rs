@@ -140,6 +140,9 @@ impl Server {
         if config.alone && config.authorization == Authorization::Rbac {
             policy::seed(&cluster);
         }
+        if let Some(pace) = config.webhook_clock {
+            cluster.webhooks.client.keep_time(pace);
+        }
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
                 name: mock_objects::object::meta(crd, "name").to_owned(),

@@ -4,7 +4,7 @@
 //! real server, because every call has a deadline and comes from a bounded number of requests.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -43,6 +43,8 @@ type Sender = SendRequest<Full<Bytes>>;
 pub(crate) struct Client {
     idle: Mutex<HashMap<Target, Vec<(Sender, Instant)>>>,
     configs: Mutex<HashMap<String, Arc<rustls::ClientConfig>>>,
+    /// The clock by which certificates of webhooks are looked at, if it is not the machine's.
+    pace: OnceLock<mock_pki::Pace>,
     /// Drives the connections; dropped with the server, which ends them.
     drivers: Mutex<JoinSet<()>>,
 }
@@ -100,6 +102,11 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
+    /// Looks at certificates by another clock; once.
+    pub fn keep_time(&self, pace: mock_pki::Pace) {
+        let _ = self.pace.set(pace);
+    }
+
     /// Posts a review and answers what came back, whatever it is.
     pub(crate) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
@@ -190,7 +197,8 @@ impl Client {
         if configs.len() >= 64 {
             configs.clear();
         }
-        let config = mock_pki::client_config(ca_pem, None, &["http/1.1"]).map_err(Why::Bundle)?;
+        let config =
+            mock_pki::client_config_at(self.pace.get().copied(), ca_pem, &["http/1.1"]).map_err(Why::Bundle)?;
         configs.insert(ca_pem.to_owned(), config.clone());
         Ok(config)
     }
