@@ -12,6 +12,7 @@ mod asked;
 mod behaviour;
 mod bookmark_ahead;
 mod catalogue;
+mod clocks;
 mod compact;
 mod connection;
 mod cut;
@@ -60,6 +61,7 @@ pub use active::ActiveFault;
 pub use asked::{Asked, Injection, Instead, Refusal, Stale};
 pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
+pub use clocks::{DriftKeys, JumpKeys, JumpOf, process_of};
 pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
 pub use player::Player;
 pub use reason::reason_of;
@@ -140,6 +142,8 @@ catalogue! {
         RegistryTagMoved = registry::TAG_MOVED,
         RegistryReferrers404 = registry::REFERRERS_404,
         RegistryRedirectLoop = registry::REDIRECT_LOOP,
+        ClockJump = clocks::JUMP,
+        ClockDrift = clocks::DRIFT,
     }
 }
 
@@ -171,6 +175,7 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let row = fault.name.row();
     let why = match row.family {
         Family::Network => "it is about the network in front of the API server",
+        Family::Clock => "it is about the clock of a process, which only a run can start",
         _ => "it is about the registry",
     };
     fault.name.play().map(|play| play(fault)).ok_or(Error::NotPlayed { fault: row.name, why })

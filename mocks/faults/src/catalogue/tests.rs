@@ -18,7 +18,11 @@ fn begin(part: &str) -> String {
 fn table(family: Family) -> String {
     let rows: Vec<&Row> = Name::ALL.iter().map(|name| name.row()).filter(|row| row.family == family).collect();
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
-    let what = if matches!(family, Family::Server | Family::Network) { "what happens" } else { "what the client sees" };
+    let what = if matches!(family, Family::Server | Family::Network | Family::Clock) {
+        "what happens"
+    } else {
+        "what the client sees"
+    };
     let (head, line) = if has_hits { (" a hit is |", "---|") } else { ("", "") };
     let mut text = format!("\n| name | parameters (default) | {what} |{head}\n|---|---|---|{line}\n");
     for row in rows {
@@ -55,6 +59,7 @@ fn parts() -> Vec<(&'static str, String)> {
         ("connections", table(Family::Connections)),
         ("network", table(Family::Network)),
         ("registry", table(Family::Registry)),
+        ("clock", table(Family::Clock)),
     ]
 }
 
@@ -102,7 +107,7 @@ fn names_are_read_as_they_are_written() {
     assert!(error.starts_with("unknown variant `watch-resett`, expected one of `watch-reset`, "), "{error}");
 }
 
-/// What the mock API server does not play belongs to the network or the registry.
+/// What the mock API server does not play belongs to the network, the registry or a clock.
 #[test]
 fn what_nobody_plays_here_is_played_anywhere() {
     for name in Name::ALL {

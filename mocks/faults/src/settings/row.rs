@@ -64,12 +64,14 @@ pub enum Family {
     Network,
     /// The mock registry.
     Registry,
+    /// The clock of a process of the subject: played by whoever starts it.
+    Clock,
 }
 
 impl Family {
     /// Whether its faults are played with any control plane, not by the mock API server.
     pub fn is_played_anywhere(self) -> bool {
-        matches!(self, Self::Network | Self::Registry)
+        matches!(self, Self::Network | Self::Registry | Self::Clock)
     }
 
     /// The keys that choose what its faults hit.
@@ -77,7 +79,7 @@ impl Family {
         match self {
             Self::Requests => &["resource", "userAgent", "on", "query", "nth", "every", "endpoint"],
             Self::Watches => &["resource", "userAgent", "query", "nth", "every", "endpoint", "afterEvents"],
-            Self::Server => &[],
+            Self::Server | Self::Clock => &[],
             Self::Connections => &["nth", "every", "endpoint"],
             Self::Network => &["nth", "every"],
             Self::Registry => &["repository", "userAgent", "nth", "every"],

@@ -1,0 +1,112 @@
+//! Rows of the faults of the clock of a subject's process, which the harness plays through `mocks/clock`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+use super::settings::keys;
+use super::settings::{Family, Row};
+use super::{Error, Fault};
+
+/// The most that a clock jumps at once: ten years.
+const JUMP_MAX: Span = Span::from_secs(10 * 365 * 86_400);
+/// A clock goes at least half as fast as it should, and at most half as fast again.
+const PPM_MAX: i32 = 500_000;
+
+/// Clocks that jump together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum JumpOf {
+    /// The wall clock: somebody set it.
+    Wall,
+    /// The wall clock and that since boot, while the monotonic clock stands: the machine was suspended.
+    Suspended,
+    /// All of them: a virtual machine was stopped, and its clocks caught up.
+    All,
+}
+
+keys! {
+    /// The keys of `clock-jump`.
+    pub struct JumpKeys {
+        process "process": String = ("all of the subject", "the name of one in `processes`"),
+        ahead "ahead": Span = ("", "how far, by its own clock"),
+        back "back": Span = ("", "instead of `ahead`: only the wall clock goes back"),
+        of "of": JumpOf = ("`wall`", "`wall`; `suspended`: the monotonic clock stands, all others jump; `all`"),
+    }
+}
+
+keys! {
+    /// The keys of `clock-drift`.
+    pub struct DriftKeys {
+        process "process": String = ("all of the subject", "the name of one in `processes`"),
+        ppm "ppm": i32 = ("1000", "millionths by which it is too fast; below 0 it is too slow"),
+    }
+}
+
+impl JumpKeys {
+    /// Which clocks.
+    pub fn which(&self) -> JumpOf {
+        self.of.unwrap_or(JumpOf::Wall)
+    }
+
+    /// How far, in nanoseconds of the process; below 0 it is back.
+    pub fn by_ns(&self) -> i64 {
+        let nanos = |span: Option<Span>| i64::try_from(span.unwrap_or_default().0.as_nanos()).unwrap_or(i64::MAX);
+        nanos(self.ahead) - nanos(self.back)
+    }
+}
+
+impl DriftKeys {
+    /// How many millionths faster.
+    pub fn ppm(&self) -> i32 {
+        self.ppm.unwrap_or(1000)
+    }
+}
+
+/// The process that a fault of a clock is about; `None`: all of the subject.
+pub fn process_of(fault: &Fault) -> Option<String> {
+    fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process)
+}
+
+pub(super) const JUMP: Row = Row::new(
+    Family::Clock,
+    "clock-jump",
+    "The clock of a process jumps, ahead or, of the wall clock only, back.",
+)
+.takes::<JumpKeys>()
+.instant()
+.refuses(jump)
+.sees("its clock is minutes or days off from one reading to the next; waits that have begun end as they would have")
+.hit("a process whose clock jumped");
+
+pub(super) const DRIFT: Row =
+    Row::new(Family::Clock, "clock-drift", "The clock of a process goes too fast or too slow.")
+        .takes::<DriftKeys>()
+        .refuses(drift)
+        .sees("all its clocks run away from those of others; what they are off they keep")
+        .hit("a process whose clock drifts");
+
+fn jump(fault: &Fault) -> Result<(), Error> {
+    let keys = fault.keys::<JumpKeys>();
+    let wrong = |key, given: &str, instead| Err(Error::Value { key, given: given.to_owned(), instead });
+    match (keys.ahead, keys.back) {
+        (None, None) => wrong("ahead", "none", "say how far it jumps: `ahead: 10m`, or `back: 10m`"),
+        (Some(_), Some(_)) => wrong("back", "both", "keep `ahead` or `back`"),
+        (_, Some(_)) if keys.which() != JumpOf::Wall => {
+            wrong("back", "not `wall`", "only the wall clock goes back: leave out `of`, or write `ahead`")
+        }
+        (Some(span), _) | (_, Some(span)) if span.0.is_zero() => wrong("ahead", "0", "write how far it jumps"),
+        (Some(span), _) | (_, Some(span)) if span > JUMP_MAX => wrong("ahead", "longer", "at most ten years"),
+        _ => Ok(()),
+    }
+}
+
+fn drift(fault: &Fault) -> Result<(), Error> {
+    match fault.keys::<DriftKeys>().ppm() {
+        0 => Err(Error::Value { key: "ppm", given: "0".to_owned(), instead: "write how many millionths it is off" }),
+        ppm if ppm.unsigned_abs() > PPM_MAX.unsigned_abs() => {
+            Err(Error::Value { key: "ppm", given: ppm.to_string(), instead: "write -500000 to 500000" })
+        }
+        _ => Ok(()),
+    }
+}
