@@ -10,6 +10,7 @@ pub mod fetch;
 pub mod guest;
 pub mod labelled;
 pub mod local;
+pub mod machinery;
 pub mod manifests;
 pub mod node;
 mod programs;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::access::Access;
+use crate::machinery::Machinery;
 use crate::programs::files::{Files, Server};
 use crate::programs::process::{Lifetime, Process};
 use crate::programs::ready;
@@ -163,6 +164,11 @@ impl Local {
     /// Both programs with their process ids, for whoever measures them.
     pub fn processes(&self) -> [(&'static str, u32); 2] {
         [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
+    }
+
+    /// Both, for whoever lets one stand still. Nobody starts them again.
+    pub fn machinery(&self) -> Machinery {
+        Machinery::known(self.processes())
     }
 
     /// How a program ended, if one did although nobody stopped it.

@@ -10,11 +10,13 @@
 
 mod cgroup;
 mod files;
+mod firewall;
 pub mod image;
 mod init;
 mod link;
 mod needs;
 mod pods;
+mod pressure;
 mod tool;
 
 use std::ffi::OsString;
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::access::Access;
+use crate::machinery::Machinery;
 use crate::programs::files::Files;
 use crate::programs::process::{self, Lifetime, Process};
 use crate::programs::{self, Unready, User, ready};
@@ -35,9 +38,11 @@ use link::Link;
 use needs::{Found, Tools};
 use tool::Call;
 
+pub use firewall::Firewall;
 pub use init::first_process;
 pub use needs::{Missing, Need};
 pub use pods::Pods;
+pub use pressure::{Limits, Pressed, press};
 
 /// The key of a taint that keeps Pods from a node which nobody meant for it (`NoSchedule`).
 pub const TAINT: &str = "longhaul.dev/subjects-only";
@@ -319,6 +324,17 @@ impl Node {
     /// Its Pods, for whoever looks at their processes.
     pub fn pods(&self) -> Pods {
         Pods::of(&self.found.hierarchies, self.groups.name())
+    }
+
+    /// Its programs, for whoever ends one.
+    pub fn machinery(&self) -> Machinery {
+        Machinery::in_group(self.groups.name())
+    }
+
+    /// The rules by which packets of its Pods vanish.
+    pub fn firewall(&self) -> Firewall {
+        let Tools { nsenter, iptables, .. } = &self.found.tools;
+        Firewall { nsenter: nsenter.clone(), iptables: iptables.clone(), pid: self.pid }
     }
 
     /// How the node ended, if it did although nobody stopped it.

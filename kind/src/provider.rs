@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::guest::{self, Guest};
 use crate::local::Local;
-use crate::node::{self, Node, Pods};
+use crate::machinery::Machinery;
+use crate::node::{self, Firewall, Node, Pods};
 
 /// A control plane that is up.
 #[derive(Debug)]
@@ -174,6 +175,15 @@ impl Provider {
         }
     }
 
+    /// Its programs, for whoever ends one; none where they are not ours to end.
+    pub fn machinery(&self) -> Option<Machinery> {
+        match self {
+            Self::Local(local) => Some(local.machinery()),
+            Self::Node(node) => Some(node.machinery()),
+            Self::Guest(_) => None,
+        }
+    }
+
     /// What of it ended, and how, if nobody stopped it.
     pub fn ended(&self) -> Option<String> {
         match self {
@@ -208,6 +218,14 @@ impl Nodes<'_> {
         match self.0 {
             Which::Node(node) => Ok(node.load(archive).await?),
             Which::Guest(guest) => Ok(guest.load(archive).await?),
+        }
+    }
+
+    /// The rules by which packets of its Pods vanish; none where the network of the cluster has policies for that.
+    pub fn firewall(&self) -> Option<Firewall> {
+        match self.0 {
+            Which::Node(node) => Some(node.firewall()),
+            Which::Guest(_) => None,
         }
     }
 

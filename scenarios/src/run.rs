@@ -60,6 +60,7 @@ mod siblings;
 mod start;
 mod testbed;
 mod timeline;
+mod trouble;
 mod upkeep;
 mod validators;
 mod wake;

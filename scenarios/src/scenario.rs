@@ -24,6 +24,7 @@ mod objects;
 mod own;
 mod parse;
 mod phases;
+mod played;
 mod rbac;
 mod reach;
 mod readiness;
@@ -51,6 +52,7 @@ pub(crate) use metrics::{METRICS_PORT, series};
 pub use own::Own;
 pub use parse::{Error, Source};
 pub use phases::{PhaseClock, Phases};
+pub(crate) use played::cannot;
 pub use rbac::{Rbac, Rule};
 pub(crate) use reach::Ground;
 pub use reach::{Outside, Reach};
@@ -61,9 +63,7 @@ pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
 pub use shared_cache::{Away, SharedCache};
 pub(crate) use spelling::nearest;
-pub use subject::{
-    Attach, Build, Command, Deployment, KillBy, Often, PodKill, Process, Role, Service, Subject, SubjectKind,
-};
+pub use subject::{Attach, Build, Command, Deployment, Process, Role, Service, Subject, SubjectKind};
 pub(crate) use subject::{DeploymentImage, Other, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
 pub use upkeep::{Certificates, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts};
 pub(crate) use webhook::{Configuration, Hook};

@@ -64,6 +64,7 @@ pub(super) struct Tools {
     pub(super) ip: PathBuf,
     pub(super) containerd: PathBuf,
     pub(super) ctr: PathBuf,
+    pub(super) iptables: PathBuf,
 }
 
 /// The programs of the machine alone, for a node that runs.
@@ -84,6 +85,7 @@ fn tools_in(places: &[PathBuf]) -> (Tools, Vec<Need>) {
         ip: found("ip"),
         containerd: found("containerd"),
         ctr: found("ctr"),
+        iptables: found("iptables"),
     };
     (tools, absent.map(need).collect())
 }

@@ -220,6 +220,7 @@ async fn dropping_ends_it_even_when_the_api_hangs() {
         url: format!("https://{}", server.address),
         ca_pem: server.ca_pem.clone(),
         token: "t".to_owned(),
+        mark: None,
     };
     let start = Churn::start(plan(PACKAGES, 10, 10, 1), &api, Instant::now());
     assert!(tokio::time::timeout(Duration::from_millis(300), start).await.is_err());

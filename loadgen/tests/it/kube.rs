@@ -58,6 +58,7 @@ impl Kube {
             url: format!("https://{}", self.server.address),
             ca_pem: self.server.ca_pem.clone(),
             token: "secret".to_owned(),
+            mark: None,
         }
     }
 

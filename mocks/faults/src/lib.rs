@@ -33,7 +33,9 @@ mod network;
 mod no_answer;
 mod no_bookmarks;
 mod out_of_order;
+mod plane;
 mod player;
+mod pods;
 pub mod random;
 mod reason;
 mod registry;
@@ -63,7 +65,9 @@ pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
 pub use clocks::{DriftKeys, JumpKeys, JumpOf, process_of};
 pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
+pub use plane::{ApiserverRestartKeys, EndBy, EtcdSlowKeys, STALL, STALL_EVERY};
 pub use player::Player;
+pub use pods::{CertificateExpiryKeys, KillBy, NodePressureKeys, PAUSE, PauseKeys, PodKillKeys, ScaleKeys, VALID};
 pub use reason::reason_of;
 pub use registry::{DownKeys, ErrorKeys, SlowKeys};
 pub use schedule::{Schedule, Step};
@@ -144,6 +148,14 @@ catalogue! {
         RegistryRedirectLoop = registry::REDIRECT_LOOP,
         ClockJump = clocks::JUMP,
         ClockDrift = clocks::DRIFT,
+        PodKill = pods::POD_KILL,
+        RollingRestart = pods::ROLLING_RESTART,
+        Scale = pods::SCALE,
+        NodePressure = pods::NODE_PRESSURE,
+        CertificateExpiry = pods::CERTIFICATE_EXPIRY,
+        NetworkPolicy = pods::NETWORK_POLICY,
+        ApiserverRestart = plane::APISERVER_RESTART,
+        EtcdSlow = plane::ETCD_SLOW,
     }
 }
 
@@ -176,6 +188,8 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let why = match row.family {
         Family::Network => "it is about the network in front of the API server",
         Family::Clock => "it is about the clock of a process, which only a run can start",
+        Family::Pods => "it is about the Pods of a subject, and there are none",
+        Family::Plane => "it is about the programs of a real control plane",
         _ => "it is about the registry",
     };
     fault.name.play().map(|play| play(fault)).ok_or(Error::NotPlayed { fault: row.name, why })

@@ -206,6 +206,9 @@ fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
 /// How long a fault is active.
 fn active(fault: &Fault) -> Option<Duration> {
     match fault.lasting() {
+        Lasting::Moment if fault.name.row().family.takes_its_time() => {
+            Some(Duration::from_secs(fault.name.row().drawn.for_s))
+        }
         Lasting::Moment => Some(MOMENT),
         Lasting::For(span) => Some(span.0),
         Lasting::ToTheEnd => None,

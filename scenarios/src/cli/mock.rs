@@ -156,8 +156,9 @@ async fn kube(arguments: Kube) -> Result<()> {
         replicas.push(server.replica(loopback(port)).await.context(PORT_REMEDY)?);
     }
     let wanted = Endpoint::is_needed(&faults);
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let endpoint =
-        Endpoint::open(wanted, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
+        Endpoint::open(wanted, namespace, server.address(), listen, epoch, SEED).await.context(PORT_REMEDY)?;
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.direct(&text)?)?;
     if let Some(address) = endpoint.address() {

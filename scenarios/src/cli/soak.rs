@@ -12,7 +12,9 @@ use units::Span;
 use crate::calibrate::PLANTS;
 use crate::repro::Play;
 use crate::run::{self, Options};
-use crate::scenario::{ControlPlaneKind, Named, Need, Outside, Own, Scenario, Source, Witness, library, nearest};
+use crate::scenario::{
+    ControlPlaneKind, Named, Need, Outside, Own, Scenario, Source, Witness, cannot, library, nearest,
+};
 
 mod bugs;
 
@@ -274,20 +276,28 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
 /// Runs the scenario on another control plane. Returns what that leaves out.
 fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     scenario.control_plane.kind = kind;
-    if kind == ControlPlaneKind::Mock {
-        return None;
-    }
-    let names = scenario.faults.retain(plays_anywhere);
+    let whole = scenario.clone();
+    let names = scenario.faults.retain(|fault, all| is_played(&whole, kind, fault, all));
     if names.is_empty() {
         return None;
     }
-    Some(format!("left out, because only the mock API server can play them: {}", names.join(", ")))
+    let only = if names.iter().any(|name| !is_of_the_mock(name)) {
+        format!("cannot be played on `{}`", kind.name())
+    } else {
+        "only the mock API server can play them".to_owned()
+    };
+    Some(format!("left out, because {only}: {}", names.join(", ")))
 }
 
-/// Whether a fault can be played with any control plane, and so can be what it waits for.
-fn plays_anywhere(fault: &Fault, all: &[Fault]) -> bool {
+/// Whether a fault can be played there, and so can be what it waits for.
+fn is_played(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault, all: &[Fault]) -> bool {
     let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
-    fault.name.row().family.is_played_anywhere() && waits
+    cannot(scenario, kind, fault).is_none() && waits
+}
+
+fn is_of_the_mock(name: &str) -> bool {
+    let named = mock_faults::Name::ALL.iter().find(|one| one.as_str() == name);
+    named.is_some_and(|name| name.row().family.is_of_the_mock())
 }
 
 /// The command that repeats this run.

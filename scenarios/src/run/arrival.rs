@@ -97,7 +97,7 @@ fn concerns(fault: &Fault, resource: &str) -> bool {
 
 /// Whether a fault can make the subject see a change later.
 pub(super) fn disturbs_events(fault: &Fault) -> bool {
-    fault.name.row().family != Family::Registry
+    fault.name.row().family != Family::Registry && fault.name != Name::NetworkPolicy
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::deploy::{Deployed, Troubles};
+use super::deploy::Deployed;
 use crate::keeper;
 use crate::out::err;
 use crate::subject::{Attached, Launch, Log, Processes};
@@ -25,14 +25,6 @@ pub(super) enum Who {
 }
 
 impl Who {
-    /// What is to be done to its Pods.
-    pub(super) fn take_troubles(&mut self) -> Option<Troubles> {
-        match self {
-            Self::Deployed(deployed) => deployed.troubles.take(),
-            Self::Started(_) | Self::Attached(..) => None,
-        }
-    }
-
     /// Starts it, or tells how it is to be started.
     pub(super) async fn enter(self, log: &Log) -> Result<(Processes, Option<Handed>)> {
         match self {

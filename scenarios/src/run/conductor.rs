@@ -25,7 +25,6 @@ use super::arrival::disturbs_events;
 use super::attach::Handed;
 use super::canary::Canaries;
 use super::crashes::Crashes;
-use super::deploy::Troubles;
 use super::drift::{self, Drifts};
 use super::events::{Drained, Events};
 use super::growth::Growth;
@@ -96,8 +95,6 @@ struct Stage<'a> {
     /// Where processes that follow write to.
     log: Log,
     upkeep: Upkeep<'a>,
-    /// What is done to Pods, where the subject is in some.
-    troubles: Option<Troubles>,
     drifts: Drifts,
     /// Counts children, where the scenario names some.
     siblings: Option<Siblings>,
@@ -210,7 +207,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the subject and everything that watches it.
-    async fn enter(&mut self, mut plan: SubjectPlan<'a>, load: Load) -> Result<Ready> {
+    async fn enter(&mut self, plan: SubjectPlan<'a>, load: Load) -> Result<Ready> {
         let mut timeline = Timeline::new(&self.scenario.faults).map_err(|(_, error)| error)?;
         let armed = timeline.armed_before();
         for index in &armed {
@@ -220,7 +217,6 @@ impl<'a> Conductor<'a> {
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         let log = Log::create(&self.record, lines)?;
-        let troubles = plan.who.take_troubles();
         let (subject, handed) = plan.who.enter(&log).await?;
         let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front, self.truth.clone());
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
@@ -247,7 +243,6 @@ impl<'a> Conductor<'a> {
             _handed: handed,
             log,
             upkeep,
-            troubles,
             drifts: Drifts::of(self.scenario, self.world.api(), self.clock.clone()),
             siblings: None,
             quiet: None,
@@ -282,11 +277,10 @@ impl<'a> Conductor<'a> {
             self.writer.fault(&row)?;
         }
         let drifts = self.stage()?.drifts.planned();
-        let troubles = self.stage()?.troubles.iter().flat_map(Troubles::planned).collect::<Vec<_>>();
         let redis = self.stage()?.redis.iter().flat_map(Redis::planned).collect::<Vec<_>>();
         let redis = redis.into_iter().chain(self.stage()?.validators.planned()).collect::<Vec<_>>();
         let moves = self.stage()?.moves.planned();
-        for row in self.stage()?.upkeep.planned().into_iter().chain(troubles).chain(drifts).chain(redis).chain(moves) {
+        for row in self.stage()?.upkeep.planned().into_iter().chain(drifts).chain(redis).chain(moves) {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.active.clone() {
@@ -319,6 +313,10 @@ impl<'a> Conductor<'a> {
         self.enter_phase(Phase::Steady)?;
         self.until(begin + phases.loaded()).await?;
         self.end_faults()?;
+        let world = self.world;
+        // What was changed is put back, and counts, before anything else ends.
+        self.beside(world.troubles.settled()).await?;
+        self.faults()?;
         self.end_drifts().await?;
         let stage = self.stage()?;
         // A row that came due while load stops would have none of it, and the row after that everything in no time.
@@ -407,6 +405,9 @@ impl<'a> Conductor<'a> {
         if let Some(how) = self.world.plane.ended() {
             return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
         }
+        if let Some(error) = self.world.troubles.take_broken() {
+            return Err(Halt::Broken(error));
+        }
         if let Some(error) = self.stage()?.load.refused() {
             return Err(Halt::Broken(error.into()));
         }
@@ -442,10 +443,9 @@ impl<'a> Conductor<'a> {
             false => {}
         }
         let drifted = stage.drifts.tick(now_ms)?;
-        let troubled = stage.troubles.as_mut().map(|troubles| troubles.tick(now_ms)).transpose()?;
         let redis = stage.redis.as_mut().and_then(|redis| redis.tick(now_ms));
         let moved = stage.moves.tick(now_ms, self.world)?;
-        for row in rows.into_iter().chain(drifted).chain(troubled.into_iter().flatten()).chain(redis).chain(moved) {
+        for row in rows.into_iter().chain(drifted).chain(redis).chain(moved) {
             self.writer.fault(&row)?;
         }
         Ok(())

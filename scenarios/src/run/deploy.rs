@@ -6,7 +6,6 @@
 mod follow;
 mod logs;
 mod rollout;
-mod trouble;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,8 +23,7 @@ use super::manifests;
 use crate::scenario::{DeploymentImage, Manifest, Planned, ServicePort};
 use crate::subject::{Log, Pods};
 
-pub(super) use rollout::Rollout;
-pub(super) use trouble::Troubles;
+pub(super) use rollout::{Pod, Rollout};
 
 /// Where Pods tell what they saw, and the variable in which each finds its own name.
 const WITNESS: &str = "LONGHAUL_WITNESS_URL";
@@ -37,31 +35,38 @@ const DOOR: &str = "-longhaul";
 pub(super) struct Deployed {
     cluster: Cluster,
     deployments: Vec<Manifest>,
-    pods: Pods,
+    pub(super) pods: Pods,
     pub(super) rollout: Arc<Rollout>,
     /// Where its webhook is reached from this machine.
     pub(super) webhook: Option<SocketAddr>,
     /// Where its pages are.
     pub(super) pages: Option<SocketAddr>,
-    pub(super) troubles: Option<Troubles>,
+    /// The Secret of its serving certificate, where the run makes it: namespace and name.
+    pub(super) secret: Option<(String, String)>,
 }
 
 /// The cluster that it is in, for everybody who looks.
 #[derive(Debug, Clone)]
-struct Cluster {
+pub(super) struct Cluster {
     api: churn::Api,
     pods: kind::node::Pods,
 }
 
 impl Cluster {
-    async fn ask(&self, method: Method, path: &str, body: String, content: &str) -> Result<(hyper::StatusCode, Value)> {
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        content: &str,
+    ) -> Result<(hyper::StatusCode, Value)> {
         let api = Api::from(&self.api);
         let (status, answer) = api.ask_as(method, path, body, install::JSON, content).await?;
         Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
     }
 
     /// An object or a list.
-    async fn get(&self, path: &str) -> Result<Value> {
+    pub(super) async fn get(&self, path: &str) -> Result<Value> {
         let (status, answer) = self.ask(Method::GET, path, String::new(), install::JSON).await?;
         anyhow::ensure!(status.is_success(), "GET {path} answers {}: {}", status.as_u16(), answer["message"]);
         Ok(answer)
@@ -94,8 +99,8 @@ impl Deployed {
         let reached = webhook.iter().chain(&pages).copied().collect();
         let rollout = Arc::new(Rollout::of(cluster.clone(), &deployments, reached));
         let pods = Pods::default();
-        let troubles = Troubles::new(&rollout, &pods, planned.troubles);
-        Ok(Self { cluster, deployments, pods, rollout, webhook, pages, troubles: Some(troubles) })
+        let secret = planned.secret;
+        Ok(Self { cluster, deployments, pods, rollout, webhook, pages, secret })
     }
 
     /// Applies the Deployments. From now on their Pods are followed.

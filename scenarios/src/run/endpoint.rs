@@ -2,7 +2,7 @@
 //!
 //! Owns the proxy and its network namespace. It must not know what the control plane is.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -34,12 +34,12 @@ impl Endpoint {
         faults.iter().any(|fault| fault.name.row().family == Family::Network)
     }
 
-    /// Opens the way to `upstream`, at `port` or, for 0, at a free one; through a proxy if one is wanted.
+    /// Opens the way to `upstream`, at this address with a port, or, for port 0, a free one; through a proxy if one is wanted.
     pub(crate) async fn open(
         wanted: bool,
         namespace: Option<Namespace>,
         upstream: SocketAddr,
-        port: u16,
+        listen: SocketAddr,
         epoch: Instant,
         seed: u64,
     ) -> Result<Self> {
@@ -47,7 +47,6 @@ impl Endpoint {
             return Ok(Self { proxy: None, server_name: None });
         }
         let server_name = namespace.as_ref().map(|_| SERVER_NAME);
-        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let config = mock_proxy::Config { listen, epoch, seed, namespace, ..mock_proxy::Config::new(upstream) };
         let proxy = Proxy::start(config).await.context("failed to start the proxy in front of the control plane")?;
         Ok(Self { proxy: Some(proxy), server_name })

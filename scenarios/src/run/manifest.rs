@@ -194,11 +194,6 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         let at_ms = drifts.first().map_or(0, |(_, drift)| crate::clock::millis(drift.due(loaded)));
         entry(DRIFT, at_ms, None, drifts.iter().map(|(_, drift)| drift.describe()).collect::<Vec<_>>().join(", "))
     });
-    let troubles = subject.kind().troubles().into_iter().map(move |(name, often)| {
-        let (at_ms, every_ms) = (often.at.as_millis(), often.every.as_millis());
-        let detail = format!("{} times, one every {}", often.count, often.every);
-        entry(name, at_ms, Some(every_ms * u64::from(often.count)), detail)
-    });
     let moves = scenario.registry.lock.map(|_| {
         let (at, to) = (scenario.phases.warm_up.0 / 2, loaded / 2);
         let detail = "every tag of a locked image moves once".to_owned();
@@ -228,7 +223,6 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         .chain(replaced)
         .chain(late)
         .chain(moves)
-        .chain(troubles)
 }
 
 /// When a fault begins, in words.

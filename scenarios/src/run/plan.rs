@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum as _;
 use loadgen::admission::Through;
 use reports::growth::length;
 use reports::record::Sight;
 use units::Span;
 
 use super::{Fingerprint, validators};
-use crate::scenario::{Install, Scenario};
+use crate::scenario::{ControlPlaneKind, Install, Scenario, cannot};
 
 /// The plan, one fact a line.
 pub fn describe(scenario: &Scenario) -> String {
@@ -102,6 +103,9 @@ pub fn describe(scenario: &Scenario) -> String {
     for fault in scenario.faults.planned() {
         line(format!("fault           {}: {}", super::begins(fault), super::manifest::describe(fault)));
     }
+    for text in unplayed(scenario) {
+        line(format!("{:15} {text}", "CANNOT play"));
+    }
     if let Some(random) = scenario.faults.random() {
         drawn(scenario.faults.drawn(), random, &mut line);
     }
@@ -123,6 +127,26 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         let said = if said.is_empty() { "what is judged by default".to_owned() } else { said.join(", ") };
         line(format!("{:15} {section}: {said}", "limits"));
     }
+}
+
+/// Which faults other control planes could not play, and why: what `--control-plane` would leave out.
+fn unplayed(scenario: &Scenario) -> Vec<String> {
+    let mut lines = Vec::new();
+    for kind in ControlPlaneKind::value_variants() {
+        let mut why: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
+        for fault in scenario.faults.planned() {
+            let names = cannot(scenario, *kind, fault).map(|text| why.entry(text).or_default());
+            names.into_iter().filter(|names| !names.contains(&fault.name.as_str())).for_each(|names| {
+                names.push(fault.name.as_str());
+            });
+        }
+        for (text, names) in why {
+            // What to do instead follows a colon, or the end of a thought.
+            let text = text.split([':', ';']).next().unwrap_or(text);
+            lines.push(format!("on {}: {} ({text})", kind.name(), names.join(", ")));
+        }
+    }
+    lines
 }
 
 /// How many drawn faults are shown one by one; of more the plan shows the first ones and how many there are of each.

@@ -137,6 +137,14 @@ impl Plane {
         }
     }
 
+    /// Its programs, where they are processes of their own.
+    pub(super) fn machinery(&self) -> Option<kind::machinery::Machinery> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Real(real, _) => real.provider().machinery(),
+        }
+    }
+
     /// Where the control plane reaches what listens on this machine.
     pub(super) fn machine(&self) -> Ipv4Addr {
         match self {

@@ -107,6 +107,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
     let mut health = ready.health();
     let deployed = again.deploy(&world, &mut start).await?;
+    world.trouble(deployed.as_ref());
     if let Some(deployed) = &deployed {
         ready = Ready::Rollout(Arc::clone(&deployed.rollout));
         (webhook, health) = (deployed.webhook, deployed.pages);

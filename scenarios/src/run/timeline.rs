@@ -30,8 +30,8 @@ pub(super) struct Timeline {
     schedule: Schedule,
     plans: Vec<Plan>,
     canaries: VecDeque<(u64, Action)>,
-    /// Moments that have begun and wait for their hit, with the time when they end all the same.
-    moments: Vec<(usize, u64)>,
+    /// Moments that have begun and wait for their hits, with the time when they end all the same, if there is one.
+    moments: Vec<(usize, Option<u64>)>,
 }
 
 /// What is known of one fault.
@@ -40,15 +40,21 @@ struct Plan {
     moment: bool,
     /// It has a time of its own, so that there can be a canary before it.
     timed: bool,
-    hit: bool,
+    /// It takes as long as it takes.
+    patient: bool,
+    /// Hits that are still to come before it is over.
+    awaited: u64,
 }
 
 impl Timeline {
     /// The actions of `faults`, which are checked.
     pub(super) fn new(faults: &[Fault]) -> Result<Self, (usize, mock_faults::Error)> {
         let schedule = Schedule::new(faults)?;
-        let plan =
-            |fault: &Fault| Plan { moment: fault.lasting() == Lasting::Moment, timed: fault.at.is_some(), hit: false };
+        let plan = |fault: &Fault| {
+            let patient = fault.name.row().family.takes_its_time();
+            let awaited = if patient { fault.count_most().unwrap_or(1) } else { 1 };
+            Plan { moment: fault.lasting() == Lasting::Moment, timed: fault.at.is_some(), patient, awaited }
+        };
         let before = |(index, fault): (usize, &Fault)| {
             Some((fault.at?.as_millis().saturating_sub(CANARY_LEAD_MS), Action::CanaryBefore(index)))
         };
@@ -66,9 +72,13 @@ impl Timeline {
     /// Fault number `index` was hit: a moment is over, and what waited for its first hit is planned.
     pub(super) fn hit(&mut self, index: usize, at_ms: u64) {
         self.schedule.hit(index, Duration::from_millis(at_ms));
-        self.plans[index].hit = true;
+        let plan = &mut self.plans[index];
+        plan.awaited = plan.awaited.saturating_sub(1);
+        if plan.awaited > 0 {
+            return;
+        }
         for (_, end_ms) in self.moments.iter_mut().filter(|(waiting, _)| *waiting == index) {
-            *end_ms = (*end_ms).min(at_ms);
+            *end_ms = Some(end_ms.unwrap_or(at_ms).min(at_ms));
         }
     }
 
@@ -84,7 +94,7 @@ impl Timeline {
     pub(super) fn next_ms(&self) -> Option<u64> {
         // What is due within a millisecond is due at its end.
         let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
-        scheduled.into_iter().chain(self.moments.iter().map(|(_, end_ms)| *end_ms)).min()
+        scheduled.into_iter().chain(self.moments.iter().filter_map(|(_, end_ms)| *end_ms)).min()
     }
 
     /// The next action that is due before the times count: what waited for a hit that came already.
@@ -93,14 +103,15 @@ impl Timeline {
     }
 
     fn step(&mut self, now_ms: u64) -> Option<Action> {
-        if let Some(place) = self.moments.iter().position(|(_, end_ms)| *end_ms <= now_ms) {
+        if let Some(place) = self.moments.iter().position(|(_, end_ms)| end_ms.is_some_and(|end_ms| end_ms <= now_ms)) {
             let (index, _) = self.moments.remove(place);
             return Some(self.end(index, now_ms + MOMENT_MS));
         }
         match self.schedule.due(Duration::from_millis(now_ms))? {
             Step::Begin(index) => Some(Action::Begin(index)),
-            Step::End(index) if self.plans[index].moment && !self.plans[index].hit => {
-                self.moments.push((index, now_ms + MOMENT_MS));
+            Step::End(index) if self.plans[index].moment && self.plans[index].awaited > 0 => {
+                let patient = self.plans[index].patient;
+                self.moments.push((index, (!patient).then_some(now_ms + MOMENT_MS)));
                 self.step(now_ms)
             }
             Step::End(index) => {

@@ -4,7 +4,7 @@
 //! user can read; nothing secret goes into the run record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +16,12 @@ use base64::Engine as _;
 use loadgen::admission::Truth;
 use mock_faults::{Family, Fault, FaultId, Hit, Player};
 
+use super::deploy::Deployed;
 use super::endpoint::Endpoint;
 use super::keys::Trusted;
 use super::payloads;
 use super::plane::{Plane, token};
+use super::trouble::{self, Ground, Serving, Troubles};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
 
@@ -46,7 +48,9 @@ pub(super) struct World {
     pub(super) registry: mock_registry::Server,
     /// What the subject says to the registry, where that wants to know.
     login: Option<Login>,
-    pub(super) authority: mock_pki::Authority,
+    pub(super) authority: Arc<mock_pki::Authority>,
+    /// Who plays what a cluster does to Pods and programs.
+    pub(super) troubles: Troubles,
     pub(super) images: Vec<mock_registry::Image>,
     /// Whose signatures count, where images are signed.
     pub(super) trusted: Option<Trusted>,
@@ -86,13 +90,16 @@ impl World {
     /// Brings the world up on free loopback ports.
     pub(super) async fn start(scenario: &Scenario, counts_bytes: bool) -> Result<Self> {
         let directory = Folder::make()?;
-        let authority = mock_pki::Authority::generate("longhaul")?;
+        let authority = Arc::new(mock_pki::Authority::generate("longhaul")?);
         let namespace = Endpoint::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
-        let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), 0, epoch, scenario.seed).await?;
+        // Pods reach this machine where the node does, processes on it at its own loopback address.
+        let near = if scenario.subject.kind().needs_node() { plane.machine() } else { Ipv4Addr::LOCALHOST };
+        let near = SocketAddr::from((near, 0));
+        let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), near, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
         let mut config = mock_registry::Config::new();
         config.listen = SocketAddr::from((plane.machine(), 0));
@@ -115,7 +122,21 @@ impl World {
         let valid = scenario.subject.upkeep().certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         let services = services(scenario);
-        Ok(Self { plane, endpoint, epoch, registry, login, authority, images, trusted, valid, services, directory })
+        let troubles = Troubles::new(epoch, scenario.seed);
+        Ok(Self {
+            plane,
+            endpoint,
+            epoch,
+            registry,
+            login,
+            authority,
+            troubles,
+            images,
+            trusted,
+            valid,
+            services,
+            directory,
+        })
     }
 
     /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane
@@ -168,9 +189,8 @@ impl World {
     /// Puts another serving certificate in the place of the subject's, both files at once, as the kubelet does it. `None`: valid
     /// for longer than any run.
     pub(super) fn rotate_certificate(&self, valid: Option<Duration>) -> Result<()> {
-        let machine = self.plane.machine().to_string();
-        let usual = ["127.0.0.1", "localhost", machine.as_str()];
-        let names: Vec<&str> = usual.into_iter().chain(self.services.iter().map(String::as_str)).collect();
+        let names = self.serving_names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let pair = match valid {
             Some(valid) => self.authority.server_for(&names, valid),
             None => self.authority.server(&names),
@@ -188,6 +208,34 @@ impl World {
             std::fs::remove_dir_all(tls.join(old))?;
         }
         Ok(())
+    }
+
+    /// What a serving certificate of the subject is for.
+    fn serving_names(&self) -> Vec<String> {
+        let usual = ["127.0.0.1".to_owned(), "localhost".to_owned(), self.plane.machine().to_string()];
+        usual.into_iter().chain(self.services.iter().cloned()).collect()
+    }
+
+    /// Tells who plays faults of a cluster what there is to act on.
+    pub(super) fn trouble(&self, deployed: Option<&Deployed>) {
+        let serving = |secret: &(String, String)| Serving {
+            secret: secret.clone(),
+            authority: Arc::clone(&self.authority),
+            // By which the API server asks it.
+            names: self.services.iter().cloned().chain(self.serving_names()).collect(),
+        };
+        let subject = |deployed: &Deployed| trouble::Subject {
+            rollout: Arc::clone(&deployed.rollout),
+            pods: deployed.pods.clone(),
+            serving: deployed.secret.as_ref().map(serving),
+        };
+        self.troubles.act_on(Ground {
+            deployed: deployed.map(subject),
+            machinery: self.plane.machinery(),
+            firewall: self.plane.nodes().and_then(|nodes| nodes.firewall()),
+            api: Some(self.api()),
+            registry: Some(self.registry.address()),
+        });
     }
 
     /// The digest lock of every image that exists, as it was before the run.
@@ -242,6 +290,11 @@ impl World {
         Ok(())
     }
 
+    /// Where the subject is sent instead of to the control plane, where something stands between them.
+    pub(super) fn way(&self) -> Option<SocketAddr> {
+        self.endpoint.address()
+    }
+
     /// The bytes between the subject and the control plane so far, both ways; none where nobody counts them.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.endpoint.bytes()
@@ -252,6 +305,7 @@ impl World {
         match fault.name.row().family {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
             Family::Registry => Some(self.registry.faults()),
+            Family::Pods | Family::Plane => Some(&self.troubles),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),
         }
     }
@@ -290,6 +344,7 @@ impl World {
             () = plane => {}
             () = network => {}
             () = self.registry.faults().struck() => {}
+            () = self.troubles.struck() => {}
         }
     }
 
@@ -302,6 +357,7 @@ impl World {
             .into_iter()
             .chain(network)
             .chain(registry)
+            .chain(self.troubles.take_hits())
             .map(|hit| (self.epoch + Duration::from_micros(hit.at_us), hit))
             .collect()
     }
@@ -344,6 +400,7 @@ impl World {
 
     /// Takes the world down.
     pub(super) async fn stop(self) {
+        self.troubles.stop().await;
         self.endpoint.close().await;
         self.plane.stop().await;
         self.registry.shutdown().await;

@@ -32,7 +32,7 @@ pub use attach::Attach;
 pub(crate) use attach::host_and_port;
 pub use command::{Command, Process};
 pub(super) use deployment::look as look_at_manifests;
-pub use deployment::{Build, Deployment, KillBy, Often, PodKill};
+pub use deployment::{Build, Deployment};
 pub(crate) use deployment::{Image as DeploymentImage, Planned, ServicePort};
 pub(super) use flat::rewritten;
 pub use service::Service;
@@ -119,9 +119,9 @@ pub(crate) trait Kind {
         Vec::new()
     }
 
-    /// What is done to its Pods, by name.
-    fn troubles(&self) -> Vec<(&'static str, Often)> {
-        Vec::new()
+    /// Whether the run makes its serving certificate and puts it into a Secret.
+    fn makes_certificate(&self) -> bool {
+        false
     }
 
     /// Where it is told to serve reviews.

@@ -88,26 +88,12 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Pods need a node, and what is done to them an end.
+/// Pods need a node.
 fn pods(scenario: &Scenario) -> Result<(), Problem> {
     let kind = scenario.subject.kind();
     if kind.needs_node() && !scenario.control_plane.kind.has_nodes() {
         let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}` (or `kind`, `kubeconfig`)";
         return problem("subject", text);
-    }
-    let network = |fault: &mock_faults::Fault| fault.name.row().family == mock_faults::Family::Network;
-    if let Some(fault) = scenario.faults.iter().find(|fault| kind.needs_node() && network(fault)) {
-        let name = fault.name.as_str();
-        let text =
-            format!("`{name}` stands between a process and the control plane, and does not reach Pods: leave it out");
-        return problem("faults", text);
-    }
-    let loaded = units::Span(scenario.phases.loaded());
-    for (name, often) in kind.troubles() {
-        let last = often.due(often.count.saturating_sub(1)).map(units::Span);
-        if let Some(last) = last.filter(|last| *last >= loaded) {
-            return problem("subject", format!("the last `{name}` begins at {last}, but load ends at {loaded}"));
-        }
     }
     Ok(())
 }
@@ -335,19 +321,11 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     let is_drawn = |index| index >= scenario.faults.planned().len();
     // A drawn fault has no line of its own: the list that it was drawn from is the place.
     let place = |index| Item { list: if is_drawn(index) { Some("random") } else { list }, index };
-    let anywhere = |fault: &mock_faults::Fault| fault.name.row().family.is_played_anywhere();
-    if scenario.control_plane.kind != ControlPlaneKind::Mock
-        && let Some(index) = scenario.faults.iter().position(|fault| !anywhere(fault))
-    {
-        return problem_in(
-            "faults",
-            place(index),
-            format!(
-                "`{}` is played by the mock API server: use `controlPlane: {{kind: mock}}` or leave it out; only faults of the \
-                 network (`net-…`) and of the registry (`registry-…`) are played with any control plane",
-                scenario.faults[index].name.as_str()
-            ),
-        );
+    let cannot = |(index, fault): (usize, &mock_faults::Fault)| {
+        Some((index, fault.name, super::played::cannot(scenario, scenario.control_plane.kind, fault)?))
+    };
+    if let Some((index, name, why)) = scenario.faults.iter().enumerate().find_map(cannot) {
+        return problem_in("faults", place(index), format!("`{}` {why}", name.as_str()));
     }
     if let Err((index, error)) = mock_faults::check_all(&scenario.faults) {
         let fault = &scenario.faults[index];

@@ -191,10 +191,12 @@ fn a_subject_in_pods_without_a_node_is_refused() {
     };
     let mock = told("controlPlane: {kind: node}", "controlPlane: {kind: mock}");
     assert!(mock.contains("`deployment` runs in Pods, which only a node has"), "{mock}");
-    let net = told("budgets:", "faults: [{name: net-reset, at: 9s}]\nbudgets:");
-    assert!(net.contains("does not reach Pods"), "{net}");
-    let late = told("    build: service\n", "    build: service\n    podKill: {count: 9, every: 9s}\n");
-    assert!(late.contains("the last `pod-kill` begins at 75s, but load ends at 47s"), "{late}");
+    let net = told("budgets:", "faults: [{name: net-loss, at: 9s}]\nbudgets:");
+    assert!(net.contains("which Pods do not pass: use `net-freeze`"), "{net}");
+    let late = told("budgets:", "faults: [{name: pod-kill, at: 50s}]\nbudgets:");
+    assert!(late.contains("`pod-kill`) begins at 50s, but load ends at 47s"), "{late}");
+    let early = told("budgets:", "faults: [{name: pod-kill}]\nbudgets:");
+    assert!(early.contains("`pod-kill`: say when it begins: `at: 5s`"), "{early}");
     let nothing = told("    build: service\n", "    replicas: 2\n");
     assert!(nothing.contains("`deployment` applies nothing: add `manifests: [FOLDER]`"), "{nothing}");
 }

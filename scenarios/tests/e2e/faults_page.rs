@@ -23,6 +23,8 @@ const SCHEMA: &str = include_str!("../../scenario.schema.json");
 const PLAYED_WITH: &str = "played with ";
 /// What says so of faults that a registry alone plays to its clients.
 const PLAYED_TO: &str = "played to a registry's clients";
+/// What says so of faults that only a cluster has: each is played in a test of its own there, and the example has only to be a file that runs.
+const PLAYED_IN: &str = "played on a node";
 /// What says how often each of its faults is hit, see `hits`.
 const HITS: &str = "hits: ";
 /// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
@@ -53,6 +55,8 @@ struct Example {
     arguments: Vec<String>,
     /// A registry alone plays it.
     registry: bool,
+    /// Only a node can play it.
+    node: bool,
     /// How often each fault is hit.
     hits: Vec<Hits>,
     /// What is played, as the page says: a list stands for the faults of the first file, other keys replace its keys.
@@ -82,6 +86,15 @@ fn play(client: &Path, example: &Example) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
     std::fs::write(&file, example.scenario.to_string()).unwrap();
+    if example.node {
+        let checked = longhaul(&["check", "--plan", file.to_str().unwrap()]).output().unwrap();
+        let wrong = if checked.status.success() {
+            String::new()
+        } else {
+            String::from_utf8_lossy(&checked.stderr).into_owned()
+        };
+        return Seen { wrong, ..Seen::default() };
+    }
     let mut run = longhaul(&["soak", file.to_str().unwrap(), "--json", "--quiet", "--runs"]);
     let output = run.arg(folder.path()).arg("--").arg(client).args(&example.arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -213,7 +226,13 @@ fn examples() -> Vec<Example> {
         let mut scenario = base.clone();
         match yaml {
             whole @ Value::Object(_) if whole.get("apiVersion").is_some() => scenario = whole,
-            list @ Value::Array(_) => scenario["faults"] = list,
+            list @ Value::Array(_) => {
+                scenario["faults"] = list;
+                if find(PLAYED_IN).is_some() {
+                    scenario["controlPlane"] = json!({"kind": "node"});
+                    scenario["subject"] = json!({"deployment": {"build": "service"}, "witness": {"kind": "http"}});
+                }
+            }
             Value::Object(keys) => scenario.as_object_mut().expect("the first is whole").extend(keys),
             other => panic!("line {line}: {other} is no example"),
         }
@@ -223,7 +242,8 @@ fn examples() -> Vec<Example> {
         let arguments = arguments.split_whitespace().map(str::to_owned).collect();
         let faults = scenario["faults"].as_array().map_or(&[][..], Vec::as_slice);
         let hits = hits::meant(hits, faults).unwrap_or_else(|wrong| panic!("line {line}: {wrong}"));
-        examples.push(Example { line, arguments, registry, hits, scenario });
+        let node = find(PLAYED_IN).is_some();
+        examples.push(Example { line, arguments, registry, node, hits, scenario });
         at = end;
     }
     examples

@@ -250,7 +250,7 @@ fn nightly_rollouts_of_the_service_cost_no_call() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rollout.yaml");
     // One of the scenario's two.
-    std::fs::write(&file, text.replace("count: 2", "count: 1")).unwrap();
+    std::fs::write(&file, text.replace("count: 2, pause: 45s", "count: 1")).unwrap();
     let soak = soak(&[file.to_str().unwrap(), "--for", "50s", "--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let hits = hits(&soak.record(), "rolling-restart");
@@ -265,10 +265,10 @@ fn nightly_nothing_is_let_in_while_pods_are_killed() {
     let Some(_machine) = machine() else { return };
     let text = scenarios::scenario::library::text("deployed-kills").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for (by, told) in [("signal", "got SIGKILL"), ("delete", "was deleted")] {
+    for (by, told) in [("signal", "got SIGKILL"), ("delete", "was deleted"), ("evict", "was evicted")] {
         let file = folder.path().join(format!("{by}.yaml"));
         // One of the scenario's three.
-        let one = text.replace("count: 3", "count: 1").replace("at: 5s}", &format!("at: 5s, by: {by}}}"));
+        let one = text.replace("count: 3, pause: 20s", &format!("by: {by}"));
         std::fs::write(&file, one).unwrap();
         let soak = soak(&[file.to_str().unwrap(), "--for", "30s", "--service", service.to_str().unwrap()]);
         assert_eq!(soak.code(), Some(0), "{by}: {}", soak.story());
@@ -279,6 +279,100 @@ fn nightly_nothing_is_let_in_while_pods_are_killed() {
         let crashes = std::fs::read_to_string(soak.record().join("crashes.jsonl")).unwrap_or_default();
         assert_eq!(crashes, "", "{by}");
     }
+}
+
+/// The scenario `deployed-kills` with other faults, and what else is to be another way.
+fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+    let text = scenarios::scenario::library::text("deployed-kills").unwrap();
+    let mut text = text.replace("  - {name: pod-kill, at: 5s, count: 3, pause: 20s}\n", faults);
+    for (from, to) in [("steady: 75s", steady), ("errors: 300", "errors: 5000")].iter().chain(changes) {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("troubled.yaml");
+    std::fs::write(&file, text).unwrap();
+    (folder, file)
+}
+
+/// Nobody is there for a while, the registry is out of reach, processors are short: calls fail, and nothing is let in.
+#[test]
+#[ignore = "slow: a node, and faults of Pods for a minute"]
+fn what_a_cluster_does_to_pods_lets_nothing_in() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let faults = "  - {name: scale, at: 4s, for: 12s}\n  - {name: network-policy, at: 30s, for: 5s}\n  \
+        - {name: node-pressure, at: 40s, for: 4s, cpu: 0.3}\n";
+    let (_folder, file) = troubled(faults, "steady: 50s", &[]);
+    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let record = soak.record();
+    for (name, least, told) in [
+        ("scale", 2, "Deployments have 0 Pods each"),
+        ("network-policy", 1, "cannot reach the registry"),
+        ("node-pressure", 3, "0.3 of a processor"),
+    ] {
+        let hits = hits(&record, name);
+        assert!(hits.len() >= least, "{name}: {hits:?}");
+        assert!(hits[0]["detail"].as_str().unwrap().contains(told), "{name}: {hits:?}");
+    }
+}
+
+/// The bad twin: who lets calls pass that nobody answers stores what is not pinned, and the judge counts it.
+#[test]
+#[ignore = "slow: a node, and no Pods for a while"]
+fn with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let changes = [("failurePolicy: Fail", "failurePolicy: Ignore")];
+    let (_folder, file) = troubled("  - {name: scale, at: 4s, for: 12s}\n", "steady: 26s", &changes);
+    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert!(soak.broken().contains(&"admission.unpinned".to_owned()), "{}", soak.story());
+}
+
+/// Less memory than it needs: the kernel ends a container, which is a crash with its reason.
+#[test]
+#[ignore = "slow: a node, and containers that are ended for their memory"]
+fn a_container_that_has_too_little_memory_is_a_crash() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let changes = [("  memory: {ceiling: 192MiB}", "  memory: {ceiling: 192MiB}\n  crashes: {max: 0}")];
+    let faults = "  - {name: node-pressure, at: 4s, for: 8s, memory: 4MiB}\n";
+    let (_folder, file) = troubled(faults, "steady: 26s", &changes);
+    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert!(soak.broken().iter().any(|budget| budget.starts_with("crashes")), "{}", soak.story());
+    let crashes = std::fs::read_to_string(soak.record().join("crashes.jsonl")).unwrap();
+    assert!(crashes.contains("OOMKilled"), "{crashes}");
+}
+
+/// The API server ends, etcd stands still, the network between Pods and API server is frozen: the watch heals, and nothing is let in.
+#[test]
+#[ignore = "slow: a node, and faults of its control plane for a minute"]
+fn a_sick_control_plane_costs_calls_and_no_event() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let faults = "  - {name: apiserver-restart, at: 4s, by: kill}\n  - {name: etcd-slow, at: 20s, for: 4s}\n  \
+        - {name: net-freeze, at: 30s, for: 3s, heals: true}\n";
+    let (_folder, file) = troubled(faults, "steady: 40s", &[]);
+    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    for name in ["apiserver-restart", "etcd-slow", "net-freeze"] {
+        assert!(!hits(&soak.record(), name).is_empty(), "{name}");
+    }
+}
+
+/// A certificate that ends while calls go on costs none of them: the next one is in the Secret before.
+#[test]
+#[ignore = "slow: a node, and a certificate that ends after half a minute"]
+fn a_certificate_that_ends_in_pods_costs_no_call() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(_machine) = machine() else { return };
+    let changes = [("errors: 5000", "errors: 0")];
+    let (_folder, file) = troubled("  - {name: certificate-expiry, at: 4s, valid: 24s}\n", "steady: 34s", &changes);
+    let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let hits = hits(&soak.record(), "certificate-expiry");
+    assert!(hits[0]["detail"].as_str().unwrap().contains("24 of 24 connections"), "{hits:?}");
 }
 
 /// A Deployment of somebody else: plain manifests, an image from an archive, and a container that is ended for its memory.

@@ -18,7 +18,7 @@ fn begin(part: &str) -> String {
 fn table(family: Family) -> String {
     let rows: Vec<&Row> = Name::ALL.iter().map(|name| name.row()).filter(|row| row.family == family).collect();
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
-    let what = if matches!(family, Family::Server | Family::Network | Family::Clock) {
+    let what = if matches!(family, Family::Server | Family::Network | Family::Clock | Family::Pods | Family::Plane) {
         "what happens"
     } else {
         "what the client sees"
@@ -60,6 +60,8 @@ fn parts() -> Vec<(&'static str, String)> {
         ("network", table(Family::Network)),
         ("registry", table(Family::Registry)),
         ("clock", table(Family::Clock)),
+        ("pods", table(Family::Pods)),
+        ("plane", table(Family::Plane)),
     ]
 }
 
@@ -107,12 +109,12 @@ fn names_are_read_as_they_are_written() {
     assert!(error.starts_with("unknown variant `watch-resett`, expected one of `watch-reset`, "), "{error}");
 }
 
-/// What the mock API server does not play belongs to the network, the registry or a clock.
+/// What the mock API server does not play belongs to the network, the registry, a clock or a cluster.
 #[test]
 fn what_nobody_plays_here_is_played_anywhere() {
     for name in Name::ALL {
         let row = name.row();
-        assert_eq!(name.play().is_none(), row.family.is_played_anywhere(), "{}", row.name);
+        assert_eq!(name.play().is_some(), row.family.is_of_the_mock(), "{}", row.name);
         assert!(!row.sees.is_empty() && row.doc.ends_with('.'), "{}", row.name);
     }
 }

@@ -23,6 +23,14 @@ pub enum Error {
         /// What to write instead.
         instead: &'static str,
     },
+    /// Something is missing that the fault needs.
+    #[error("`{fault}`: {instead}")]
+    Needs {
+        /// The fault.
+        fault: &'static str,
+        /// What to write.
+        instead: &'static str,
+    },
     /// A value that the row cannot read.
     #[error("{why}")]
     Unread {

@@ -66,6 +66,10 @@ pub enum Family {
     Registry,
     /// The clock of a process of the subject: played by whoever starts it.
     Clock,
+    /// The Pods of a subject that is deployed.
+    Pods,
+    /// The programs of a real control plane.
+    Plane,
 }
 
 impl Family {
@@ -74,12 +78,22 @@ impl Family {
         matches!(self, Self::Network | Self::Registry | Self::Clock)
     }
 
+    /// Whether its faults are played by the mock API server, and with no other control plane.
+    pub fn is_of_the_mock(self) -> bool {
+        matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections)
+    }
+
+    /// Whether its faults take as long as they take: Pods and programs that end and come back.
+    pub fn takes_its_time(self) -> bool {
+        matches!(self, Self::Pods | Self::Plane)
+    }
+
     /// The keys that choose what its faults hit.
     const fn chooses(self) -> &'static [&'static str] {
         match self {
             Self::Requests => &["resource", "userAgent", "on", "query", "nth", "every", "endpoint"],
             Self::Watches => &["resource", "userAgent", "query", "nth", "every", "endpoint", "afterEvents"],
-            Self::Server | Self::Clock => &[],
+            Self::Server | Self::Clock | Self::Pods | Self::Plane => &[],
             Self::Connections => &["nth", "every", "endpoint"],
             Self::Network => &["nth", "every"],
             Self::Registry => &["repository", "userAgent", "nth", "every"],

@@ -104,9 +104,6 @@ impl Conductor<'_> {
         rows.extend(stage.moves.finish(now_ms));
         rows.extend(stage.validators.finish(now_ms, truth.as_ref())?);
         rows.extend(stage.redis.iter_mut().flat_map(|redis| redis.finish(now_ms)));
-        if let Some(troubles) = &mut stage.troubles {
-            rows.extend(troubles.finish(now_ms)?);
-        }
         for row in rows {
             self.writer.fault(&row)?;
         }
@@ -177,8 +174,8 @@ impl Conductor<'_> {
 
 /// Whether a fault can make an image unresolvable.
 fn makes_sick(fault: &Fault) -> bool {
-    fault.name.row().family == Family::Registry
-        && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
+    let cuts = fault.name.row().family == Family::Registry || fault.name == Name::NetworkPolicy;
+    cuts && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
 }
 
 pub(super) fn kube_id(index: usize) -> mock_faults::FaultId {

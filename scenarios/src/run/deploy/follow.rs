@@ -13,8 +13,8 @@ use super::{Cluster, Rollout, logs};
 use crate::subject::{Crash, Log, Pods};
 
 const EVERY: Duration = Duration::from_millis(500);
-/// An API server that does not answer for so long leaves the run without an account of the subject.
-const BLIND_AFTER: Duration = Duration::from_secs(30);
+/// An API server that does not answer for so long, longer than any fault of it, leaves the run without an account of the subject.
+const BLIND_AFTER: Duration = Duration::from_secs(90);
 /// Containers whose output is read at a time.
 const LOGS_MAX: usize = 256;
 

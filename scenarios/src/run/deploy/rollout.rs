@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use hyper::Method;
+use hyper::{Method, StatusCode};
+use kind::node::{Limits, Pressed, press};
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -30,37 +31,42 @@ struct Named {
     /// Its Pods: path and query of their list.
     pods: String,
     name: String,
+    namespace: String,
+    /// What its Pods are selected by.
+    labels: Value,
 }
 
 /// A Pod, as far as anybody here wants to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pod {
-    pub(super) uid: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) is_ready: bool,
+pub(in crate::run) struct Pod {
+    pub(in crate::run) uid: String,
+    pub(in crate::run) namespace: String,
+    pub(in crate::run) name: String,
+    pub(in crate::run) is_ready: bool,
     /// It is going.
-    pub(super) is_going: bool,
-    pub(super) containers: Vec<Container>,
+    pub(in crate::run) is_going: bool,
+    /// Its address, once it has one.
+    pub(in crate::run) address: Option<IpAddr>,
+    pub(in crate::run) containers: Vec<Container>,
 }
 
 /// A container of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Container {
-    pub(super) name: String,
+pub(in crate::run) struct Container {
+    pub(in crate::run) name: String,
     /// How often it was started again.
-    pub(super) restarts: u64,
-    pub(super) runs: bool,
+    pub(in crate::run) restarts: u64,
+    pub(in crate::run) runs: bool,
     /// How it ended the last time.
-    pub(super) ended: Option<Ended>,
+    pub(in crate::run) ended: Option<Ended>,
 }
 
 /// The end of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(in crate::run) struct Ended {
     /// `OOMKilled, exit code 137`.
-    pub(super) status: String,
-    pub(super) ran: Duration,
+    pub(in crate::run) status: String,
+    pub(in crate::run) ran: Duration,
 }
 
 impl Rollout {
@@ -77,6 +83,8 @@ impl Rollout {
                 path: format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
                 pods: format!("/api/v1/namespaces/{namespace}/pods?labelSelector={selector}"),
                 name,
+                namespace: namespace.to_owned(),
+                labels: object["spec"]["selector"].clone(),
             }
         };
         Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
@@ -114,7 +122,7 @@ impl Rollout {
     }
 
     /// All Pods of all Deployments, by name.
-    pub(super) async fn pods(&self) -> Result<Vec<Pod>> {
+    pub(in crate::run) async fn pods(&self) -> Result<Vec<Pod>> {
         let mut pods = Vec::new();
         for Named { pods: path, .. } in &self.deployments {
             let list = self.cluster.get(path).await?;
@@ -125,7 +133,7 @@ impl Rollout {
     }
 
     /// Begins a rollout of each, as `kubectl rollout restart` does.
-    pub(super) async fn restart(&self) -> Result<()> {
+    pub(in crate::run) async fn restart(&self) -> Result<()> {
         let now = jiff::Timestamp::now().to_string();
         let annotations = json!({"kubectl.kubernetes.io/restartedAt": now});
         let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
@@ -137,7 +145,7 @@ impl Rollout {
     }
 
     /// Deletes a Pod without a grace period.
-    pub(super) async fn delete(&self, pod: &Pod) -> Result<()> {
+    pub(in crate::run) async fn delete(&self, pod: &Pod) -> Result<()> {
         let Pod { namespace, name, uid, .. } = pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let options = json!({
@@ -149,8 +157,77 @@ impl Rollout {
         Ok(())
     }
 
+    /// Asks for a Pod to be evicted, as `kubectl drain` does it; false where a budget of disruption forbids it for now.
+    pub(in crate::run) async fn evict(&self, pod: &Pod) -> Result<bool> {
+        let Pod { namespace, name, .. } = pod;
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
+        let metadata = json!({"name": name, "namespace": namespace});
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata});
+        let asked = self.cluster.ask(Method::POST, &path, eviction.to_string(), super::install::JSON).await;
+        let (status, answer) = asked.with_context(|| format!("failed to evict the Pod {name}"))?;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Ok(false);
+        }
+        anyhow::ensure!(status.is_success(), "the Pod {name} could not be evicted: {status}: {}", answer["message"]);
+        Ok(true)
+    }
+
+    /// Writes something on all Pods, at which their kubelet looks at them at once: Secrets in them are read again.
+    pub(in crate::run) async fn touch(&self) -> Result<()> {
+        let now = jiff::Timestamp::now().to_string();
+        let patch = json!({"metadata": {"annotations": {"longhaul.dev/touched": now}}}).to_string();
+        for Pod { namespace, name, .. } in self.pods().await? {
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+            let (status, answer) = self.cluster.ask(Method::PATCH, &path, patch.clone(), MERGE).await?;
+            // One that went meanwhile reads nothing any more.
+            let is_fine = status.is_success() || status == StatusCode::NOT_FOUND;
+            anyhow::ensure!(is_fine, "{name} could not be annotated: {status}: {}", answer["message"]);
+        }
+        Ok(())
+    }
+
+    /// How many Pods each Deployment is to have.
+    pub(in crate::run) async fn replicas(&self) -> Result<Vec<u64>> {
+        let mut all = Vec::new();
+        for Named { path, .. } in &self.deployments {
+            let deployment = self.cluster.get(path).await?;
+            all.push(deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1));
+        }
+        Ok(all)
+    }
+
+    /// Gives each Deployment another number of Pods, in the order of [`Self::replicas`].
+    pub(in crate::run) async fn scale(&self, replicas: &[u64]) -> Result<()> {
+        for (Named { path, name, .. }, replicas) in self.deployments.iter().zip(replicas) {
+            let patch = json!({"spec": {"replicas": replicas}}).to_string();
+            let (status, answer) = self.cluster.ask(Method::PATCH, &format!("{path}/scale"), patch, MERGE).await?;
+            anyhow::ensure!(status.is_success(), "{name} could not be scaled: {status}: {}", answer["message"]);
+        }
+        Ok(())
+    }
+
+    /// Limits what the containers of a Pod may have, but for those that are known.
+    pub(in crate::run) fn press(&self, pod: &Pod, limits: Limits, known: &[String]) -> std::io::Result<Vec<Pressed>> {
+        press(&self.first_processes(pod), limits, known)
+    }
+
+    /// What selects the Pods of each Deployment, with its namespace and name.
+    pub(in crate::run) fn selectors(&self) -> Vec<(String, String, Value)> {
+        self.deployments.iter().map(|one| (one.namespace.clone(), one.name.clone(), one.labels.clone())).collect()
+    }
+
+    /// Where its Services are reached.
+    pub(in crate::run) fn reached(&self) -> &[SocketAddr] {
+        &self.reached
+    }
+
+    /// The cluster that it is in.
+    pub(in crate::run) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// The first processes of a Pod's containers.
-    pub(super) fn first_processes(&self, pod: &Pod) -> Vec<u32> {
+    pub(in crate::run) fn first_processes(&self, pod: &Pod) -> Vec<u32> {
         self.cluster.pods.first_processes(&pod.uid)
     }
 }
@@ -190,12 +267,13 @@ impl Pod {
             name: text("/metadata/name"),
             is_ready,
             is_going: object.pointer("/metadata/deletionTimestamp").is_some(),
+            address: text("/status/podIP").parse().ok(),
             containers: list("/status/containerStatuses").map(Container::of).collect(),
         }
     }
 
     /// How often its containers were started again.
-    pub(super) fn restarts(&self) -> u64 {
+    pub(in crate::run) fn restarts(&self) -> u64 {
         self.containers.iter().map(|container| container.restarts).sum()
     }
 }

@@ -205,7 +205,12 @@ impl Again<'_> {
         planned.webhook = planned.webhook.take().or_else(service);
         // What is a file on this machine is none in a Pod, which has an account of its own.
         let is_file = |name: &str| ["KUBECONFIG", "DOCKER_CONFIG"].contains(&name);
-        let variables = self.environment(world)?.into_iter().filter(|(name, _)| !is_file(name)).collect::<Vec<_>>();
+        let mut variables: Vec<_> = self.environment(world)?.into_iter().filter(|(name, _)| !is_file(name)).collect();
+        // By which clients in Pods find the API server (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
+        if let Some(way) = world.way() {
+            variables.push(("KUBERNETES_SERVICE_HOST".to_owned(), way.ip().to_string()));
+            variables.push(("KUBERNETES_SERVICE_PORT".to_owned(), way.port().to_string()));
+        }
         Deployed::prepare(planned, nodes, world.api(), &variables).await.map(Some)
     }
 

@@ -8,7 +8,6 @@ use anyhow::{Context as _, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use units::Span;
 
 use super::service::Wiring;
 use super::{Kind, Notes, Role, Scene, Service, Start, Subject, Upkeep, Wrong, wrong};
@@ -27,11 +26,6 @@ const SERVICE_SECRET: &str = "longhaul-webhook-tls";
 /// The Service that a run makes in front of the watching Pod's pages.
 const PAGES: &str = "longhaul-watch-pages";
 const PAGES_PORT: u16 = 9090;
-/// What is done to its Pods, as rows of `faults.jsonl` name it.
-const ROLLING_RESTART: &str = "rolling-restart";
-const POD_KILL: &str = "pod-kill";
-/// The first trouble comes when load has settled.
-const DEFAULT_FIRST: Span = Span::from_secs(3);
 
 /// The keys of `deployment`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -53,10 +47,6 @@ pub struct Deployment {
     pub secret: Option<String>,
     /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
     pub role: Option<Role>,
-    /// Rollouts while load runs, as `kubectl rollout restart` begins them.
-    pub rolling_restart: Option<Often>,
-    /// Pods that are killed while load runs.
-    pub pod_kill: Option<PodKill>,
 }
 
 /// What of this house is put into an image.
@@ -65,46 +55,6 @@ pub struct Deployment {
 pub enum Build {
     /// The program of the service.
     Service,
-}
-
-/// Something that is done several times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Often {
-    /// How many times.
-    pub count: u32,
-    /// How long from the beginning of one to the beginning of the next. One that is not over holds the next one up.
-    pub every: Span,
-    /// When the first one begins, counted from the start of the warm-up.
-    #[serde(default = "default_first")]
-    pub at: Span,
-}
-
-/// Pods that are killed, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct PodKill {
-    /// How many.
-    pub count: u32,
-    /// How long from one to the next. The next one waits until all Pods are ready again.
-    pub every: Span,
-    /// When the first one is killed, counted from the start of the warm-up.
-    #[serde(default = "default_first")]
-    pub at: Span,
-    /// How.
-    #[serde(default)]
-    pub by: KillBy,
-}
-
-/// How a Pod is killed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum KillBy {
-    /// SIGKILL to the first process of each container: the kubelet starts them again in the same Pod.
-    #[default]
-    Signal,
-    /// The Pod is deleted without a grace period: another one takes its place.
-    Delete,
 }
 
 /// What a subject is to become.
@@ -116,8 +66,8 @@ pub(crate) struct Planned {
     pub(crate) webhook: Option<ServicePort>,
     /// The Service in front of its pages.
     pub(crate) pages: Option<ServicePort>,
-    /// What is done to its Pods; a name, when, and how a Pod is killed where one is.
-    pub(crate) troubles: Vec<(&'static str, Often, Option<KillBy>)>,
+    /// The Secret of its serving certificate, where the run makes it: namespace and name.
+    pub(crate) secret: Option<(String, String)>,
 }
 
 /// Where an image comes from.
@@ -142,20 +92,6 @@ impl Planned {
             Image::Archive(path) | Image::Program { program: path, .. } => path.clone(),
         };
         self.images.iter().map(file).collect()
-    }
-}
-
-impl Often {
-    /// When number `done` begins, counted from 0; none after the last.
-    pub(crate) fn due(&self, done: u32) -> Option<std::time::Duration> {
-        (done < self.count).then(|| self.at.0 + self.every.0 * done)
-    }
-}
-
-impl PodKill {
-    /// When each begins.
-    pub(crate) fn often(&self) -> Often {
-        Often { count: self.count, every: self.every, at: self.at }
     }
 }
 
@@ -186,12 +122,6 @@ impl Kind for Deployment {
         if matches!(subject.witness, Witness::Log(_)) && self.is_service() {
             return wrong("witness", "`witness: {kind: log}`: the service tells by `http`");
         }
-        if self.troubles().iter().any(|(_, often)| often.count == 0 || often.every.0.is_zero()) {
-            return wrong(
-                "deployment",
-                "`rollingRestart` and `podKill` need a `count` of 1 or more and a time in `every`",
-            );
-        }
         Ok(())
     }
 
@@ -212,11 +142,6 @@ impl Kind for Deployment {
         if self.is_service() { vec![format!("{SERVICE_WEBHOOK}.{SERVICE_NAMESPACE}.svc")] } else { Vec::new() }
     }
 
-    fn troubles(&self) -> Vec<(&'static str, Often)> {
-        let restarts = self.rolling_restart.map(|often| (ROLLING_RESTART, often));
-        restarts.into_iter().chain(self.pod_kill.map(|kill| (POD_KILL, kill.often()))).collect()
-    }
-
     fn files(&self) -> Vec<(&'static str, &Path)> {
         self.images.iter().map(|path| ("images", path.as_path())).collect()
     }
@@ -227,6 +152,10 @@ impl Kind for Deployment {
 
     fn role(&self) -> Option<Role> {
         self.role
+    }
+
+    fn makes_certificate(&self) -> bool {
+        self.is_service() || self.secret.is_some()
     }
 
     fn serving(&self) -> &'static str {
@@ -242,9 +171,7 @@ impl Kind for Deployment {
         let manifests = self.manifests.iter().map(|path| path.display().to_string());
         let own = self.is_service().then(|| "the manifests of the service, with an image of its program".to_owned());
         let images = self.images.iter().map(|path| format!("image {}", path.display()));
-        let told = |(name, often): (&str, Often)| format!("{name} {} times, one every {}", often.count, often.every);
-        let troubles = self.troubles().into_iter().map(told);
-        let all: Vec<String> = manifests.chain(own).chain(images).chain(troubles).collect();
+        let all: Vec<String> = manifests.chain(own).chain(images).collect();
         Some(("deployed", all.join(", ")))
     }
 
@@ -262,26 +189,25 @@ impl Kind for Deployment {
             let program = scene.program.context("no service binary was named")?.to_owned();
             images.push(Image::Program { name: SERVICE_IMAGE, program, user: SERVICE_USER });
         }
-        let (mut objects, mut webhook, mut pages) = (Vec::new(), None, None);
+        let (mut objects, mut webhook, mut pages, mut kept) = (Vec::new(), None, None, None);
         if self.is_service() {
             objects = self.service(scene)?;
             let port =
                 |name: &str, port| ServicePort { namespace: SERVICE_NAMESPACE.to_owned(), name: name.to_owned(), port };
             (webhook, pages) = (Some(port(SERVICE_WEBHOOK, 443)), Some(port(PAGES, PAGES_PORT)));
+            kept = Some((SERVICE_NAMESPACE.to_owned(), SERVICE_SECRET.to_owned()));
         } else {
             objects.extend(read(scene.ground, &self.manifests)?);
             if let Some(secret) = &self.secret {
                 let namespace = namespace_of_first(&objects);
                 objects.insert(0, certificate(&namespace, secret, &(scene.wiring)()?)?);
+                kept = Some((namespace, secret.clone()));
             }
         }
         if let Some(replicas) = self.replicas {
             set_replicas(&mut objects, replicas);
         }
-        let by = self.pod_kill.map(|kill| kill.by);
-        let troubles = self.troubles().into_iter();
-        let troubles = troubles.map(|(name, often)| (name, often, by.filter(|_| name == POD_KILL))).collect();
-        Ok(Start::Deployed(Box::new(Planned { objects, images, webhook, pages, troubles })))
+        Ok(Start::Deployed(Box::new(Planned { objects, images, webhook, pages, secret: kept })))
     }
 }
 
@@ -412,10 +338,6 @@ fn set_replicas(objects: &mut [Manifest], replicas: u32) {
             manifest.object["spec"]["replicas"] = json!(replicas);
         }
     }
-}
-
-fn default_first() -> Span {
-    DEFAULT_FIRST
 }
 
 #[cfg(test)]

@@ -1,0 +1,76 @@
+//! The programs of a control plane as processes of this machine, for whoever ends them or lets them stand still.
+//!
+//! Only looks. Whoever signals one of them does that by itself, and whoever supervises them starts them again.
+
+use std::fs;
+
+/// Where Pods are below the group of a node. What is called like a program of the control plane there is a Pod's.
+const KUBEPODS: &str = "/kubepods/";
+/// What `comm` keeps of a name (proc(5)).
+const COMM_MAX: usize = 15;
+
+/// Where the programs are looked for.
+#[derive(Debug, Clone)]
+pub struct Machinery(Place);
+
+#[derive(Debug, Clone)]
+enum Place {
+    /// Below a group of cgroups.
+    Group(String),
+    /// They are known.
+    Known(Vec<(&'static str, u32)>),
+}
+
+impl Machinery {
+    /// Those of a node, by the name of its group.
+    pub fn in_group(group: &str) -> Self {
+        Self(Place::Group(group.to_owned()))
+    }
+
+    /// Those that somebody started.
+    pub fn known(processes: impl IntoIterator<Item = (&'static str, u32)>) -> Self {
+        Self(Place::Known(processes.into_iter().collect()))
+    }
+
+    /// The processes of a program, such as `etcd`, by the numbers that the machine has for them.
+    pub fn processes(&self, program: &str) -> Vec<u32> {
+        match &self.0 {
+            Place::Known(all) => all.iter().filter(|(name, _)| *name == program).map(|(_, pid)| *pid).collect(),
+            Place::Group(group) => {
+                let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+                let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+                let mut found: Vec<u32> = numbers.filter(|pid| is_of(*pid, program, group)).collect();
+                found.sort_unstable();
+                found
+            }
+        }
+    }
+}
+
+fn is_of(pid: u32, program: &str, group: &str) -> bool {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    if read("comm").trim_end() != program.get(..COMM_MAX).unwrap_or(program) {
+        return false;
+    }
+    let groups = read("cgroup");
+    groups.split('\n').any(|line| has(line, group)) && !groups.contains(KUBEPODS)
+}
+
+/// cgroups(7), `/proc/pid/cgroup`: the path comes after the second colon.
+fn has(line: &str, group: &str) -> bool {
+    line.splitn(3, ':').nth(2).is_some_and(|path| path.split('/').any(|part| part == group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_of_the_group_that_its_path_names() {
+        assert!(has("4:memory:/longhaul-abc/first", "longhaul-abc") && has("0::/longhaul-abc", "longhaul-abc"));
+        assert!(!has("4:memory:/longhaul-abcd", "longhaul-abc") && !has("", "longhaul-abc"));
+        let known = Machinery::known([("etcd", 7), ("kube-apiserver", 8)]);
+        assert_eq!((known.processes("etcd"), known.processes("kubelet")), (vec![7], vec![]));
+        assert!(Machinery::in_group("longhaul-none").processes("etcd").is_empty());
+    }
+}

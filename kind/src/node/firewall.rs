@@ -1,0 +1,75 @@
+//! Packets of Pods that a node lets vanish, where its network does not do that by itself.
+//!
+//! The bridge of CNI enforces no NetworkPolicy. What one says about the Pods of a subject is done here, by rules of iptables in the
+//! node's own namespace, which end with it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use super::Error;
+use super::tool::{self, Call};
+
+/// The chain of our rules.
+const CHAIN: &str = "LONGHAUL-POLICY";
+
+/// The rules of one node.
+#[derive(Debug, Clone)]
+pub struct Firewall {
+    pub(super) nsenter: PathBuf,
+    pub(super) iptables: PathBuf,
+    pub(super) pid: u32,
+}
+
+impl Firewall {
+    /// Lets everything vanish that these Pods send to an address; instead of what was said before.
+    pub async fn cut(&self, pods: &[IpAddr], to: SocketAddr) -> Result<(), Error> {
+        self.open().await?;
+        self.call(&format!("-N {CHAIN}")).await?;
+        for pod in pods {
+            self.call(&format!("-A {CHAIN} -s {pod} -d {} -p tcp --dport {} -j DROP", to.ip(), to.port())).await?;
+        }
+        self.call(&format!("-I FORWARD -j {CHAIN}")).await.map(drop)
+    }
+
+    /// Lets everything pass again.
+    pub async fn open(&self) -> Result<(), Error> {
+        // The first two say no where nothing was cut.
+        let _ = self.call(&format!("-D FORWARD -j {CHAIN}")).await;
+        if self.call(&format!("-F {CHAIN}")).await.is_ok() {
+            self.call(&format!("-X {CHAIN}")).await?;
+        }
+        Ok(())
+    }
+
+    /// How many packets vanished.
+    pub async fn dropped(&self) -> Result<u64, Error> {
+        let listed = self.call(&format!("-nvxL {CHAIN}")).await?;
+        Ok(packets(&listed))
+    }
+
+    async fn call(&self, words: &str) -> Result<String, Error> {
+        let (pid, iptables) = (self.pid.to_string(), self.iptables.as_os_str().to_owned());
+        // Somebody else may hold the lock of the tables for a moment.
+        let words = format!("-w 5 {words}");
+        let enter = ["-t", &pid, "-n", "--"].map(std::ffi::OsString::from);
+        let all = enter.into_iter().chain([iptables]).chain(words.split(' ').map(Into::into));
+        tool::call(Call::new("cut off Pods", &self.nsenter, all)).await
+    }
+}
+
+/// iptables(8): with `-v` and `-x` the first column is the exact number of packets.
+fn packets(listed: &str) -> u64 {
+    let dropped = listed.lines().filter(|line| line.contains("DROP"));
+    dropped.filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn packets_that_vanished_are_counted() {
+        let listed = "Chain LONGHAUL-POLICY (1 references)\n    pkts      bytes target     prot opt in     out     source               \
+            destination\n      12      720 DROP       tcp  --  *      *       10.200.128.3         10.200.0.1           tcp dpt:4321\n       \
+            3      180 DROP       tcp  --  *      *       10.200.128.4         10.200.0.1           tcp dpt:4321\n";
+        assert_eq!((super::packets(listed), super::packets("")), (15, 0));
+    }
+}

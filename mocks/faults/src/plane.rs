@@ -1,0 +1,83 @@
+//! Rows of what becomes of the programs of a real control plane, which whoever started them plays.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+use super::settings::keys;
+use super::settings::{Family, Row};
+use super::{Error, Fault, Lasting};
+
+/// How long etcd stands still in each second.
+pub const STALL: Span = Span::from_millis(800);
+/// Of which second.
+pub const STALL_EVERY: Span = Span::from_secs(1);
+
+const fn row(name: &'static str, doc: &'static str) -> Row {
+    Row::new(Family::Plane, name, doc).refuses(begins_later)
+}
+
+/// How a program is ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum EndBy {
+    /// SIGTERM, as for another version of it, and SIGKILL when it has not ended after ten seconds.
+    #[default]
+    Term,
+    /// SIGKILL, as when it has too much memory.
+    Kill,
+}
+
+keys! {
+    /// The keys of `apiserver-restart`.
+    pub struct ApiserverRestartKeys {
+        by "by": EndBy = ("`term`", "`term` or `kill`"),
+        pause "pause": Span = ("20s", "from one to the next, with `count`"),
+    }
+}
+
+keys! {
+    /// The keys of `etcd-slow`.
+    pub struct EtcdSlowKeys {
+        stall "stall": Span = ("800ms", "how long etcd stands still in each second, as on a disk that does not answer"),
+    }
+}
+
+pub(super) const APISERVER_RESTART: Row =
+    row("apiserver-restart", "The API server ends, and is started again with an empty cache.")
+        .takes::<ApiserverRestartKeys>()
+        .instant()
+        .once()
+        .sees("connections end, new ones are refused for seconds; watches go on from etcd")
+        .hit("an API server that is ready again")
+        .drawn(20, None);
+
+pub(super) const ETCD_SLOW: Row = row("etcd-slow", "etcd stands still for a part of each second.")
+    .takes::<EtcdSlowKeys>()
+    .refuses(stalls)
+    .sees("writes and reads that must be fresh take as long")
+    .hit("a standstill");
+
+fn begins_later(fault: &Fault) -> Result<(), Error> {
+    if fault.is_armed_before() {
+        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });
+    }
+    if fault.name.row().is_instant && fault.lasts.is_some() {
+        let instead = "it takes as long as it takes: leave out `for`, and say `count` for several";
+        return Err(Error::Needs { fault: fault.name.as_str(), instead });
+    }
+    Ok(())
+}
+
+fn stalls(fault: &Fault) -> Result<(), Error> {
+    begins_later(fault)?;
+    if fault.lasting() == Lasting::ToTheEnd {
+        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say how long it lasts: `for: 10s`" });
+    }
+    let stall = fault.keys::<EtcdSlowKeys>().stall.unwrap_or(STALL);
+    if stall.0.is_zero() || stall >= STALL_EVERY {
+        let instead = "write less than 1s, of which the rest is for work";
+        return Err(Error::Value { key: "stall", given: stall.to_string(), instead });
+    }
+    Ok(())
+}

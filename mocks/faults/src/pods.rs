@@ -1,0 +1,182 @@
+//! Rows of what a cluster does to the Pods of a subject, which whoever deployed it plays.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Span};
+
+use super::settings::keys;
+use super::settings::{Family, Row};
+use super::{Error, Fault, Lasting};
+
+/// From the beginning of one to that of the next, where there are several.
+pub const PAUSE: Span = Span::from_secs(20);
+/// How long a certificate is valid that is about to end: a kubelet, told of it, has it in a Pod within seconds.
+pub const VALID: Span = Span::from_secs(30);
+/// Less is no time to bring one into a Pod, and the next one after it.
+const VALID_LEAST: Span = Span::from_secs(15);
+
+const fn row(name: &'static str, doc: &'static str) -> Row {
+    Row::new(Family::Pods, name, doc).refuses(begins_later)
+}
+
+/// How a Pod is killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum KillBy {
+    /// SIGKILL to the first process of each container: the kubelet starts them again in the same Pod.
+    #[default]
+    Signal,
+    /// The Pod is deleted without a grace period: another one takes its place.
+    Delete,
+    /// The Pod is evicted, as `kubectl drain` does it: it is asked to end, and budgets of disruption are respected.
+    Evict,
+}
+
+keys! {
+    /// The keys of `pod-kill`.
+    pub struct PodKillKeys {
+        by "by": KillBy = ("`signal`", "`signal`, `delete` or `evict`"),
+        pause "pause": Span = ("20s", "from one to the next, with `count`"),
+    }
+}
+
+keys! {
+    /// The keys of what is done several times.
+    pub struct PauseKeys {
+        pause "pause": Span = ("20s", "from one to the next, with `count`"),
+    }
+}
+
+keys! {
+    /// The keys of `scale`.
+    pub struct ScaleKeys {
+        to "to": u32 = ("0", "so many Pods"),
+    }
+}
+
+keys! {
+    /// The keys of `node-pressure`.
+    pub struct NodePressureKeys {
+        memory "memory": Bytes = ("", "what each container may have; one that has more is ended for it"),
+        cpu "cpu": f64 = ("", "how much of a processor each container may have"),
+    }
+}
+
+keys! {
+    /// The keys of `certificate-expiry`.
+    pub struct CertificateExpiryKeys {
+        valid "valid": Span = ("30s", "how long the certificate is valid that ends; the next one is there after two thirds"),
+        pause "pause": Span = ("20s", "from one to the next, with `count`; none begins before the one before has ended"),
+    }
+}
+
+pub(super) const POD_KILL: Row = row("pod-kill", "Pods of the subject are killed, one after the other.")
+    .takes::<PodKillKeys>()
+    .instant()
+    .once()
+    .sees("a Pod is gone in the middle of its work; the next one waits until all are ready again")
+    .hit("a Pod that was killed, when all are ready again")
+    .drawn(20, None);
+
+pub(super) const ROLLING_RESTART: Row =
+    row("rolling-restart", "Every Pod of the subject is replaced, as `kubectl rollout restart` does it.")
+        .takes::<PauseKeys>()
+        .instant()
+        .once()
+        .sees("Pods are asked to end once others are ready")
+        .hit("a rollout that is over")
+        .drawn(45, None);
+
+pub(super) const SCALE: Row = row("scale", "The subject has other numbers of Pods for a while, or none.")
+    .takes::<ScaleKeys>()
+    .refuses(lasts)
+    .sees("nobody answers; then Pods come that remember nothing")
+    .hit("a Deployment that has so many Pods, and one that has its own number again");
+
+pub(super) const NODE_PRESSURE: Row =
+    row("node-pressure", "Containers of the subject may have less memory or less of a processor for a while.")
+        .takes::<NodePressureKeys>()
+        .refuses(presses)
+        .sees("everything is slow, or the kernel ends a process that has too much")
+        .hit("a container that was given less");
+
+pub(super) const CERTIFICATE_EXPIRY: Row =
+    row("certificate-expiry", "The serving certificate of the subject ends, and the next one is in its Secret before.")
+        .takes::<CertificateExpiryKeys>()
+        .instant()
+        .once()
+        .refuses(ends_in_time)
+        .sees("a Secret that changes twice; whoever goes on with what it read is not believed any more")
+        .hit("a certificate that has ended")
+        .drawn(40, None);
+
+pub(super) const NETWORK_POLICY: Row =
+    row("network-policy", "A NetworkPolicy cuts the Pods of the subject off from the registry.")
+        .refuses(lasts)
+        .sees("connections to the registry hang; everything else works")
+        .hit("a policy that is in force");
+
+/// Where they begin there are Pods.
+fn begins_later(fault: &Fault) -> Result<(), Error> {
+    if fault.is_armed_before() {
+        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });
+    }
+    if fault.name.row().is_instant && fault.lasts.is_some() {
+        let instead = "it takes as long as it takes: leave out `for`, and say `count` for several";
+        return Err(Error::Needs { fault: fault.name.as_str(), instead });
+    }
+    Ok(())
+}
+
+/// Nobody would bring back what is to be judged.
+fn lasts(fault: &Fault) -> Result<(), Error> {
+    begins_later(fault)?;
+    if fault.lasting() == Lasting::ToTheEnd {
+        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say how long it lasts: `for: 10s`" });
+    }
+    Ok(())
+}
+
+fn presses(fault: &Fault) -> Result<(), Error> {
+    lasts(fault)?;
+    let keys: NodePressureKeys = fault.keys();
+    if keys.memory.is_none() && keys.cpu.is_none() {
+        let instead = "say what is short: `memory: 64MiB`, or `cpu: 0.1`";
+        return Err(Error::Needs { fault: fault.name.as_str(), instead });
+    }
+    if let Some(cpu) = keys.cpu.filter(|cpu| !(0.01..=64.0).contains(cpu)) {
+        return Err(Error::Value { key: "cpu", given: cpu.to_string(), instead: "write a number from 0.01 to 64" });
+    }
+    Ok(())
+}
+
+fn ends_in_time(fault: &Fault) -> Result<(), Error> {
+    begins_later(fault)?;
+    let valid = fault.keys::<CertificateExpiryKeys>().valid.unwrap_or(VALID);
+    if valid < VALID_LEAST {
+        let instead = "write 15s or more: it has to come into a Pod, and the next one after it";
+        return Err(Error::Value { key: "valid", given: valid.to_string(), instead });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Fault, Name};
+
+    fn refused(text: &str) -> String {
+        let fault: Fault = serde_json::from_str(text).unwrap();
+        fault.check().map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn what_nobody_could_play_is_refused_with_what_to_write() {
+        assert_eq!(refused(r#"{"name": "pod-kill"}"#), "`pod-kill`: say when it begins: `at: 5s`");
+        assert_eq!(refused(r#"{"name": "pod-kill", "at": "5s", "by": "evict", "count": 3}"#), "");
+        assert!(refused(r#"{"name": "scale", "at": "5s"}"#).contains("`for: 10s`"));
+        assert!(refused(r#"{"name": "node-pressure", "at": "5s", "for": "9s"}"#).contains("`memory: 64MiB`"));
+        assert!(refused(r#"{"name": "node-pressure", "at": "5s", "for": "9s", "cpu": 0}"#).contains("0.01 to 64"));
+        assert!(refused(r#"{"name": "certificate-expiry", "at": "5s", "valid": "9s"}"#).contains("15s or more"));
+        assert_eq!(Name::PodKill.row().drawn.for_s, 20);
+    }
+}

@@ -1,0 +1,292 @@
+//! Faults of Pods and of the programs of a control plane: what a cluster does on a bad day.
+//!
+//! Owns when each is under way, its hits, and that everything is as it was before when it is over. How one is played is a file below. What they
+//! act on is there once the subject is prepared.
+
+mod apiserver_restart;
+mod certificate_expiry;
+mod etcd_slow;
+mod network_policy;
+mod node_pressure;
+mod pod_kill;
+mod rolling_restart;
+mod scale;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use kind::machinery::Machinery;
+use kind::node::Firewall;
+use loadgen::churn;
+use mock_faults::table::Table;
+use mock_faults::{Error, Fault, FaultId, Hit, Name, PAUSE, Player};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use units::Span;
+
+use super::deploy::{Pod, Rollout};
+use crate::subject::Pods;
+
+/// Pods of the service drain for up to 40 s, and two follow each other.
+const OVER_WITHIN: Duration = Duration::from_mins(3);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// When a run ends whatever it was doing, what was changed is put back in so long.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Who plays them. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Troubles(Arc<Core>);
+
+struct Core {
+    epoch: Instant,
+    table: Mutex<Table<CancellationToken>>,
+    struck: Arc<Notify>,
+    ground: OnceLock<Ground>,
+    /// What takes its time is done one after the other.
+    turn: tokio::sync::Mutex<()>,
+    tasks: TaskTracker,
+    /// Why one could not be played.
+    broken: Mutex<Option<anyhow::Error>>,
+}
+
+/// What they act on.
+#[derive(Default)]
+pub(super) struct Ground {
+    /// The subject, where it is in Pods.
+    pub(super) deployed: Option<Subject>,
+    /// The programs of the control plane, where somebody knows them.
+    pub(super) machinery: Option<Machinery>,
+    /// What lets packets vanish where the network of the cluster does not.
+    pub(super) firewall: Option<Firewall>,
+    /// The API as the harness asks it.
+    pub(super) api: Option<churn::Api>,
+    /// Where Pods reach the registry.
+    pub(super) registry: Option<SocketAddr>,
+}
+
+/// A subject in Pods.
+pub(super) struct Subject {
+    pub(super) rollout: Arc<Rollout>,
+    pub(super) pods: Pods,
+    /// Its serving certificate, where the run makes it.
+    pub(super) serving: Option<Serving>,
+}
+
+/// The serving certificate of a subject.
+pub(super) struct Serving {
+    /// Namespace and name of its Secret.
+    pub(super) secret: (String, String),
+    pub(super) authority: Arc<mock_pki::Authority>,
+    /// What it is for.
+    pub(super) names: Vec<String>,
+}
+
+/// One fault that is played.
+struct Deed<'a> {
+    core: &'a Core,
+    id: FaultId,
+    fault: &'a Fault,
+    ended: &'a CancellationToken,
+}
+
+impl Troubles {
+    /// Nothing to act on yet; times of hits count from `epoch`.
+    pub(super) fn new(epoch: Instant, seed: u64) -> Self {
+        let table = Table::new(seed);
+        Self(Arc::new(Core {
+            epoch,
+            struck: table.struck(),
+            table: Mutex::new(table),
+            ground: OnceLock::new(),
+            turn: tokio::sync::Mutex::new(()),
+            tasks: TaskTracker::new(),
+            broken: Mutex::new(None),
+        }))
+    }
+
+    /// What they act on from now on; once.
+    pub(super) fn act_on(&self, ground: Ground) {
+        let _ = self.0.ground.set(ground);
+    }
+
+    /// Returns when something was hit.
+    pub(super) async fn struck(&self) {
+        self.0.struck.notified().await;
+    }
+
+    /// Why one could not be played, once.
+    pub(super) fn take_broken(&self) -> Option<anyhow::Error> {
+        self.0.broken.lock().take()
+    }
+
+    /// Waits until what was ended is as it was before.
+    pub(super) async fn settled(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        self.0.tasks.reopen();
+    }
+
+    /// Ends everything at once.
+    pub(super) async fn stop(&self) {
+        self.0.table.lock().entries.iter().for_each(|entry| entry.played.cancel());
+        let _ = tokio::time::timeout(STOP_WITHIN, self.settled()).await;
+    }
+}
+
+impl Player for Troubles {
+    fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
+        fault.check()?;
+        let ended = CancellationToken::new();
+        self.0.table.lock().begin(id, fault, ended.clone())?;
+        let (core, fault) = (Arc::clone(&self.0), fault.clone());
+        self.0.tasks.spawn(async move {
+            let deed = Deed { core: &core, id, fault: &fault, ended: &ended };
+            if let Err(error) = Box::pin(deed.play()).await {
+                let name = fault.name.as_str();
+                core.broken.lock().get_or_insert(error.context(format!("the harness could not play `{name}`")));
+            }
+        });
+        Ok(())
+    }
+
+    fn end(&self, id: FaultId) {
+        let mut table = self.0.table.lock();
+        if let Some(index) = table.end(id) {
+            table.entries[index].played.cancel();
+        }
+    }
+
+    fn hits(&self, id: FaultId) -> u64 {
+        self.0.table.lock().hits_of(id)
+    }
+
+    fn take_hits(&self) -> Vec<Hit> {
+        self.0.table.lock().take_hits()
+    }
+}
+
+impl Deed<'_> {
+    async fn play(&self) -> Result<()> {
+        match self.fault.name {
+            Name::PodKill => pod_kill::play(self).await,
+            Name::RollingRestart => rolling_restart::play(self).await,
+            Name::Scale => scale::play(self).await,
+            Name::NodePressure => node_pressure::play(self).await,
+            Name::CertificateExpiry => certificate_expiry::play(self).await,
+            Name::NetworkPolicy => network_policy::play(self).await,
+            Name::ApiserverRestart => apiserver_restart::play(self).await,
+            Name::EtcdSlow => etcd_slow::play(self).await,
+            _ => bail!("it is somebody else's"),
+        }
+    }
+
+    fn ground(&self) -> Result<&Ground> {
+        self.core.ground.get().context("there is nothing to act on yet")
+    }
+
+    fn subject(&self) -> Result<&Subject> {
+        self.ground()?.deployed.as_ref().context("the subject is in no Pods")
+    }
+
+    fn machinery(&self) -> Result<&Machinery> {
+        self.ground()?.machinery.as_ref().context("nobody knows the programs of the control plane")
+    }
+
+    fn hit(&self, detail: String) {
+        let at_us = u64::try_from(self.core.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let mut table = self.core.table.lock();
+        if let Some(index) = table.newest(self.id) {
+            table.hit(index, at_us, detail);
+        }
+    }
+
+    /// What is done `count` times, one after the other and none beside another one's.
+    fn times(&self, pause: Option<Span>) -> Times<'_> {
+        let pause = pause.unwrap_or(PAUSE).0;
+        Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }
+    }
+
+    /// Until the fault ends, or so long.
+    async fn rest(&self, length: Duration) -> bool {
+        tokio::time::timeout(length, self.ended.cancelled()).await.is_err()
+    }
+}
+
+/// How often something was done, and is to be.
+struct Times<'a> {
+    deed: &'a Deed<'a>,
+    pause: Duration,
+    count: u64,
+    done: u64,
+    /// When the next one begins, if one was begun.
+    due: Option<tokio::time::Instant>,
+}
+
+impl Times<'_> {
+    /// Waits until the next one is due, and says which it is; none after the last.
+    async fn next(&mut self) -> Result<Option<u64>> {
+        if self.done == self.count {
+            return Ok(None);
+        }
+        if let Some(due) = self.due {
+            tokio::select! {
+                () = self.deed.ended.cancelled() => return Err(self.unfinished()),
+                () = tokio::time::sleep_until(due) => {}
+            }
+        }
+        self.due = Some(tokio::time::Instant::now() + self.pause);
+        Ok(Some(self.done))
+    }
+
+    /// Does it, which is a hit when it is over.
+    async fn does(&mut self, work: impl Future<Output = Result<String>> + Send) -> Result<()> {
+        let in_turn = async {
+            let _turn = self.deed.core.turn.lock().await;
+            work.await
+        };
+        let told = tokio::select! {
+            () = self.deed.ended.cancelled() => return Err(self.unfinished()),
+            told = in_turn => told?,
+        };
+        self.done += 1;
+        self.deed.hit(told);
+        Ok(())
+    }
+
+    fn unfinished(&self) -> anyhow::Error {
+        let Self { done, count, .. } = self;
+        anyhow::anyhow!(
+            "only {done} of {count} were over when load ended: make `phases.steady` longer, or ask for fewer"
+        )
+    }
+}
+
+impl Subject {
+    /// The Pods that are not going.
+    async fn here(&self) -> Result<Vec<Pod>> {
+        let mut all = self.rollout.pods().await?;
+        all.retain(|pod| !pod.is_going);
+        Ok(all)
+    }
+
+    /// Waits until it is over and all Pods are ready.
+    async fn wait(&self, what: &str, is_over: impl Fn(&[Pod]) -> bool + Send + Sync) -> Result<()> {
+        let deadline = Instant::now() + OVER_WITHIN;
+        loop {
+            let over = is_over(&self.rollout.pods().await?);
+            let missing = self.rollout.missing().await;
+            if over && missing.is_none() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let missing = missing.unwrap_or_else(|| "the old Pods are still there".to_owned());
+                bail!("{what} was not over after {} s: {missing}", OVER_WITHIN.as_secs());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}

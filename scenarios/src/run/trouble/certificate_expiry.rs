@@ -1,0 +1,79 @@
+//! `certificate-expiry`: a certificate that soon ends goes into the Secret, and the next one before it has ended. A hit is the end of the first.
+//!
+//! How many connections to the Service were given which one is told with the hit: whoever goes on with the old one fails every call from
+//! then on, which is for the judge of calls to say.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use hyper::Method;
+use mock_faults::{CertificateExpiryKeys, VALID};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+
+use super::{Deed, Serving, Subject};
+use crate::run::deploy::Rollout;
+
+const MERGE: &str = "application/merge-patch+json";
+/// Connections that are asked for the certificate: each goes to another Pod, as kube-proxy has it.
+const CONNECTIONS: u32 = 24;
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+
+pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+    let (subject, keys) = (deed.subject()?, deed.fault.keys::<CertificateExpiryKeys>());
+    let serving = subject.serving.as_ref().context("the run makes no serving certificate for it")?;
+    let valid = keys.valid.unwrap_or(VALID).0;
+    let mut times = deed.times(keys.pause);
+    while times.next().await?.is_some() {
+        times.does(expire(subject, serving, valid)).await?;
+    }
+    Ok(())
+}
+
+async fn expire(subject: &Subject, serving: &Serving, valid: Duration) -> Result<String> {
+    let names: Vec<&str> = serving.names.iter().map(String::as_str).collect();
+    let ending = serving.authority.server_for(&names, valid)?;
+    let ends = tokio::time::Instant::now() + valid;
+    put(&subject.rollout, serving, &ending).await?;
+    tokio::time::sleep(valid * 2 / 3).await;
+    put(&subject.rollout, serving, &serving.authority.server(&names)?).await?;
+    // A certificate ends with its second.
+    tokio::time::sleep_until(ends + Duration::from_secs(2)).await;
+    let believed = match subject.rollout.reached().first() {
+        Some(service) => believed(*service, serving).await?,
+        None => return Ok("it has ended".to_owned()),
+    };
+    Ok(format!("it has ended; {believed} of {CONNECTIONS} connections to its Service are given one that is valid"))
+}
+
+/// Into the Secret, and from there into the Pods.
+async fn put(rollout: &Rollout, serving: &Serving, pair: &mock_pki::Pair) -> Result<()> {
+    let (namespace, name) = &serving.secret;
+    let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
+    let patch = json!({"stringData": {"tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}}).to_string();
+    let (status, answer) = rollout.cluster().ask(Method::PATCH, &path, patch, MERGE).await?;
+    anyhow::ensure!(status.is_success(), "the Secret {name} could not be changed: {status}: {}", answer["message"]);
+    rollout.touch().await
+}
+
+/// How many connections end at a certificate that a client believes.
+async fn believed(service: SocketAddr, serving: &Serving) -> Result<u32> {
+    let tls = mock_pki::client_config(serving.authority.ca_pem(), None, &["http/1.1"])?;
+    let name = serving.names.first().context("it is for no name")?;
+    let mut count = 0;
+    for _ in 0..CONNECTIONS {
+        let asked = tokio::time::timeout(CONNECT_LIMIT, is_believed(service, name, Arc::clone(&tls))).await;
+        count += u32::from(matches!(asked, Ok(Ok(()))));
+    }
+    Ok(count)
+}
+
+async fn is_believed(service: SocketAddr, name: &str, tls: Arc<ClientConfig>) -> Result<()> {
+    let stream = TcpStream::connect(service).await?;
+    TlsConnector::from(tls).connect(name.to_owned().try_into()?, stream).await?;
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `etcd-slow`: etcd stands still for a part of each second, which is what a disk does to it that does not answer. A hit is each standstill.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use mock_faults::{EtcdSlowKeys, STALL, STALL_EVERY};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Deed;
+
+const PROGRAM: &str = "etcd";
+
+pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+    let machinery = deed.machinery()?;
+    let stall = deed.fault.keys::<EtcdSlowKeys>().stall.unwrap_or(STALL).0;
+    loop {
+        let pids = machinery.processes(PROGRAM);
+        anyhow::ensure!(!pids.is_empty(), "no process of {PROGRAM} was found");
+        let still = Still::of(&pids)?;
+        let goes_on = deed.rest(stall).await;
+        drop(still);
+        deed.hit(format!("etcd stood still for {} ms", stall.as_millis()));
+        if !goes_on || !deed.rest(STALL_EVERY.0.saturating_sub(stall).max(Duration::from_millis(1))).await {
+            return Ok(());
+        }
+    }
+}
+
+/// Processes that stand still. Whatever ends it, they go on.
+struct Still(Vec<Pid>);
+
+impl Still {
+    fn of(pids: &[u32]) -> Result<Self> {
+        let all = Self(pids.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())).collect());
+        for pid in &all.0 {
+            kill_process(*pid, Signal::STOP).context("failed to stop etcd")?;
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            // One that ended meanwhile needs nothing.
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+    }
+}

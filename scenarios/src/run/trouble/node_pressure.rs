@@ -1,0 +1,39 @@
+//! `node-pressure`: containers have less while it lasts, those that are started meanwhile as well. A hit is each that was given less.
+//!
+//! What the kernel then does to a process is a fact of its own: a container that ended stands in `crashes.jsonl` with the kubelet's reason.
+
+use anyhow::{Context as _, Result};
+use kind::node::{Limits, Pressed};
+use mock_faults::NodePressureKeys;
+
+use super::{Deed, LOOK_EVERY};
+
+pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+    let (subject, keys) = (deed.subject()?, deed.fault.keys::<NodePressureKeys>());
+    let limits = Limits { memory: keys.memory.map(|memory| memory.0), cpu: keys.cpu };
+    let mut pressed = Released(Vec::new());
+    loop {
+        // While an API server is away nothing new is found, and nothing else is lost.
+        for pod in subject.here().await.unwrap_or_default() {
+            let known: Vec<String> = pressed.0.iter().map(|one| one.container.clone()).collect();
+            let more = subject.rollout.press(&pod, limits, &known);
+            let more = more.with_context(|| format!("failed to limit the containers of {}", pod.name))?;
+            for one in &more {
+                deed.hit(format!("a container of {} has {}", pod.name, one.told));
+            }
+            pressed.0.extend(more);
+        }
+        if !deed.rest(LOOK_EVERY).await {
+            return Ok(());
+        }
+    }
+}
+
+/// Whatever ends it, containers have again what they had.
+struct Released(Vec<Pressed>);
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Pressed::release);
+    }
+}

@@ -1,0 +1,27 @@
+//! `rolling-restart`: a hit is a rollout after which every Pod of before is gone or going, and all new ones are ready.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use anyhow::Result;
+use mock_faults::PauseKeys;
+
+use super::{Deed, Subject};
+
+pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+    let (subject, keys) = (deed.subject()?, deed.fault.keys::<PauseKeys>());
+    let mut times = deed.times(keys.pause);
+    while times.next().await?.is_some() {
+        times.does(restart(subject)).await?;
+    }
+    Ok(())
+}
+
+/// Replaces every Pod. Returns what was done.
+async fn restart(subject: &Subject) -> Result<String> {
+    let began = Instant::now();
+    let before: BTreeSet<String> = subject.here().await?.into_iter().map(|pod| pod.uid).collect();
+    subject.rollout.restart().await?;
+    subject.wait("the rollout", |all| all.iter().all(|pod| pod.is_going || !before.contains(&pod.uid))).await?;
+    Ok(format!("{} Pods were replaced in {:.1} s", before.len(), began.elapsed().as_secs_f64()))
+}
