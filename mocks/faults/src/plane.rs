@@ -31,7 +31,7 @@ pub enum EndBy {
 keys! {
     /// The keys of `apiserver-restart`.
     pub struct ApiserverRestartKeys {
-        by "by": EndBy = ("`term`", "`term` or `kill`"),
+        signal "signal": EndBy = ("`term`", "`term` or `kill`"),
         pause "pause": Span = ("20s", "from one to the next, with `count`"),
     }
 }

@@ -351,7 +351,7 @@ fn a_container_that_has_too_little_memory_is_a_crash() {
 fn a_sick_control_plane_costs_calls_and_no_event() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(_machine) = machine() else { return };
-    let faults = "  - {name: apiserver-restart, at: 4s, by: kill}\n  - {name: etcd-slow, at: 20s, for: 4s}\n  \
+    let faults = "  - {name: apiserver-restart, at: 4s, signal: kill}\n  - {name: etcd-slow, at: 20s, for: 4s}\n  \
         - {name: net-freeze, at: 30s, for: 3s, heals: true}\n";
     let (_folder, file) = troubled(faults, "steady: 40s", &[]);
     let soak = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);

@@ -20,7 +20,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let keys = deed.fault.keys::<ApiserverRestartKeys>();
-    let by = keys.by.unwrap_or_default();
+    let by = keys.signal.unwrap_or_default();
     let mut times = deed.times(keys.pause);
     while times.next().await?.is_some() {
         times.does(restart(deed, by)).await?;
