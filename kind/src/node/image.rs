@@ -39,6 +39,27 @@ pub struct Image {
     pub user: u32,
 }
 
+/// The archive of an OCI image layout that is a folder, as `skopeo copy … oci:FOLDER` and `docker buildx build --output type=oci,tar=false`
+/// write it (OCI image specification, "Image Layout").
+pub fn archive_of_layout(folder: &Path) -> io::Result<Vec<u8>> {
+    for name in [LAYOUT, "index.json", "blobs"] {
+        if !folder.join(name).exists() {
+            let why = format!("{} has no `{name}`: it is no OCI image layout", folder.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+    }
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.follow_symlinks(false);
+    for name in [LAYOUT, "index.json"] {
+        archive.append_path_with_name(folder.join(name), name)?;
+    }
+    archive.append_dir_all("blobs", folder.join("blobs"))?;
+    archive.into_inner()
+}
+
+/// The file by which a folder is known to be a layout.
+const LAYOUT: &str = "oci-layout";
+
 impl Image {
     /// An image of a program on this machine, with the libraries that it is linked to, started as `/NAME`.
     pub fn of_program(name: &str, program: &Path, user: u32) -> io::Result<Self> {

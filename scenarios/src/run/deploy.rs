@@ -116,6 +116,11 @@ impl Deployed {
 /// The bytes of an image, and how it is called.
 fn archive(image: DeploymentImage) -> Result<(String, Vec<u8>)> {
     match image {
+        DeploymentImage::Archive(path) if path.is_dir() => {
+            let archive = kind::node::image::archive_of_layout(&path);
+            let archive = archive.with_context(|| format!("failed to read `images`: {}", path.display()))?;
+            Ok((path.display().to_string(), archive))
+        }
         DeploymentImage::Archive(path) => {
             let bytes = std::fs::read(&path).with_context(|| format!("failed to read `images`: {}", path.display()))?;
             Ok((path.display().to_string(), bytes))

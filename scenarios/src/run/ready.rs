@@ -53,11 +53,11 @@ impl Port {
     }
 
     /// That of a webhook that runs already.
-    pub(super) fn theirs(url: &str) -> Result<Self> {
+    pub(super) fn theirs(url: &str, server_name: Option<&str>) -> Result<Self> {
         let (host, port) =
             crate::scenario::host_and_port(url).with_context(|| format!("`url: {url}` is no address"))?;
-        let name =
-            ServerName::try_from(host.clone()).with_context(|| format!("`url`: `{host}` is no name of a host"))?;
+        let name = ServerName::try_from(server_name.map_or_else(|| host.clone(), str::to_owned))
+            .with_context(|| format!("`url`: `{host}` is no name of a host"))?;
         let at = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         Ok(Self { at, name, called: format!("its webhook ({url})"), trusted: "a certificate that `ca` signed" })
     }

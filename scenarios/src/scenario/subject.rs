@@ -104,6 +104,11 @@ pub(crate) trait Kind {
         None
     }
 
+    /// What the certificate of its webhook is for, where that is not the host of its address.
+    fn server_name(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether it runs in Pods, which only a control plane with a node has.
     fn needs_node(&self) -> bool {
         false

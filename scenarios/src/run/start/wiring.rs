@@ -270,7 +270,7 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
 pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Port>> {
     match (webhook, scenario.subject.kind().url()) {
         (Some(address), _) => Ok(Some(Port::ours(address))),
-        (None, Some(url)) => Port::theirs(url).map(Some),
+        (None, Some(url)) => Port::theirs(url, scenario.subject.kind().server_name()).map(Some),
         (None, None) => Ok(None),
     }
 }
@@ -300,7 +300,8 @@ pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAd
             ca_pem: world.authority.ca_pem().to_owned(),
         }),
         (None, Some(url)) => {
-            Some(Reviews { url: url.to_owned(), server_name: String::new(), ca_pem: ca(options, world)? })
+            let server_name = scenario.subject.kind().server_name().unwrap_or_default().to_owned();
+            Some(Reviews { url: url.to_owned(), server_name, ca_pem: ca(options, world)? })
         }
         (None, None) => None,
     })

@@ -6,6 +6,7 @@ use anyhow::Result;
 use hyper::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::{Kind, Notes, Role, Scene, Start, Subject, Wrong, wrong};
 use crate::scenario::{METRICS_PORT, Readiness, Which};
@@ -22,6 +23,9 @@ pub struct Attach {
     pub url: Option<String>,
     /// The certificates of who signed that of its webhook, a PEM file relative to the scenario file.
     pub ca: Option<PathBuf>,
+    /// What that certificate is for, where it is not the host of `url`: the name of a Service, such as `hook.my-namespace.svc`, for a webhook
+    /// that is reached through a forwarded port.
+    pub server_name: Option<String>,
     /// The kubeconfig that it reads, relative to the scenario file. It is written when the run begins, for your eyes alone, and removed when it
     /// ends. Default: a file in a temporary folder, which is told.
     pub kubeconfig: Option<PathBuf>,
@@ -58,8 +62,20 @@ impl Kind for Attach {
                 let text = "`url` needs `ca: FILE`: the certificate of who signed that of the webhook, as PEM";
                 return wrong("url", text);
             }
+            (None, None) if self.server_name.is_some() => {
+                return wrong(
+                    "serverName",
+                    "`serverName` is for a webhook: add `url: https://127.0.0.1:9443/validate` and `ca`",
+                );
+            }
             (None, Some(_)) => return wrong("ca", "`ca` is for a webhook: add `url: https://127.0.0.1:9443/validate`"),
             _ => {}
+        }
+        if let Some(name) = self.server_name.as_deref().filter(|name| ServerName::try_from(*name).is_err()) {
+            return wrong(
+                "serverName",
+                format!("`serverName: {name}` is no name of a host: write for example `hook.my-namespace.svc`"),
+            );
         }
         let page = subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
         if page.is_some_and(|url| url.contains(METRICS_PORT)) {
@@ -99,6 +115,10 @@ impl Kind for Attach {
 
     fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
+    }
+
+    fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
     }
 
     fn serving(&self) -> &'static str {
@@ -155,6 +175,22 @@ fn problem(url: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_name_needs_a_webhook_and_is_a_name() {
+        let subject =
+            |attach: &str| serde_saphyr::from_str::<Subject>(&format!("attach: {attach}\nwitness: {{kind: none}}"));
+        let told = |attach: &str| {
+            let subject = subject(attach).unwrap();
+            subject.kind().check(&subject).map_or_else(|(key, text)| format!("{key}: {text}"), |()| String::new())
+        };
+        assert_eq!(told("{url: 'https://127.0.0.1:9443/v', ca: ca.pem, serverName: hook.team.svc}"), "");
+        assert!(told("{serverName: hook.team.svc}").starts_with("serverName: `serverName` is for a webhook"));
+        assert!(
+            told("{url: 'https://127.0.0.1:9443/v', ca: ca.pem, serverName: 'no name'}")
+                .contains("is no name of a host")
+        );
+    }
 
     #[test]
     fn an_address_of_a_webhook_is_https() {

@@ -32,9 +32,9 @@ const PAGES_PORT: u16 = 9090;
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Deployment {
     /// What is applied, relative to the scenario file: files and folders of plain YAML, or folders with a `kustomization.yaml`, which
-    /// `kubectl kustomize` builds. All Deployments in it are the subject. Default with `build: service`: the manifests of the service.
+    /// `kubectl kustomize` builds; what `helm template` writes is plain YAML. All Deployments in it are the subject. Default with `build: service`: the manifests of the service.
     pub manifests: Vec<PathBuf>,
-    /// Archives of images that are loaded into the node before, as `docker save` writes them or OCI layouts in a tar.
+    /// Images that are loaded into the nodes before: archives as `docker save` writes them, OCI layouts in a tar, or folders with an OCI layout.
     pub images: Vec<PathBuf>,
     /// `service`: an image is made of the program of the service and loaded.
     pub build: Option<Build>,
@@ -89,6 +89,8 @@ impl Planned {
     /// The files that make it up.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let file = |image: &Image| match image {
+            // The index of a layout names the digest of all that is in it.
+            Image::Archive(path) if path.is_dir() => path.join("index.json"),
             Image::Archive(path) | Image::Program { program: path, .. } => path.clone(),
         };
         self.images.iter().map(file).collect()
@@ -275,7 +277,15 @@ fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
             None => objects.extend(plain(ground, path).map_err(anyhow::Error::msg)?),
         }
     }
+    objects.retain(|manifest| is_installed(&manifest.object));
     Ok(objects)
+}
+
+/// Whether an object is there after `helm install`: `helm template` writes hooks as well, and those of tests, upgrades and deletions are
+/// nobody's to run here (Helm documentation, "Chart Hooks").
+fn is_installed(object: &Value) -> bool {
+    let Some(hooks) = object["metadata"]["annotations"]["helm.sh/hook"].as_str() else { return true };
+    hooks.split(',').any(|hook| ["pre-install", "post-install", "crd-install"].contains(&hook.trim()))
 }
 
 /// Looks at manifests that are read later. What a kustomization reads is its program's affair, which leaves its folder only when told to.
@@ -404,6 +414,13 @@ mod tests {
             return;
         }
         assert_eq!(names(), ["Deployment team/my-web"]);
+    }
+
+    #[test]
+    fn hooks_of_a_chart_are_applied_where_they_install_it() {
+        let hook = |hooks: &str| json!({"metadata": {"annotations": {"helm.sh/hook": hooks}}});
+        assert!(is_installed(&json!({"metadata": {"name": "a"}})) && is_installed(&hook("pre-install, pre-upgrade")));
+        assert!(!is_installed(&hook("test")) && !is_installed(&hook("pre-delete,post-delete")));
     }
 
     #[test]
