@@ -1,16 +1,19 @@
-//! A real node: a kubelet mounts the chunks, a container runtime pulls from the seed by digest, and a Pod runs from what was pulled.
-//!
-//! The node comes from a program that `LONGHAUL_REAL_NODE` names. It is called as `up FOLDER` (starts a cluster of one node and prints its
-//! kubeconfig), `pause NAME:TAG` and `pack NAME:TAG FOLDER COMMAND` (write a docker archive), and `down FOLDER`.
+//! A real node: a kubelet mounts the chunks, a container runtime pulls from the seed by digest, and a Pod runs from what was pulled, in a
+//! namespace whose Pods a webhook has to let in.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use kind::node::image::{File, Image};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::world::{Programs, SEED_PEAK_KIB_MAX, noise, peak_rss_kib};
+use crate::node::{Machine, machine};
+use crate::support::longhaul;
 
 /// Random bytes of the image.
 const LAYER_BYTES: usize = 210_000_000;
@@ -18,37 +21,31 @@ const LAYER_BYTES: usize = 210_000_000;
 const CHUNK_BYTES: &str = "1048576";
 /// Longest wait for a Pod.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What the image runs: it reads all of its layer and prints how long it is, with a hash.
-const PROGRAM: &str = r#"
-#include <stdio.h>
-int main(void) {
-  static unsigned char part[65536];
-  unsigned long hash = 14695981039346656037UL, bytes = 0;
-  FILE *file = fopen("/noise", "rb");
-  if (!file) return 1;
-  for (size_t read; (read = fread(part, 1, sizeof part, file)) > 0; bytes += read)
-    for (size_t at = 0; at < read; at++) hash = (hash ^ part[at]) * 1099511628211UL;
-  printf("%lu %016lx\n", bytes, hash);
-  return 0;
-}
-"#;
+/// What the image runs: it reads all of its layer and prints the digest.
+const PROGRAM: &str = "/usr/bin/sha256sum";
+/// The namespace that the webhook is asked about.
+const WATCHED: &str = "watched";
 
-/// The node; it ends with this.
-struct Node {
-    tool: PathBuf,
+/// The node, and the webhook beside it; they end with this.
+struct Node<'a> {
+    machine: &'a Machine,
     folder: tempfile::TempDir,
+    webhook: Option<Child>,
 }
 
-impl Drop for Node {
+impl Drop for Node<'_> {
     fn drop(&mut self) {
-        let _ = Command::new(&self.tool).arg("down").arg(self.folder.path().join("node")).output();
+        if let Some(webhook) = &mut self.webhook {
+            let _ = (webhook.kill(), webhook.wait());
+        }
+        let _ = self.cluster(&["down"]).output();
     }
 }
 
-impl Node {
-    fn start(tool: PathBuf) -> Self {
-        let node = Self { tool, folder: tempfile::tempdir().unwrap() };
-        succeeded(Command::new(&node.tool).arg("up").arg(node.path("node")).stdin(Stdio::null()));
+impl<'a> Node<'a> {
+    fn start(machine: &'a Machine) -> Self {
+        let node = Self { machine, folder: tempfile::tempdir().unwrap(), webhook: None };
+        succeeded(&mut node.cluster(&["up", "--kind", "node"]));
         node
     }
 
@@ -56,51 +53,102 @@ impl Node {
         self.folder.path().join(name)
     }
 
+    fn cluster(&self, words: &[&str]) -> Command {
+        let mut command = longhaul(&["cluster"]);
+        command.args(words).env("XDG_STATE_HOME", self.path("state")).stdin(Stdio::null());
+        command
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.path("state/longhaul/clusters/node/kubeconfig")
+    }
+
+    /// The machine as the node reaches it: the first address of the block whose second is the API server's.
+    fn near(&self) -> Ipv4Addr {
+        let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
+        let server = text.lines().find_map(|line| line.trim().strip_prefix("server: ")?.split("://").nth(1)).unwrap();
+        let address: Ipv4Addr = server.trim_matches('"').split(':').next().unwrap().parse().unwrap();
+        let [a, b, c, _] = address.octets();
+        Ipv4Addr::new(a, b, c, 1)
+    }
+
     /// An archive of an image with `LAYER_BYTES` that cannot be compressed; answers what its program prints.
-    fn pack(&self, name: &str, to: &Path) -> String {
-        let root = self.path("root");
-        std::fs::create_dir(&root).unwrap();
+    fn pack(name: &str, to: &Path) -> String {
         let bytes = noise(LAYER_BYTES, "node");
-        let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(1_099_511_628_211);
-        let printed = format!("{} {:016x}", bytes.len(), bytes.iter().fold(14_695_981_039_346_656_037, hash));
-        std::fs::write(root.join("noise"), bytes).unwrap();
-        std::fs::write(self.path("program.c"), PROGRAM).unwrap();
-        succeeded(
-            Command::new("gcc").args(["-O2", "-static", "-o"]).arg(root.join("program")).arg(self.path("program.c")),
-        );
-        std::fs::set_permissions(root.join("program"), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let archive = std::fs::File::create(to).unwrap();
-        let mut pack = Command::new(&self.tool);
-        let packed = pack.arg("pack").arg(name).arg(&root).arg("/program").stdout(archive).status().unwrap();
-        assert!(packed.success());
-        std::fs::remove_dir_all(root).unwrap();
-        printed
+        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut image = Image::of_program(name, Path::new(PROGRAM), 65532).unwrap();
+        image.files.push(File { path: "noise".to_owned(), bytes, executable: false });
+        image.entrypoint.push("/noise".to_owned());
+        std::fs::write(to, image.archive().unwrap()).unwrap();
+        digest
     }
 
     fn kubectl(&self, words: &[&str], input: &Value) -> String {
         let file = self.path("input.json");
         std::fs::write(&file, input.to_string()).unwrap();
-        let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(self.path("node/kubeconfig")).args(words);
+        let mut command = Command::new(self.machine.assets.join("kubectl"));
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(words).env("HOME", self.folder.path());
         succeeded(command.stdin(std::fs::File::open(file).unwrap()))
     }
 
-    fn phase(&self, pod: &str, wanted: &str) {
+    fn phase(&self, namespace: &str, pod: &str, wanted: &str) {
         let until = Instant::now() + PATIENCE;
         loop {
-            let phase = self.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.phase}"], &Value::Null);
+            let query = ["get", "pod", pod, "-n", namespace, "-o", "jsonpath={.status.phase}"];
+            let phase = self.kubectl(&query, &Value::Null);
             if phase == wanted {
                 return;
             }
-            let told = || self.kubectl(&["describe", "pod", pod], &Value::Null);
+            let told = || self.kubectl(&["describe", "pod", pod, "-n", namespace], &Value::Null);
             assert!(Instant::now() < until && phase != "Failed", "{pod} is {phase}: {}", told());
             std::thread::park_timeout(Duration::from_millis(200));
         }
     }
 
+    /// The service as a webhook on this machine, asked about Pods of namespaces with its label: nobody else answers, and what it does not
+    /// answer is refused.
+    fn watch_over(&mut self, service: &Path) {
+        let near = self.near();
+        let authority = mock_pki::Authority::generate("test").unwrap();
+        let pair = authority.server(&[&near.to_string()]).unwrap();
+        let free = || std::net::TcpListener::bind((near, 0)).unwrap().local_addr().unwrap();
+        let (listen, health) = (free(), free());
+        let (certificate, key) = (self.path("tls.crt"), self.path("tls.key"));
+        std::fs::write(&certificate, pair.certificate_pem).unwrap();
+        std::fs::write(&key, pair.key_pem).unwrap();
+        let config = json!({
+            "admission": {"listen": listen.to_string(), "certificate": certificate, "key": key},
+            "health": {"listen": health.to_string()}
+        });
+        let file = self.path("service.yaml");
+        std::fs::write(&file, config.to_string()).unwrap();
+        let mut command = Command::new(service);
+        command.args(["run", "--role", "manager", "--config"]).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+        self.webhook = Some(command.stderr(Stdio::null()).spawn().unwrap());
+        let until = Instant::now() + Duration::from_secs(30);
+        while std::net::TcpStream::connect(listen).is_err() {
+            assert!(Instant::now() < until, "the webhook listens");
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        let ca = base64::engine::general_purpose::STANDARD.encode(authority.ca_pem());
+        let webhook = kind::manifests::all().into_iter().find(|(file, _)| *file == "webhook.yaml").unwrap();
+        let mut webhook = kind::manifests::objects(webhook.0, webhook.1).unwrap().remove(0);
+        webhook["webhooks"][0]["clientConfig"] = json!({"url": format!("https://{listen}/mutate"), "caBundle": ca});
+        webhook["webhooks"][0]["failurePolicy"] = json!("Fail");
+        self.kubectl(&["create", "-f", "-"], &webhook);
+        let labels = webhook["webhooks"][0]["namespaceSelector"]["matchLabels"].clone();
+        let metadata = json!({"name": WATCHED, "labels": labels});
+        self.kubectl(&["create", "-f", "-"], &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
+        let until = Instant::now() + Duration::from_secs(30);
+        while self.kubectl(&["get", "serviceaccounts", "-n", WATCHED, "-o", "name"], &Value::Null).is_empty() {
+            assert!(Instant::now() < until, "the namespace has its account");
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+    }
+
     fn inject(&self, programs: &Programs, verb: &str, words: &[&str]) -> Output {
         let mut command = Command::new(&programs.service);
-        command.args(["inject", verb, "--kubeconfig"]).arg(self.path("node/kubeconfig")).args(words);
+        command.args(["inject", verb, "--kubeconfig"]).arg(self.kubeconfig()).args(words);
         command.stdin(Stdio::null()).output().unwrap()
     }
 }
@@ -116,49 +164,53 @@ fn pod(name: &str, image: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The peak of the seed that runs in the node with this folder: its mounts come from there.
-fn seed_peak_kib(folder: &str) -> Option<u64> {
+/// The peak of the seed that runs in a Pod: only one node runs at a time, and what runs in it is below its group.
+fn seed_peak_kib() -> Option<u64> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_it = |id: &u32| {
         let read = |name: &str| std::fs::read(format!("/proc/{id}/{name}")).unwrap_or_default();
         let contains = |text: &[u8], part: &str| text.windows(part.len()).any(|window| window == part.as_bytes());
-        contains(&read("cmdline"), "longhaul-seed") && contains(&read("mountinfo"), folder)
+        contains(&read("cmdline"), "longhaul-seed") && contains(&read("cgroup"), "/kubepods/")
     };
     ids.filter(is_it).find_map(peak_rss_kib)
 }
 
 #[test]
-#[ignore = "slow"]
-fn inject_into_a_real_node() {
+#[ignore = "slow: a node, and an image of 200 MB that travels in ConfigMaps"]
+fn inject_node() {
     let Some(programs) = Programs::find() else { return };
-    let Some(tool) = std::env::var_os("LONGHAUL_REAL_NODE") else {
-        println!("skipped: needs real-node (LONGHAUL_REAL_NODE names the program)");
+    let Some(machine) = machine() else { return };
+    if !machine.assets.join("kubectl").is_file() {
+        println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
         return;
-    };
-    let node = Node::start(tool.into());
+    }
+    let mut node = Node::start(&machine);
+    node.watch_over(&programs.service);
     let archive = node.path("app.tar");
-    let printed = node.pack("team/app:1", &archive);
+    let printed = Node::pack("docker.io/team/app:1", &archive);
     // Something must run there already: its image lends the seed a file system.
-    node.kubectl(&["create", "-f", "-"], &pod("base", "localhost/pause:1"));
-    node.phase("base", "Running");
+    node.kubectl(&["create", "-f", "-"], &pod("base", "localhost/longhaul-pause:1"));
+    node.phase("default", "base", "Running");
     let (image, seed) = (format!("docker-archive:{}", archive.display()), programs.seed.to_string_lossy().into_owned());
     let begun = Instant::now();
     let applied = node.inject(&programs, "apply", &["--image", &image, "--seed", &seed, "--chunk-bytes", CHUNK_BYTES]);
     let said = String::from_utf8_lossy(&applied.stdout).into_owned();
     assert!(applied.status.success(), "{said}{}", String::from_utf8_lossy(&applied.stderr));
     println!("{said}served after {:.1} s", begun.elapsed().as_secs_f64());
-    let peak = seed_peak_kib(&node.path("node").to_string_lossy());
+    let peak = seed_peak_kib();
     assert!(peak.is_some_and(|peak| peak <= SEED_PEAK_KIB_MAX), "the seed needed {peak:?} KiB");
     println!("the seed's peak: {peak:?} KiB");
 
     // `serves: 127.0.0.1:PORT/team/app@sha256:… (team/app:1)`
     let reference = said.lines().find_map(|line| line.strip_prefix("serves: ")?.split(' ').next()).unwrap();
     let begun = Instant::now();
-    node.kubectl(&["create", "-f", "-"], &pod("app", reference));
-    node.phase("app", "Succeeded");
-    println!("pulled by the kubelet and run in {:.1} s", begun.elapsed().as_secs_f64());
-    assert_eq!(node.kubectl(&["logs", "app"], &Value::Null).trim(), printed);
+    node.kubectl(&["create", "-n", WATCHED, "-f", "-"], &pod("app", reference));
+    node.phase(WATCHED, "app", "Succeeded");
+    println!("let in by the webhook, pulled by the kubelet and run in {:.1} s", begun.elapsed().as_secs_f64());
+    assert_eq!(node.kubectl(&["logs", "app", "-n", WATCHED], &Value::Null).split(' ').next(), Some(printed.as_str()));
+    let image = ["get", "pod", "app", "-n", WATCHED, "-o", "jsonpath={.spec.containers[0].image}"];
+    assert_eq!(node.kubectl(&image, &Value::Null), reference, "what has a digest is left as it is");
 
     let begun = Instant::now();
     let cleaned = node.inject(&programs, "clean", &[]);
@@ -167,5 +219,5 @@ fn inject_into_a_real_node() {
     let query =
         ["get", "configmaps,pods,services", "-A", "-l", "app.kubernetes.io/managed-by=longhaul-inject", "-o", "name"];
     assert_eq!(node.kubectl(&query, &Value::Null), "");
-    assert_eq!(seed_peak_kib(&node.path("node").to_string_lossy()), None, "the seed has ended");
+    assert_eq!(seed_peak_kib(), None, "the seed has ended");
 }
