@@ -31,6 +31,7 @@ mod show;
 mod soak;
 mod traffic;
 mod worker;
+mod worlds;
 
 /// Commands of earlier versions, and what does the same now.
 const RENAMED: [(&str, &str); 9] = [
@@ -119,6 +120,9 @@ enum Command {
     /// own judge alone and every twin passes, 1 one is not, 2 not decided, 3 the canary lived.
     #[command(hide = true)]
     Calibrate(Box<calibrate::Arguments>),
+    /// Play the library and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
+    #[command(hide = true)]
+    Worlds(worlds::Arguments),
     /// One of several processes that send one plan; `load --workers` starts it, or `load --worker` elsewhere.
     #[command(hide = true)]
     Worker,
@@ -211,6 +215,7 @@ fn run_command(command: Command) -> Result<u8> {
         Command::Show(what) => show::show(&what),
         Command::Matrix(arguments) => block_on(matrix::matrix(arguments)),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
+        Command::Worlds(arguments) => worlds::worlds(arguments),
         Command::Worker => Ok(worker::worker()),
         Command::Keeper => {
             crate::keeper::keeper();

@@ -34,6 +34,7 @@ mod shown;
 mod signals;
 mod subject;
 mod witness;
+pub mod worlds;
 
 /// Who builds this program and then becomes it says here how that is done again.
 const STARTED_AS: &str = "LONGHAUL_STARTED_AS";

@@ -44,6 +44,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Run real clients against documented bugs and write one table.
     Matrix(PassedOn),
+    /// Play the library and planted bugs on every control plane, and write one table.
+    Worlds(PassedOn),
     /// Play planted bugs and clean twins, and tell how often each judge is right.
     Calibrate(PassedOn),
     /// Build the seed, the program that `longhaul-service inject` sends, and check that it is static and small enough.
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Matrix(PassedOn { arguments }) => soak::longhaul(Some("matrix"), arguments),
+        Command::Worlds(PassedOn { arguments }) => soak::longhaul(Some("worlds"), arguments),
         Command::Calibrate(PassedOn { arguments }) => soak::longhaul(Some("calibrate"), arguments),
         Command::Seed => seed::seed(),
         Command::Dist(PassedOn { arguments }) => dist::dist(&arguments),

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`, `matrix`, `calibrate` and `longhaul`: build, then hand over to `longhaul`.
+//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then hand over to `longhaul`.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -26,6 +26,7 @@ fn plays_planted(arguments: &[String]) -> bool {
     match arguments.first().map(String::as_str) {
         Some("calibrate") => !["--synthetic", "--list", "--help", "-h", "--planted"].into_iter().any(has),
         Some("soak") => has("--plant"),
+        Some("worlds") => !["--table", "--help", "-h"].into_iter().any(has),
         _ => false,
     }
 }

@@ -1,0 +1,49 @@
+//! `cargo xtask worlds`: the library and planted bugs on every control plane.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use reports::exit;
+
+use crate::scenario::ControlPlaneKind;
+use crate::worlds::{self, Wanted};
+
+/// Arguments of `cargo xtask worlds`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Only on these control planes, such as `mock,node`.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    on: Vec<ControlPlaneKind>,
+    /// Only these scenarios, such as `smoke,multi-pod`.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// The file in which results are kept. What an earlier call left there stays in the table.
+    #[arg(long, default_value = "worlds.jsonl")]
+    results: PathBuf,
+    /// Play nothing, and write the table of what is kept.
+    #[arg(long)]
+    table: bool,
+    /// Write the table into this page instead of printing it, between `<!-- worlds -->` and `<!-- up to here -->`.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
+/// Fills the table. The exit code says whether there is one, not what is in it.
+pub(super) fn worlds(arguments: Arguments) -> anyhow::Result<u8> {
+    let Arguments { on, only, results, table, page } = arguments;
+    if !table {
+        worlds::play(&Wanted { on, only }, &results)?;
+    }
+    let text = worlds::table(&results)?;
+    match page {
+        None => crate::out::out!("{}", text.trim_end()),
+        Some(page) => {
+            let old = std::fs::read_to_string(&page).with_context(|| format!("failed to read {}", page.display()))?;
+            let new = worlds::into_page(&old, &text).with_context(|| {
+                format!("{} has no `{}`: write it where the table belongs", page.display(), worlds::BEGIN)
+            })?;
+            std::fs::write(&page, new).with_context(|| format!("failed to write {}", page.display()))?;
+        }
+    }
+    Ok(exit::PASS)
+}

@@ -1,0 +1,242 @@
+//! The library in every world: the same scenarios and the same planted bugs on each control plane, and one table of what came of them.
+//!
+//! Owns which they are and the table. Each is a run in a process of its own, and what it said is kept in a file: a table is filled in as many
+//! sittings as it takes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::scenario::{ControlPlaneKind, Source, cannot};
+
+/// What is played: a scenario of the library, and a bug that is planted in the service, with the judge that has to catch it.
+const PLAYED: [(&str, Option<(&str, &str)>); 14] = [
+    ("smoke", None),
+    ("through-apiserver", None),
+    ("registry-down", None),
+    ("rolling-restart", None),
+    ("cert-rotation", None),
+    ("multi-pod", None),
+    ("verify-steady", None),
+    ("replicas-steady", None),
+    ("soak-10m", None),
+    ("deployed", None),
+    ("deployed-rollouts", None),
+    ("deployed-kills", None),
+    ("smoke", Some(("missed-delete", "events.ghost"))),
+    ("smoke", Some(("wrong-allow", "admission.wrongVerdicts"))),
+];
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Played {
+    /// The scenario.
+    pub scenario: String,
+    /// The bug, if one was planted.
+    pub plant: Option<String>,
+    /// The control plane.
+    pub world: String,
+    /// As the exit code has it.
+    pub verdict: String,
+    /// Budgets that were broken.
+    pub broken: Vec<String>,
+    /// From the first process to the verdict.
+    pub seconds: u64,
+    /// Faults of the scenario that this control plane cannot play.
+    pub left_out: Vec<String>,
+}
+
+/// Which of it.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Control planes; all where none is named.
+    pub on: Vec<ControlPlaneKind>,
+    /// Scenarios; all where none is named.
+    pub only: Vec<String>,
+}
+
+/// Plays what is wanted and keeps each result in a file of lines.
+pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
+    let mut known = read(results)?;
+    for kind in worlds(wanted) {
+        for (scenario, plant) in PLAYED {
+            if !wanted.only.is_empty() && !wanted.only.iter().any(|only| only == scenario) {
+                continue;
+            }
+            let Some(left_out) = left_out(scenario, kind)? else { continue };
+            let played = one(scenario, plant.map(|(name, _)| name), kind, left_out)?;
+            crate::out::err!("{scenario} on {}: {} after {} s", kind.name(), played.verdict, played.seconds);
+            known.insert(key(&played), played);
+            let lines: Vec<String> = known.values().filter_map(|one| serde_json::to_string(one).ok()).collect();
+            std::fs::write(results, lines.join("\n") + "\n")
+                .with_context(|| format!("failed to write {}", results.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The table of what is known.
+pub fn table(results: &Path) -> Result<String> {
+    let known = read(results)?;
+    let worlds = worlds(&Wanted::default());
+    let mut text = String::from("| scenario |");
+    for kind in &worlds {
+        let _ = write!(text, " {} |", kind.name());
+    }
+    text += "\n|---|";
+    worlds.iter().for_each(|_| text.push_str("---|"));
+    text.push('\n');
+    for (scenario, plant) in PLAYED {
+        let name =
+            plant.map_or_else(|| format!("`{scenario}`"), |(bug, judge)| format!("`{bug}`, caught by `{judge}`"));
+        let _ = write!(text, "| {name} |");
+        for kind in &worlds {
+            let bug = plant.map(|(bug, _)| bug.to_owned());
+            let found = known.get(&(scenario.to_owned(), bug, kind.name().to_owned()));
+            let cell = match found {
+                Some(played) => cell(played, plant.map(|(_, judge)| judge)),
+                None if left_out(scenario, *kind)?.is_none() => "needs Pods".to_owned(),
+                None => "not played".to_owned(),
+            };
+            let _ = write!(text, " {cell} |");
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Where the table of a page begins, and where it ends.
+pub const BEGIN: &str = "<!-- worlds -->";
+const END: &str = "<!-- up to here -->";
+
+/// A page with another table in it; none where it has no place for one.
+pub fn into_page(page: &str, table: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+fn cell(played: &Played, judge: Option<&str>) -> String {
+    let caught = judge.map(|judge| played.broken.iter().any(|broken| broken == judge));
+    let word = match caught {
+        Some(true) => "caught".to_owned(),
+        Some(false) => format!("**not caught** ({})", played.verdict),
+        None if played.broken.is_empty() => played.verdict.clone(),
+        None => format!("{}: {}", played.verdict, played.broken.join(", ")),
+    };
+    let without =
+        if played.left_out.is_empty() { String::new() } else { format!(", without {}", played.left_out.join(", ")) };
+    format!("{word}, {} s{without}", played.seconds)
+}
+
+fn worlds(wanted: &Wanted) -> Vec<ControlPlaneKind> {
+    let all = <ControlPlaneKind as clap::ValueEnum>::value_variants();
+    all.iter().copied().filter(|kind| wanted.on.is_empty() || wanted.on.contains(kind)).collect()
+}
+
+/// The faults that this control plane cannot play; none where the subject cannot be there at all.
+fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>>> {
+    let scenario = Source::read(scenario)?.scenario;
+    if scenario.subject.kind().needs_node() && kind != scenario.control_plane.kind {
+        return Ok(None);
+    }
+    let mut names: Vec<String> = Vec::new();
+    for fault in scenario.faults.iter().filter(|fault| cannot(&scenario, kind, fault).is_some()) {
+        if !names.iter().any(|name| name == fault.name.as_str()) {
+            names.push(fault.name.as_str().to_owned());
+        }
+    }
+    Ok(Some(names))
+}
+
+/// A run in a process of its own.
+fn one(scenario: &str, plant: Option<&str>, kind: ControlPlaneKind, left_out: Vec<String>) -> Result<Played> {
+    let folder = tempfile::tempdir().context("failed to make a folder for the record")?;
+    let mut command = Command::new(std::env::current_exe().context("failed to find this program")?);
+    command.args(["soak", scenario, "--control-plane", kind.name(), "--json", "--quiet", "--runs"]).arg(folder.path());
+    if let Some(bug) = plant {
+        command.args(["--plant", bug]);
+    }
+    let began = Instant::now();
+    let output = command.stdin(Stdio::null()).output().context("failed to start a run")?;
+    let seconds = began.elapsed().as_secs();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let findings = answer["findings"].as_array().cloned().unwrap_or_default();
+    let broken = findings.iter().filter(|finding| finding["verdict"] == "fail");
+    Ok(Played {
+        scenario: scenario.to_owned(),
+        plant: plant.map(str::to_owned),
+        world: kind.name().to_owned(),
+        verdict: answer["verdict"].as_str().map_or_else(|| format!("no verdict ({})", output.status), str::to_owned),
+        broken: broken.filter_map(|finding| finding["budget"].as_str().map(str::to_owned)).collect(),
+        seconds,
+        left_out,
+    })
+}
+
+type Key = (String, Option<String>, String);
+
+fn key(played: &Played) -> Key {
+    (played.scenario.clone(), played.plant.clone(), played.world.clone())
+}
+
+/// What was kept before; nothing where there is no file yet.
+fn read(results: &Path) -> Result<BTreeMap<Key, Played>> {
+    let text = match std::fs::read_to_string(results) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        text => text.with_context(|| format!("failed to read {}", results.display()))?,
+    };
+    let read = |line: &str| -> Result<(Key, Played), serde_json::Error> {
+        let played: Played = serde_json::from_str(line)?;
+        Ok((key(&played), played))
+    };
+    text.lines()
+        .map(read)
+        .collect::<Result<_, serde_json::Error>>()
+        .with_context(|| format!("{} holds no results of `worlds`: remove it, or name another file", results.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_says_what_came_of_each_run_and_what_was_not_played() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("worlds.jsonl");
+        let played = |plant: Option<&str>, broken: &[&str], left_out: &[&str]| Played {
+            scenario: "smoke".to_owned(),
+            plant: plant.map(str::to_owned),
+            world: "local".to_owned(),
+            verdict: if broken.is_empty() { "pass" } else { "fail" }.to_owned(),
+            broken: broken.iter().map(|&name| name.to_owned()).collect(),
+            seconds: 61,
+            left_out: left_out.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let lines = [
+            played(None, &[], &["watch-410"]),
+            played(Some("missed-delete"), &["events.ghost"], &[]),
+            played(Some("wrong-allow"), &["events.lag"], &[]),
+        ]
+        .map(|one| serde_json::to_string(&one).unwrap());
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        let text = table(&file).unwrap();
+        let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        assert!(row("| `smoke`").contains("| not played | pass, 61 s, without watch-410 |"), "{text}");
+        assert!(row("| `missed-delete`").contains("| caught, 61 s |"), "{text}");
+        assert!(row("| `wrong-allow`").contains("**not caught** (fail), 61 s"), "{text}");
+        assert!(row("| `deployed` |").starts_with("| `deployed` | needs Pods | needs Pods | not played |"), "{text}");
+        let page = format!("# A\n\n{BEGIN}\nold\n{END}\nmore\n");
+        assert_eq!(into_page(&page, "new\n").unwrap(), format!("# A\n\n{BEGIN}\n\nnew\n\n{END}\nmore\n"));
+        assert_eq!(into_page("# A\n", "new"), None);
+        std::fs::write(&file, "{").unwrap();
+        assert!(table(&file).unwrap_err().to_string().contains("holds no results of `worlds`"));
+    }
+}
