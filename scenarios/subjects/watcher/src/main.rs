@@ -1,7 +1,8 @@
-//! An example subject, made to be copied: `watcher.rs` and `net.rs` are all of it.
+//! An example subject, made to be copied: `watcher.rs` and `net.rs` are all of it, and `lease.rs` where one of several reports.
 
 #[path = "no_bugs.rs"]
 mod bugs;
+mod lease;
 mod net;
 mod watcher;
 

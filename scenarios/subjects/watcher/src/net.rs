@@ -120,20 +120,44 @@ impl Api {
         serde_json::from_slice(&body.to_bytes()).context("the list is not JSON")
     }
 
-    /// An open answer; none for 410.
-    pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
-        self.retry_after = Duration::ZERO;
+    /// Status and body of any request.
+    pub async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> anyhow::Result<(u16, Value)> {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let (response, connection) = self.exchange(method, path, body).await?;
+        let status = response.status().as_u16();
+        let mut stream = Stream { body: response.into_body(), connection };
+        let body = Limited::new(&mut stream.body, LIST_BYTES_MAX).collect();
+        let body = timeout(ANSWER_DEADLINE, body).await.context("the answer does not end")?;
+        let body = body.map_err(anyhow::Error::from_boxed).context("the answer broke")?;
+        Ok((status, serde_json::from_slice(&body.to_bytes()).unwrap_or_default()))
+    }
+
+    async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: String,
+    ) -> anyhow::Result<(Response<Incoming>, AbortHandle)> {
         let token = self.token.value()?;
         let opening = async {
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
             let stream = self.tls.connect(ServerName::try_from(self.host.clone())?, stream).await?;
-            let request = Request::get(path)
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
                 .header("host", format!("{}:{}", self.host, self.port))
                 .header("user-agent", "example-watcher")
+                .header("content-type", "application/json")
                 .header("authorization", format!("Bearer {token}"));
-            send(stream, request.body(Full::new(Bytes::new()))?).await
+            send(stream, request.body(Full::new(Bytes::from(body)))?).await
         };
-        let (response, connection) = timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")??;
+        timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")?
+    }
+
+    /// An open answer; none for 410.
+    pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
+        self.retry_after = Duration::ZERO;
+        let (response, connection) = self.exchange("GET", path, String::new()).await?;
         let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         self.retry_after = Duration::from_secs(seconds.unwrap_or(0)).min(RETRY_AFTER_MAX);
         let status = response.status();

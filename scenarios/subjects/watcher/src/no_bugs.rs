@@ -25,6 +25,16 @@ impl Bug {
         false
     }
 
+    /// How often a Lease is written into, if that is too seldom.
+    pub const fn lease_renewal() -> Option<std::time::Duration> {
+        None
+    }
+
+    /// Whether another one's time in a Lease is believed.
+    pub const fn trusts_the_wall_clock() -> bool {
+        false
+    }
+
     /// An object was seen.
     pub const fn sees(&mut self, _uid: &str) {}
 }

@@ -2,7 +2,8 @@
 //!
 //! List, then watch from the list's version; after 410 list again and report the difference; never wait for ever.
 //! `KUBECONFIG` says where the API server is, `LONGHAUL_WITNESS_URL` where to report (nowhere if it is empty), `LONGHAUL_WATCH` what to
-//! watch (of several resources the first). It must not know more of the harness than those three.
+//! watch (of several resources the first), and `LONGHAUL_LEASE` by which Lease one of several reports, if they are several. It must not know
+//! more of the harness than those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::bugs::Bug;
+use crate::lease::{Leads, Lease};
 use crate::net::{self, Api, Witness, text};
 
 const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
@@ -52,6 +54,9 @@ struct Watcher {
     version: String,
     /// Lines that the witness has not got yet.
     lines: Vec<String>,
+    /// Whether it is this one that reports, of several.
+    leads: Option<Leads>,
+    led: bool,
 }
 
 /// Runs until the process is ended.
@@ -64,7 +69,15 @@ pub async fn main() -> anyhow::Result<()> {
     let wanted = wanted.split(',').next().filter(|first| !first.is_empty()).unwrap_or(DEFAULT_RESOURCE);
     let (resource, path) = net::resource_and_path(wanted)?;
     let (known, version, lines) = (BTreeMap::new(), String::new(), Vec::new());
-    Watcher { api, witness, bug, resource, path, known, version, lines }.run().await
+    let mut leads = None;
+    if let Some(mut lease) = Lease::from_environment()? {
+        let mut api = Api::from_kubeconfig(&std::env::var("KUBECONFIG").context("KUBECONFIG is not set")?)?;
+        leads = Some(lease.leads());
+        // The first one reports from its first list on.
+        lease.look(&mut api).await?;
+        tokio::spawn(lease.keep(api));
+    }
+    Watcher { api, witness, bug, resource, path, known, version, lines, leads, led: false }.run().await
 }
 
 impl Watcher {
@@ -75,7 +88,7 @@ impl Watcher {
             let (before, began) = (self.version.clone(), Instant::now());
             let outcome = if must_list { self.list().await.map(|()| End::Resume) } else { self.watch().await };
             // Outside the error handling below: who cannot report must not go on as if nothing were wrong.
-            self.witness.post(&mut self.lines).await?;
+            self.tell().await?;
             let progressed = self.version != before || began.elapsed() > PAUSE_MIN * 5;
             pause = if progressed { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
             let failed = outcome.is_err();
@@ -136,8 +149,23 @@ impl Watcher {
             if rest.len() > LINE_BYTES_MAX {
                 bail!("an event that does not end");
             }
-            self.witness.post(&mut self.lines).await?;
+            self.tell().await?;
         }
+    }
+
+    /// Tells the witness, if it is this one that reports. Who begins to report tells all that there is, as it cannot know what was told.
+    async fn tell(&mut self) -> anyhow::Result<()> {
+        if let Some(leads) = self.leads.as_ref().map(Leads::leads) {
+            let begins = leads && !std::mem::replace(&mut self.led, leads);
+            if begins || !leads {
+                self.lines.clear();
+            }
+            if begins {
+                let known: Vec<String> = self.known.iter().map(|(uid, known)| self.line(uid, known, "added")).collect();
+                self.lines.extend(known);
+            }
+        }
+        self.witness.post(&mut self.lines).await
     }
 
     fn event(&mut self, event: &Value) -> anyhow::Result<Option<End>> {
@@ -186,10 +214,15 @@ impl Watcher {
     }
 
     fn report(&mut self, uid: &str, known: &Known, change: &str) {
+        let line = self.line(uid, known, change);
+        self.lines.push(line);
+    }
+
+    fn line(&self, uid: &str, known: &Known, change: &str) -> String {
         let line = json!({
             "resource": self.resource, "namespace": known.namespace, "name": known.name, "uid": uid,
             "resourceVersion": known.version, "change": change,
         });
-        self.lines.push(line.to_string());
+        line.to_string()
     }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../bugs.rs"]
 mod bugs;
+#[path = "../lease.rs"]
+mod lease;
 #[path = "../net.rs"]
 mod net;
 #[path = "../watcher.rs"]

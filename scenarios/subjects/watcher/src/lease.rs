@@ -1,0 +1,119 @@
+//! A Lease by which one of several watchers reports, as client-go's leader election decides it.
+//!
+//! Whoever holds it writes into it again and again; the others take it when it has not changed for its duration, by their own monotonic
+//! clocks. What another one wrote as its time is compared with nothing: two machines' wall clocks need not agree.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::bugs::Bug;
+use crate::net::{Api, text};
+
+/// It is free when nobody wrote into it for so long.
+const DURATION: Duration = Duration::from_secs(9);
+/// Whoever holds it does not count on it for longer than this after its last write.
+const COUNTED_ON: Duration = Duration::from_secs(7);
+/// Between two looks, and two writes.
+const EVERY: Duration = Duration::from_millis(1500);
+
+/// A Lease, and whether it is ours.
+pub struct Lease {
+    name: String,
+    path: String,
+    /// Until when it is counted on.
+    until: Arc<Mutex<Option<Instant>>>,
+    /// What was seen of another holder, and since when that has not changed.
+    seen: Option<(Value, Instant)>,
+}
+
+/// Whether a Lease is ours, for whoever asks.
+#[derive(Clone)]
+pub struct Leads(Arc<Mutex<Option<Instant>>>);
+
+impl Leads {
+    /// Whether it is ours now.
+    pub fn leads(&self) -> bool {
+        self.0.lock().is_some_and(|until| Instant::now() < until)
+    }
+}
+
+impl Lease {
+    /// The one of the variable, as `namespace/name`, for this process; none if nobody wants one.
+    pub fn from_environment() -> anyhow::Result<Option<Self>> {
+        let Ok(wanted) = std::env::var("LONGHAUL_LEASE") else { return Ok(None) };
+        let (namespace, name) = wanted.split_once('/').context("write LONGHAUL_LEASE as namespace/name")?;
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+        let until = Arc::new(Mutex::new(None));
+        Ok(Some(Self { name: name.to_owned(), path, until, seen: None }))
+    }
+
+    /// For whoever asks.
+    pub fn leads(&self) -> Leads {
+        Leads(Arc::clone(&self.until))
+    }
+
+    /// Holds it or waits for it, as long as the process lives.
+    pub async fn keep(mut self, mut api: Api) {
+        let every = Bug::lease_renewal().unwrap_or(EVERY);
+        loop {
+            if let Err(error) = self.look(&mut api).await {
+                eprintln!("the lease: {error:#}");
+            }
+            let holds = self.until.lock().is_some();
+            sleep(if holds { every } else { EVERY }).await;
+        }
+    }
+
+    /// Looks once, and writes if it is ours or free.
+    pub async fn look(&mut self, api: &mut Api) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let one = format!("{}/{}", self.path, self.name);
+        let me = std::process::id().to_string();
+        let (status, found) = api.ask("GET", &one, None).await?;
+        let (method, path, mut lease) = match status {
+            200 => ("PUT", one, found),
+            404 => ("POST", self.path.clone(), json!({"metadata": {"name": self.name}, "spec": {}})),
+            _ => anyhow::bail!("it was answered with {status}"),
+        };
+        let holder = text(&lease["spec"], "holderIdentity").unwrap_or_default();
+        if holder != me && !holder.is_empty() && !self.is_free(&lease["spec"], began) {
+            *self.until.lock() = None;
+            return Ok(());
+        }
+        lease["spec"] = json!({
+            "holderIdentity": me, "leaseDurationSeconds": DURATION.as_secs(), "renewTime": micro_time(SystemTime::now()),
+        });
+        let (status, _) = api.ask(method, &path, Some(lease)).await?;
+        // Somebody else was faster.
+        *self.until.lock() =
+            matches!(status, 200 | 201).then(|| began + Bug::lease_renewal().map_or(COUNTED_ON, |_| DURATION));
+        Ok(())
+    }
+
+    /// Whether what another one holds has not changed for its duration.
+    fn is_free(&mut self, spec: &Value, now: Instant) -> bool {
+        if Bug::trusts_the_wall_clock() {
+            let written = text(spec, "renewTime").and_then(|time| time.parse::<jiff::Timestamp>().ok());
+            let now = jiff::Timestamp::now();
+            return written
+                .is_some_and(|written| now.duration_since(written).as_secs() > DURATION.as_secs().cast_signed());
+        }
+        match &self.seen {
+            Some((before, since)) if before == spec => now.duration_since(*since) > DURATION,
+            _ => {
+                self.seen = Some((spec.clone(), now));
+                false
+            }
+        }
+    }
+}
+
+/// As Kubernetes writes a `MicroTime`.
+fn micro_time(time: SystemTime) -> String {
+    jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.6}"))
+}
