@@ -80,6 +80,7 @@ impl Webhook {
             server_name: self.server_name.clone(),
             ca_pem: self.ca_pem.clone(),
             client_certificate,
+            pace: None,
         }
     }
 }

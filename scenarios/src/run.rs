@@ -21,6 +21,7 @@ mod attach;
 mod calls;
 mod canary;
 mod claims;
+mod clocks;
 mod conductor;
 mod crashes;
 mod deploy;

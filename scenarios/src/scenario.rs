@@ -149,6 +149,15 @@ impl Scenario {
         self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
     }
 
+    /// Makes lengths and rates as they really are, where they were written by a clock that goes so many times faster.
+    pub(crate) fn by_real_clock(&mut self, rate: u32) {
+        self.phases.by_real_clock(rate);
+        let Some(times) = self.phases.hurry_rates(rate) else { return };
+        let faster = |rate: &mut units::Rate| *rate = units::Rate::per_second(rate.as_per_second() * times);
+        self.admission.iter_mut().for_each(|load| faster(&mut load.rate));
+        self.churn.0.iter_mut().for_each(|section| faster(&mut section.rate));
+    }
+
     /// How many times shorter everything lives that the control plane lets live for a while.
     pub fn compression(&self) -> u32 {
         self.control_plane.compress.or(self.subject.upkeep().clock_rate).unwrap_or(1).max(1)

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
 mod attached;
+mod clock_line;
 mod clock_rate;
 mod log;
 mod pods;
@@ -19,6 +20,7 @@ mod processes;
 mod tail;
 
 pub(crate) use attached::Attached;
+pub(crate) use clock_line::ClockLine;
 pub(crate) use clock_rate::{COMMAND as CLOCK_COMMAND, OwnClock, make_faster};
 pub(crate) use log::{Line, Log};
 pub(crate) use pods::{Crash, Pods};
@@ -96,7 +98,7 @@ impl Launch {
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own: Ctrl-C on the terminal must reach the harness first, and the whole tree can be ended.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|source| self.not_started(source))?;
@@ -116,12 +118,21 @@ impl Launch {
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
-    /// Its program, under a clock of its own if it has one.
+    /// Its program with what it reads, under a clock of its own if it has one.
     fn command(&self) -> std::io::Result<Command> {
-        let Some(clock) = self.clock else { return Ok(Command::new(&self.program)) };
+        let Some(clock) = &self.clock else {
+            let mut command = Command::new(&self.program);
+            command.stdin(Stdio::null());
+            return Ok(command);
+        };
         let (longhaul, words) = clock.words()?;
         let mut command = Command::new(longhaul);
-        command.args(words).arg(&self.program);
+        let (more, input) = match &clock.line {
+            Some(line) => line.connect().map(|(more, input)| (more, Stdio::from(input)))?,
+            None => (Vec::new(), Stdio::null()),
+        };
+        let (hidden, rest) = words.split_at(1);
+        command.args(hidden).args(more).args(rest).arg(&self.program).stdin(input);
         Ok(command)
     }
 

@@ -30,6 +30,8 @@ pub struct Target {
     pub ca_pem: String,
     /// What the client shows when the server asks for a certificate.
     pub client_certificate: Option<ClientCertificate>,
+    /// The clock by which its certificate is looked at, if it is not the machine's.
+    pub pace: Option<gotls::Pace>,
 }
 
 /// A certificate of the client with its private key. Neither is ever printed.
@@ -184,6 +186,6 @@ fn endpoint(config: &Config, target: &Target) -> Result<Endpoint, Error> {
     let alpn: &[u8] = if config.client == Client::Http2 { b"h2" } else { b"http/1.1" };
     let identity = target.client_certificate.as_ref();
     let identity = identity.map(|identity| (&*identity.chain_pem, &*identity.key_pem));
-    let tls = Tls { alpn, resumption: config.tls_resumption, identity };
+    let tls = Tls { alpn, resumption: config.tls_resumption, identity, pace: target.pace };
     Ok(Endpoint::with(&target.url, &target.server_name, &target.ca_pem, tls)?)
 }

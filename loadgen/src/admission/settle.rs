@@ -137,7 +137,7 @@ impl Asking {
     fn new(target: &Target) -> Result<Self, Error> {
         let identity = target.client_certificate.as_ref();
         let identity = identity.map(|identity| (&*identity.chain_pem, &*identity.key_pem));
-        let tls = Tls { alpn: b"http/1.1", resumption: false, identity };
+        let tls = Tls { alpn: b"http/1.1", resumption: false, identity, pace: target.pace };
         let endpoint = Endpoint::with(&target.url, &target.server_name, &target.ca_pem, tls)?;
         let (authority, path) = (endpoint.authority.to_string(), endpoint.path.to_string());
         let authority = HeaderValue::try_from(authority).map_err(|_| Error::Config {

@@ -253,7 +253,7 @@ impl Caller {
         let problem = |error: crate::wire::EndpointError| Error::Target { problem: error.to_string() };
         let endpoint = |identity: Option<&Identity>, resumption| {
             let identity = identity.map(|one| (one.certificate_pem.as_str(), one.key_pem.as_str()));
-            let tls = Tls { alpn: b"http/1.1", resumption, identity };
+            let tls = Tls { alpn: b"http/1.1", resumption, identity, pace: None };
             Endpoint::with(&target.url, "localhost", &target.ca_pem, tls).map_err(problem)
         };
         let client = endpoint(Some(&target.client), true)?;

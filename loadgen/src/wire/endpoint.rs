@@ -48,6 +48,8 @@ pub(crate) struct Tls<'a> {
     pub resumption: bool,
     /// The client's certificate chain and its key, as PEM.
     pub identity: Option<(&'a str, &'a str)>,
+    /// The clock by which certificates are looked at, if it is not the machine's.
+    pub pace: Option<gotls::Pace>,
 }
 
 /// A server. Cheap to clone.
@@ -68,7 +70,7 @@ impl Endpoint {
     /// `name` is what the certificate must be for; empty: the host of the URL. `alpn` is the one protocol offered.
     pub(crate) fn new(url: &str, name: &str, ca_pem: &str, alpn: &[u8]) -> Result<Self, EndpointError> {
         // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
-        Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None })
+        Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None, pace: None })
     }
 
     /// As [`Endpoint::new`], with a say in how TLS is spoken.
@@ -157,6 +159,9 @@ fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointErr
             config.with_client_auth_cert(certificates, key).map_err(unusable)?
         }
     };
+    if let Some(pace) = tls.pace {
+        config.time_provider = Arc::new(pace);
+    }
     config.alpn_protocols = vec![tls.alpn.to_vec()];
     config.resumption = if tls.resumption { Resumption::in_memory_sessions(TICKETS) } else { Resumption::disabled() };
     Ok(config)

@@ -120,7 +120,9 @@ pub(super) async fn mock(command: Command) -> Result<u8> {
 }
 
 async fn kube(arguments: Kube) -> Result<()> {
-    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family != mock_faults::Family::Registry)?;
+    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| {
+        !matches!(family, mock_faults::Family::Registry | mock_faults::Family::Clock)
+    })?;
     let authority = mock_pki::Authority::generate("longhaul")?;
     let mut config = mock_kube::Config::new();
     let namespace = Endpoint::namespace(&faults)?;
@@ -234,7 +236,7 @@ fn faults_of(
     };
     if let Some(index) = faults.iter().position(|fault| !plays(fault.name.row().family)) {
         let other = "it is played by the other mock: `longhaul mock registry` plays those that begin with `registry-`, `longhaul \
-                     mock kube` all others";
+                     mock kube` all others but those of clocks (`clock-`), for which `longhaul soak` starts the program";
         return Err(wrong(index, &other));
     }
     let schedule = mock_faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;

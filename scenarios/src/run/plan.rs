@@ -31,6 +31,10 @@ pub fn describe(scenario: &Scenario) -> String {
     if let Some(steady) = phases.own_steady().filter(|_| rate > 1) {
         line(format!("{:15} steady for {steady} of the subject's own clock, which runs {rate} times faster", ""));
     }
+    for (what, per_second) in own_rates(scenario) {
+        let (own, real) = (per_second * 3600.0 / f64::from(rate), units::Rate::per_second(per_second));
+        line(format!("{:15} {what}: {own:.0} in each hour of the subject's own clock, {real} really", ""));
+    }
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind().name(), scenario.subject.witness.name()));
     for (key, text) in processes(scenario) {
@@ -281,6 +285,16 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     counted(memory.growth_per_request, "request", requests_each_second(scenario), "requests");
 }
 
+/// What is done how often each second, where it was written by the subject's clock.
+fn own_rates(scenario: &Scenario) -> Vec<(&'static str, f64)> {
+    if scenario.phases.own_rates().is_none() {
+        return Vec::new();
+    }
+    let load = scenario.admission.iter().map(|load| ("admission", load.rate));
+    let churn = scenario.churn.iter().map(|section| ("churn", section.rate));
+    load.chain(churn).map(|(what, rate)| (what, rate.as_per_second())).collect()
+}
+
 /// How many objects come each second that were never there before.
 fn created_each_second(scenario: &Scenario) -> f64 {
     let created = |churn: &loadgen::churn::Config| {
@@ -352,6 +366,18 @@ mod tests {
         assert!(text.contains("memory growth 256KiB/own hour, 60 of which are one"), "{text}");
         let usual = describe(&Source::read("soak-10h").unwrap().scenario);
         assert!(usual.contains("length          10h (warm-up 1h, steady 8h, drain 1h)"), "{usual}");
+    }
+
+    /// Written by its own clock, load is as much in each of its hours at every rate.
+    #[test]
+    fn the_plan_says_both_rates_of_a_faster_clock() {
+        let text = include_str!("../../library/soak-10h.yaml").replace("{clock: own,", "{clock: own, rates: own,");
+        let text = text.replace("rate: 20/s", "rate: 1200/h").replace("rate: 25/s", "rate: 3600/h");
+        let mut source = Source::parse(&text, "x.yaml", std::path::Path::new(".")).unwrap();
+        source.hurry(None, Some(60)).unwrap();
+        let text = describe(&source.scenario);
+        assert!(text.contains("admission: 3600 in each hour of the subject's own clock, 60/s really"), "{text}");
+        assert!(text.contains("churn: 1200 in each hour of the subject's own clock, 20/s really"), "{text}");
     }
 
     #[test]

@@ -55,11 +55,12 @@ impl Plane {
         authority: &mock_pki::Authority,
         directory: &Path,
         names: Vec<String>,
+        pace: Option<gotls::Pace>,
     ) -> Result<Self> {
         let account = Account::of(scenario)?;
         let mut plane = match scenario.control_plane.kind {
             ControlPlaneKind::Mock => {
-                Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names, account)).await?))
+                Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names, (account, pace))).await?))
             }
             _ => Self::Real(Box::pin(Real::start(&scenario.control_plane, directory, &account)).await?, account),
         };
@@ -250,7 +251,7 @@ async fn mock(
     authority: &mock_pki::Authority,
     directory: &Path,
     names: Vec<String>,
-    account: Account,
+    (account, pace): (Account, Option<gotls::Pace>),
 ) -> Result<Mock> {
     let epoch = Instant::now();
     let (subject_token, harness_token) = (token(scenario.seed, &account.user), token(scenario.seed, HARNESS));
@@ -258,6 +259,7 @@ async fn mock(
     config.names = names;
     config.epoch = epoch;
     config.compress = scenario.compression();
+    config.webhook_clock = pace;
     let every = scenario.control_plane.bookmarks_every.0;
     // What the scenario asks for is mostly less than a server's minute already.
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };

@@ -85,7 +85,6 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let variables = witness.variables.clone();
     let door = Door::make(options, &world)?;
     let calls = calls::plan(options, door.as_ref())?;
-    let clock_since_ns = mock_clock::now();
     let receiver = Receiver::open(scenario.alerts.as_ref(), machine).await?.map(Arc::new);
     let cache = Redis::open(scenario.shared_cache).await?;
     let redis = cache.as_ref().map(Redis::address);
@@ -101,7 +100,6 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
         receiver: receiver.clone(),
         redis,
         validators: validators.others().to_vec(),
-        clock_since_ns,
     };
     let (mut start, mut ready, mut webhook) = again.launch(&world)?;
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
@@ -235,7 +233,8 @@ fn load_plan(
     };
     let admission = match (plan, webhook) {
         (Some(plan), Some(Reviews { url, server_name, ca_pem })) => {
-            let target = loadgen::admission::Target { url, server_name, ca_pem, client_certificate: None };
+            let target =
+                loadgen::admission::Target { url, server_name, ca_pem, client_certificate: None, pace: world.pace };
             Some((plan, target))
         }
         _ => None,

@@ -35,6 +35,8 @@ pub(super) struct Upkeep<'a> {
     coming: Option<Coming>,
     going: JoinSet<Stopped>,
     certificates: Option<Certificates>,
+    /// How many times faster the subject's own clock runs.
+    rate: u32,
     rotated: u32,
     trusted_keys: Option<TrustedKeys>,
     changed: u32,
@@ -74,6 +76,7 @@ impl<'a> Upkeep<'a> {
             coming: None,
             going: JoinSet::new(),
             certificates: upkeep.certificates,
+            rate: scenario.clock_rate(),
             rotated: 0,
             trusted_keys: upkeep.trusted_keys,
             changed: 0,
@@ -169,7 +172,8 @@ impl<'a> Upkeep<'a> {
 
     fn rotate(&mut self, now_ms: u64) -> Result<Option<FaultRow>> {
         let Some(certificates) = self.certificates else { return Ok(None) };
-        let due = certificates.every.0 * (self.rotated + 1);
+        // By the subject's clock, as the certificates are.
+        let due = certificates.every.0 * (self.rotated + 1) / self.rate;
         if now_ms < millis(due) {
             return Ok(None);
         }

@@ -16,6 +16,7 @@ use base64::Engine as _;
 use loadgen::admission::Truth;
 use mock_faults::{Family, Fault, FaultId, Hit, Player};
 
+use super::clocks::Clocks;
 use super::deploy::Deployed;
 use super::endpoint::Endpoint;
 use super::keys::Trusted;
@@ -45,6 +46,8 @@ pub(super) struct World {
     endpoint: Endpoint,
     /// Zero of the times of hits.
     epoch: Instant,
+    /// The clocks of the subject's processes.
+    pub(super) clocks: Clocks,
     pub(super) registry: mock_registry::Server,
     /// What the subject says to the registry, where that wants to know.
     login: Option<Login>,
@@ -54,7 +57,11 @@ pub(super) struct World {
     pub(super) images: Vec<mock_registry::Image>,
     /// Whose signatures count, where images are signed.
     pub(super) trusted: Option<Trusted>,
-    /// How long a serving certificate of the subject is valid.
+    /// Since when the subject's own clock runs faster, if it does: one time for all of its processes.
+    pub(super) clock_since_ns: i64,
+    /// The same clock for those who look at its certificates.
+    pub(super) pace: Option<gotls::Pace>,
+    /// How long a serving certificate of the subject is valid, by its own clock.
     valid: Option<Duration>,
     /// The names of Services that it is for.
     services: Vec<String>,
@@ -91,9 +98,12 @@ impl World {
     pub(super) async fn start(scenario: &Scenario, counts_bytes: bool) -> Result<Self> {
         let directory = Folder::make()?;
         let authority = Arc::new(mock_pki::Authority::generate("longhaul")?);
+        let rate = scenario.clock_rate();
+        let clock_since_ns = mock_clock::now();
+        let pace = (rate > 1).then(|| gotls::Pace::from_now(rate));
         let namespace = Endpoint::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
-        let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
+        let plane = Plane::start(scenario, &authority, directory.path(), names, pace).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
         // Pods reach this machine where the node does, processes on it at its own loopback address.
@@ -123,16 +133,20 @@ impl World {
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         let services = services(scenario);
         let troubles = Troubles::new(epoch, scenario.seed);
+        let clocks = Clocks::new(epoch);
         Ok(Self {
             plane,
             endpoint,
             epoch,
+            clocks,
             registry,
             login,
             authority,
-            troubles,
             images,
             trusted,
+            troubles,
+            clock_since_ns,
+            pace,
             valid,
             services,
             directory,
@@ -191,9 +205,10 @@ impl World {
     pub(super) fn rotate_certificate(&self, valid: Option<Duration>) -> Result<()> {
         let names = self.serving_names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let pair = match valid {
-            Some(valid) => self.authority.server_for(&names, valid),
-            None => self.authority.server(&names),
+        let pair = match (valid, self.pace) {
+            (Some(valid), Some(pace)) => self.authority.server_at(&names, pace, valid),
+            (Some(valid), None) => self.authority.server_for(&names, valid),
+            (None, _) => self.authority.server(&names),
         }?;
         let version = format!("tls/..{}", VERSIONS.fetch_add(1, Ordering::Relaxed));
         std::fs::create_dir(self.directory.path().join(&version))?;
@@ -306,6 +321,7 @@ impl World {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
             Family::Registry => Some(self.registry.faults()),
             Family::Pods | Family::Plane => Some(&self.troubles),
+            Family::Clock => Some(&self.clocks),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),
         }
     }
@@ -345,6 +361,7 @@ impl World {
             () = network => {}
             () = self.registry.faults().struck() => {}
             () = self.troubles.struck() => {}
+            () = self.clocks.struck() => {}
         }
     }
 
@@ -358,6 +375,7 @@ impl World {
             .chain(network)
             .chain(registry)
             .chain(self.troubles.take_hits())
+            .chain(self.clocks.take_hits())
             .map(|hit| (self.epoch + Duration::from_micros(hit.at_us), hit))
             .collect()
     }

@@ -205,6 +205,23 @@ mod tests {
         assert!(error.contains("a list of faults, or a mapping with `random`"), "{error}");
     }
 
+    #[test]
+    fn what_a_clock_cannot_do_is_refused() {
+        for (keys, why) in [
+            ("name: clock-jump, at: 2s", "say how far it jumps: `ahead: 10m`, or `back: 10m`"),
+            ("name: clock-jump, at: 2s, ahead: 1m, back: 1m", "keep `ahead` or `back`"),
+            ("name: clock-jump, at: 2s, back: 1h, of: all", "only the wall clock goes back"),
+            ("name: clock-jump, at: 2s, ahead: 90000h", "at most ten years"),
+            ("name: clock-drift, at: 2s, for: 2s, ppm: 600000", "write -500000 to 500000"),
+            ("name: clock-drift, at: 2s, for: 2s, ppm: 0", "write how many millionths it is off"),
+            ("name: clock-jump, at: 2s, ahead: 1m, process: a", "`process: a` is none of the subject's: leave it out"),
+        ] {
+            let error = with(&format!("faults:\n  - {{{keys}}}")).unwrap_err();
+            assert!(error.contains(why) && error.starts_with("x.yaml:"), "{keys}: {error}");
+        }
+        with("faults:\n  - {name: clock-jump, at: 2s, ahead: 1m}").unwrap();
+    }
+
     /// With another length the schedule is drawn for that length.
     #[test]
     fn another_length_draws_as_many_as_fit() {

@@ -11,7 +11,7 @@ macro_rules! files {
 /// The scenarios of everyday use, in the order of `longhaul show library`.
 const SCENARIOS: &[(&str, &str)] = files! { "":
     "smoke", "bad-network", "silence", "packet-loss", "example-watcher", "soak-10m", "soak-1h", "soak-night",
-    "soak-10h", "soak-100h", "soak-fanout", "watch-storm", "start-empty-stop-empty", "watcher", "children-drift",
+    "soak-10h", "soak-100h", "soak-fanout", "watch-storm", "start-empty-stop-empty", "clock", "watcher", "children-drift",
     "through-apiserver", "registry-slow", "registry-down", "registry-flaky", "tag-moves", "lock-race",
     "lock-rollback", "redis-loss", "receiver-dead", "sidecar-reinvocation", "rolling-restart", "cert-rotation",
     "admission-burst", "verify-steady", "multi-pod", "validator-restart", "validator-slow", "verify-burst", "admission-hostile", "verify-registry-sick",

@@ -95,7 +95,7 @@ impl Source {
             snippet: None,
         })?;
         let rate = scenario.clock_rate();
-        scenario.phases.by_real_clock(rate);
+        scenario.by_real_clock(rate);
         hold_to_promises(&mut scenario);
         validate::drawn(&mut scenario).and_then(|()| validate::validate(&scenario)).map_err(|problem| Error {
             origin: origin.to_owned(),
@@ -139,7 +139,7 @@ impl Source {
             return Ok(());
         }
         let rate = self.scenario.clock_rate();
-        self.scenario.phases.by_real_clock(rate);
+        self.scenario.by_real_clock(rate);
         if self.scenario.phases.own_steady().is_some() {
             self.draw(&origin)?;
         }

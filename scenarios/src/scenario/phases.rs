@@ -19,12 +19,19 @@ pub struct Phases {
     /// No load: the subject gets the time to catch up before anything counts as missed.
     pub drain: Span,
     /// By whose clock they are: `own` is the subject's, which `clockRate` makes faster, so that `steady: 100h` takes 100 minutes at
-    /// `clockRate: 60`. Everything else of the file stays in real time. Default: `real`.
+    /// `clockRate: 60`. Everything else of the file stays in real time, but for `rates`. Default: `real`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<PhaseClock>,
+    /// By whose clock `rate` of `admission` and `churn` is: `own` is the subject's, so that `rate: 200/h` are 200 in each of its own hours,
+    /// whatever `clockRate` is. Default: `real`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<PhaseClock>,
     /// As they were written, where they are of the subject's clock: warm-up, steady, drain.
     #[serde(skip)]
     own: Option<[Span; 3]>,
+    /// How many times faster rates are than they were written, where they are of the subject's clock.
+    #[serde(skip)]
+    hurried: Option<u32>,
 }
 
 /// By whose clock phases are.
@@ -63,6 +70,22 @@ impl Phases {
         if let Some(own) = self.own {
             [self.warm_up, self.steady, self.drain] = own.map(|span| Span(span.0 / rate.max(1)));
         }
+    }
+
+    /// By how much rates are to be multiplied, where they are of a clock that goes so many times faster. It may be told another rate later.
+    pub(crate) fn hurry_rates(&mut self, rate: u32) -> Option<f64> {
+        let before = match (self.rates.take(), self.hurried) {
+            (Some(PhaseClock::Own), _) => 1,
+            (_, Some(before)) => before,
+            _ => return None,
+        };
+        self.hurried = Some(rate.max(1));
+        Some(f64::from(rate.max(1)) / f64::from(before))
+    }
+
+    /// How many times faster rates are than they were written, if they were written by the subject's clock.
+    pub fn own_rates(&self) -> Option<u32> {
+        self.hurried
     }
 
     /// Gives all of it another length, by the clock by which it was written; the steady phase is what is left. An error is how long the
@@ -106,6 +129,16 @@ mod tests {
         // What is written out is what it is.
         let written = serde_json::to_string(&own).unwrap();
         assert!(!written.contains("clock") && !written.contains("own"), "{written}");
+    }
+
+    #[test]
+    fn rates_of_the_subjects_clock_are_multiplied_once() {
+        let mut own = phases("{clock: own, rates: own, warmUp: 10m, steady: 100h, drain: 5m}");
+        assert_eq!((own.hurry_rates(60), own.own_rates()), (Some(60.0), Some(60)));
+        assert_eq!((own.hurry_rates(30), own.own_rates()), (Some(0.5), Some(30)));
+        assert!(!serde_json::to_string(&own).unwrap().contains("rates"));
+        let mut real = phases("{warmUp: 10m, steady: 100h, drain: 5m}");
+        assert_eq!((real.hurry_rates(60), real.own_rates()), (None, None));
     }
 
     #[test]

@@ -139,6 +139,16 @@ pub(crate) trait Kind {
         "`serves: {path: /mutate}`"
     }
 
+    /// Whether a run starts it, and may give it another clock.
+    fn is_started(&self) -> bool {
+        false
+    }
+
+    /// The names of its processes, where it has several.
+    fn processes(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// What is done to its processes.
     fn upkeep(&self) -> Upkeep {
         Upkeep::default()

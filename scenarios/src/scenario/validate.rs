@@ -80,10 +80,6 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
             let text = "`clockRate`: a real control plane keeps its own clock, and the subject would run away from it: use `kind: mock`";
             at("subject", "clockRate", text.to_owned())
         }
-        Some(2..) if upkeep.certificates.is_some() => {
-            let text = "`clockRate`: certificates that are replaced end by the real clock: leave one of both out";
-            at("subject", "clockRate", text.to_owned())
-        }
         _ => Ok(()),
     }
 }
@@ -294,13 +290,20 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
         }
     }
     if let Some(certificates) = certificates {
-        if certificates.every.0 < std::time::Duration::from_secs(1) || certificates.valid <= certificates.every {
+        let (every, rate) = (certificates.every.0 / scenario.clock_rate(), scenario.clock_rate());
+        if rate > 1 && every < std::time::Duration::from_secs(1) {
+            let text = format!(
+                "`certificates`: `every` is of the subject's clock, and at `clockRate: {rate}` it is less than a second: write at least {rate}s"
+            );
+            return problem("subject", text);
+        }
+        if every < std::time::Duration::from_secs(1) || certificates.valid <= certificates.every {
             return problem(
                 "subject",
                 "`certificates`: `every` is at least 1s and `valid` longer than it, or there is always one that has ended",
             );
         }
-        if certificates.every >= loaded {
+        if every >= loaded.0 {
             return problem("subject", format!("no certificate is replaced before load ends at {loaded}"));
         }
     }
@@ -336,6 +339,15 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
         let text = format!("fault {} (`{}`): {error}{near}", index + 1, fault.name.as_str());
         return problem_in("faults", place(index), text);
     }
+    for (index, fault) in scenario.faults.iter().enumerate() {
+        if let Some(text) = of_clock(scenario, fault) {
+            return problem_in(
+                "faults",
+                place(index),
+                format!("fault {} (`{}`): {text}", index + 1, fault.name.as_str()),
+            );
+        }
+    }
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
         let Some(at) = fault.at else { continue };
@@ -354,6 +366,30 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+/// Why a fault of a clock has nobody whose clock it could be.
+fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
+    if fault.name.row().family != mock_faults::Family::Clock {
+        return None;
+    }
+    let kind = scenario.subject.kind();
+    if !kind.is_started() {
+        return Some(format!(
+            "only what a run starts has a clock of its own, and `{}` is not: use `command`",
+            kind.name()
+        ));
+    }
+    let (process, names) = (mock_faults::process_of(fault)?, kind.processes());
+    if names.contains(&process.as_str()) {
+        return None;
+    }
+    let known = if names.is_empty() {
+        "leave it out, the subject has one".to_owned()
+    } else {
+        format!("write one of {}", names.join(", "))
+    };
+    Some(format!("`process: {process}` is none of the subject's: {known}"))
 }
 
 /// The `id` that a misspelled one most likely meant.

@@ -1,13 +1,14 @@
-//! A subject under a clock of its own that runs faster: `longhaul` starts itself, and that becomes the subject.
+//! A subject under a clock of its own, which runs faster or can be changed: `longhaul` starts itself, and that becomes the subject.
 //!
 //! Owns how it is started. How the clock is made faster is in `mocks/clock`, what it does to a run in `docs/decisions/028`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Launch;
+use super::{ClockLine, Launch};
 
 /// The hidden command, after which everything is for [`mock_clock::command_line`].
 pub(crate) const COMMAND: &str = "clock";
@@ -26,17 +27,19 @@ pub(crate) enum Error {
 const REMEDY: &str = "leave `clockRate` out, `compress` alone shortens the server's side";
 
 /// A clock that runs faster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct OwnClock {
     /// How many times.
     pub(crate) rate: u32,
     /// Since which reading of [`mock_clock::now`]: all processes of a subject, and those that are started again, have one time.
     pub(crate) since_ns: i64,
+    /// By what it is told of changes, where a fault makes some.
+    pub(crate) line: Option<Arc<ClockLine>>,
 }
 
 /// Gives what is launched a clock that runs faster; nothing has been started yet.
 pub(crate) fn make_faster(launch: &mut Launch, clock: OwnClock) -> Result<(), Error> {
-    launch.clock = Some(clock);
+    launch.clock = Some(clock.clone());
     // One that is not there is missed later, as without another clock.
     if let Some(program) = launch.found() {
         mock_clock::check(program.as_os_str()).map_err(Error::Program)?;
@@ -51,18 +54,19 @@ fn longhaul() -> std::io::Result<PathBuf> {
 
 impl OwnClock {
     /// What is started in the place of a program, and the words before it.
-    pub(super) fn words(self) -> std::io::Result<(PathBuf, Vec<OsString>)> {
+    pub(super) fn words(&self) -> std::io::Result<(PathBuf, Vec<OsString>)> {
         let [rate, since] = [self.rate.to_string(), self.since_ns.to_string()];
         let words = [COMMAND, "--rate", &rate, "--since", &since, "--with-parent", "--"].map(OsString::from);
         Ok((longhaul()?, words.to_vec()))
     }
 
     /// Tries it on a nap, which must be over early.
-    fn works(self) -> Result<(), Error> {
+    fn works(&self) -> Result<(), Error> {
         let began = Instant::now();
+        let nap_s = if self.rate > 1 { NAP.as_secs() } else { 0 };
         let (program, words) = self.words().map_err(|error| Error::Machine(error.to_string()))?;
         let mut nap = std::process::Command::new(program);
-        nap.args(words).arg(Path::new("sleep")).arg(NAP.as_secs().to_string()).stdin(Stdio::null());
+        nap.args(words).arg(Path::new("sleep")).arg(nap_s.to_string()).stdin(Stdio::null());
         let output = nap.output().map_err(|error| Error::Machine(error.to_string()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -97,7 +101,7 @@ mod tests {
     }
 
     fn faster(rate: u32) -> OwnClock {
-        OwnClock { rate, since_ns: mock_clock::now() }
+        OwnClock { rate, since_ns: mock_clock::now(), line: None }
     }
 
     /// Before anything is started.

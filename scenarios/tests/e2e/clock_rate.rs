@@ -75,6 +75,89 @@ fn what_cannot_have_another_clock_is_refused_by_name() {
     assert!(soak.stderr().contains("needs the interpreter /no/such/interpreter"), "{}", soak.story());
 }
 
+/// Plays the scenario of clocks; `None` without its programs.
+fn clocks(plant: Option<&str>) -> Option<Soak> {
+    program("example-watcher-planted").filter(|_| cfg!(target_arch = "x86_64"))?;
+    let plant: Vec<&str> = plant.into_iter().flat_map(|plant| ["--plant", plant]).collect();
+    Some(soak(&[&["clock"][..], &plant].concat()))
+}
+
+/// Two replicas share one Lease, whatever their clocks do; one that believes the other's wall clock, or is late by its own, does not.
+#[test]
+#[ignore = "slow: three runs of a minute"]
+fn clocks_that_disagree_show_who_believes_them() {
+    let Some(clean) = clocks(None) else { return };
+    assert_eq!(clean.code(), Some(0), "{}", clean.story());
+    for plant in ["wall-clock-lease", "late-renewal"] {
+        let planted = clocks(Some(plant)).unwrap();
+        assert_eq!(planted.code(), Some(1), "{plant}: {}", planted.story());
+        assert!(planted.broken().iter().any(|budget| budget == "events.duplicate"), "{plant}: {}", planted.story());
+    }
+}
+
+/// Certificates that are valid for eight real seconds are so by the service's own clock and by that of those who look at them.
+#[test]
+#[ignore = "slow: half a minute"]
+fn certificates_end_by_the_subjects_clock() {
+    let Some(service) = program("longhaul-service") else { return };
+    let text = include_str!("../../library/cert-rotation.yaml");
+    let text = text
+        .replace("{every: 15s, valid: 40s}", "{every: 60s, valid: 160s}\n    clockRate: 20")
+        .replace("steady: 70s", "steady: 20s");
+    let text = text.replace("rate: 100/s", "rate: 40/s").replace("p50: 100ms, ", "");
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let soak = soak(&[file.path().to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let replaced =
+        soak.rows("faults.jsonl").iter().filter(|row| row["name"] == "certificates" && row["event"] == "hit").count();
+    assert!(replaced >= 6, "{replaced} in 25 s, one each three");
+}
+
+/// Whether tests that take longer than a whole CI run are wanted; says so if not.
+fn has_hours() -> bool {
+    let is_there = std::env::var_os("LONGHAUL_HOURS").is_some();
+    if !is_there {
+        println!("skipped: needs LONGHAUL_HOURS, a machine of its own and more than ten minutes");
+    }
+    is_there
+}
+
+/// The scenario as it is.
+#[test]
+#[ignore = "slow: ten minutes, asked for by LONGHAUL_HOURS"]
+fn ten_hours_are_over_in_ten_minutes() {
+    let Some(service) = program("longhaul-service").filter(|_| has_hours()) else { return };
+    let soak = soak(&["soak-10h", "--clock-rate", "60", "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+/// An hour of the same: too short to decide what grows, long enough for what the service does wrong sixty times faster.
+#[test]
+#[ignore = "slow: a minute"]
+fn an_hour_of_ten_is_over_in_a_minute() {
+    let Some(service) = program("longhaul-service") else { return };
+    let text = include_str!("../../library/soak-10h.yaml");
+    let short = text.replace("warmUp: 60m, steady: 480m, drain: 60m", "warmUp: 5m, steady: 40m, drain: 15m");
+    // As much as fits: two faults, and fifteen seconds to heal.
+    let short = short.replace("heal: 60s", "heal: 15s").replace("every: 30s", "every: 15s");
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(short.as_bytes()).unwrap();
+    let soak = soak(&[file.path().to_str().unwrap(), "--clock-rate", "60", "--service", service.to_str().unwrap()]);
+    assert!(matches!(soak.code(), Some(0 | 2)) && soak.broken().is_empty(), "{}", soak.story());
+}
+
+/// A day of an operator of two replicas with leader election, whose token is another each of its hours and whose certificate twice a day.
+#[test]
+#[ignore = "slow: 48 minutes, asked for by LONGHAUL_HOURS"]
+fn an_operator_lasts_a_day_of_its_own() {
+    let Some(project) = crate::operator::project().filter(|_| has_hours()) else { return };
+    let file = project.path().join("operator-24h.yaml");
+    std::fs::write(&file, include_str!("../files/operator-24h.yaml")).unwrap();
+    let soak = soak(&[file.to_str().unwrap(), "--clock-rate", "30"]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
 /// The service asks for watches of ten seconds: compressed they are over in one, and nothing is lost.
 #[test]
 #[ignore = "slow"]

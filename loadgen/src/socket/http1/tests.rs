@@ -98,7 +98,7 @@ impl Line<Channel> {
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let tls = Tls { alpn: b"http/1.1", resumption: true, identity: None };
+        let tls = Tls { alpn: b"http/1.1", resumption: true, identity: None, pace: None };
         let endpoint = Endpoint::with(&format!("https://{address}/"), "", &certified.cert.pem(), tls).unwrap();
         let (poll, peer) = (Poll::new().unwrap(), endpoint.peer().unwrap());
         let dialled = Channel::dial(&peer, address, poll.registry(), Token(0), Instant::now());

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
+use crate::run::clocks::Clocks;
 use crate::run::deploy::Deployed;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
@@ -49,8 +50,6 @@ pub(in crate::run) struct Again<'a> {
     pub(super) redis: Option<SocketAddr>,
     /// Where its validators are: those that follow a process find them where it did.
     pub(super) validators: Vec<Other>,
-    /// Since when its own clock runs faster, if it does: one time for all of its processes.
-    pub(super) clock_since_ns: i64,
 }
 
 /// Where reviews are sent.
@@ -131,8 +130,11 @@ impl Again<'_> {
                     words.for_each(|word| *word = given.put(word));
                     // The scenario has the last word: one of several processes may be told nothing of the witness.
                     launch.environment.splice(0..0, shared.iter().cloned());
-                    if let Some(rate) = kind.upkeep().clock_rate.filter(|rate| *rate > 1) {
-                        subject::make_faster(launch, subject::OwnClock { rate, since_ns: self.clock_since_ns })?;
+                    let line = Clocks::are_needed(&scenario.faults).then(|| world.clocks.line(launch.name.as_deref()));
+                    let rate = scenario.clock_rate();
+                    if rate > 1 || line.is_some() {
+                        let since_ns = world.clock_since_ns;
+                        subject::make_faster(launch, subject::OwnClock { rate, since_ns, line })?;
                     }
                 }
             }
@@ -259,7 +261,7 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
         (Some(Readiness::Request(Which::First)), _) => Ready::FirstRequest { webhook: port, any: true },
         (None, Some(port)) => {
             let ca_pem = ca(options, world)?;
-            Ready::Tls(port, mock_pki::client_config(&ca_pem, None, &["http/1.1"]).context(BAD_CA)?)
+            Ready::Tls(port, mock_pki::client_config_at(world.pace, &ca_pem, &["http/1.1"]).context(BAD_CA)?)
         }
         (None, None) => Ready::FirstRequest { webhook: port, any: false },
     };

@@ -149,6 +149,14 @@ impl Kind for Command {
         self.serves.as_ref()
     }
 
+    fn is_started(&self) -> bool {
+        true
+    }
+
+    fn processes(&self) -> Vec<&str> {
+        self.processes.iter().map(|one| one.name.as_str()).collect()
+    }
+
     fn upkeep(&self) -> Upkeep {
         let Self { restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
         Upkeep { restart, back_off, restarts, certificates, clock_rate, stop_timeout, ..Upkeep::default() }

@@ -88,6 +88,10 @@ impl Kind for Service {
         self.config.iter().map(|path| ("config", path.as_path())).collect()
     }
 
+    fn is_started(&self) -> bool {
+        true
+    }
+
     fn upkeep(&self) -> Upkeep {
         let Self {
             trusted_keys,
