@@ -91,9 +91,10 @@ enum Command {
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Put two run records side by side (budgets, figures, and what of scenario, machine and program differs), or keep a file with one line a
-    /// run and show where figures changed their level. No verdict: exit 0.
-    Compare(compare::Arguments),
+    /// Play one scenario with several subjects and put them into one table and one page; or put run records side by side (budgets, figures, and
+    /// what of scenario, machine and program differs), or keep a file with one line a run and show where figures changed their level. No
+    /// verdict: exit 0.
+    Compare(Box<compare::Arguments>),
     /// Say whether build B is worse than build A, both measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not decided.
     Gate(Box<gate::Arguments>),
     /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate at which it meets its limits.
@@ -125,7 +126,11 @@ enum Command {
     Worlds(worlds::Arguments),
     /// One of several processes that send one plan; `load --workers` starts it, or `load --worker` elsewhere.
     #[command(hide = true)]
-    Worker,
+    Worker {
+        /// Say nothing before an empty line came: for a Pod, to which its coordinator attaches later.
+        #[arg(long)]
+        attached: bool,
+    },
     /// Tidy up after a run that is killed; `longhaul` starts it by itself.
     #[command(hide = true)]
     Keeper,
@@ -202,7 +207,7 @@ fn refused(error: &clap::Error) -> u8 {
 
 fn run_command(command: Command) -> Result<u8> {
     match command {
-        Command::Soak(arguments) => soak::soak(&arguments),
+        Command::Soak(arguments) => soak::soak(*arguments),
         Command::Check { scenarios, outside, plan } => Ok(check(&scenarios, outside, plan)),
         Command::Report { directory, csv } => report::report(&directory, csv.as_deref()),
         Command::Compare(arguments) => compare::compare(&arguments),
@@ -216,7 +221,7 @@ fn run_command(command: Command) -> Result<u8> {
         Command::Matrix(arguments) => block_on(matrix::matrix(arguments)),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::Worlds(arguments) => worlds::worlds(arguments),
-        Command::Worker => Ok(worker::worker()),
+        Command::Worker { attached } => Ok(worker::worker(attached)),
         Command::Keeper => {
             crate::keeper::keeper();
             Ok(exit::PASS)

@@ -1,11 +1,16 @@
 //! Real clients as subjects: which there are, and how each is started.
 //!
-//! An adapter is a folder under `scenarios/subjects/` with a `client.yaml`, and one line here. This module owns their
-//! list, their installation into the cache and the command that runs one. It knows nothing of scenarios.
+//! An adapter is a folder with a `subject.yaml`: ours lie under `scenarios/subjects/` and have one line here, anybody's is named by its path
+//! (`folder`). This module owns their list, their installation into the cache and the command that runs one. It knows nothing of scenarios.
 
 use std::path::{Path, PathBuf};
 
+mod chosen;
 mod descriptor;
+mod folder;
+
+pub(crate) use chosen::{Chosen, Start, clocks};
+pub use folder::{Error as FolderError, named};
 
 use crate::scenario::Need;
 use clap::ValueEnum as _;
@@ -17,6 +22,8 @@ pub struct Column {
     client: Client,
     entry: Entry,
     files: &'static [(&'static str, &'static str)],
+    /// The folder of one that is not ours.
+    folder: Option<PathBuf>,
 }
 
 /// What a client needs that is not there, to say after `needs`.
@@ -41,6 +48,9 @@ pub enum Missing {
     /// The installer lacks something.
     #[error(transparent)]
     Installer(#[from] installer::Missing),
+    /// Its own folder lacks something.
+    #[error(transparent)]
+    Own(#[from] FolderError),
     /// What a program of Go is built with.
     #[error("{0}")]
     Go(String),
@@ -63,7 +73,7 @@ struct Adapter {
 macro_rules! adapter {
     ($folder:literal, [$($file:literal),*]) => {
         Adapter {
-            descriptor: include_str!(concat!("../subjects/", $folder, "/client.yaml")),
+            descriptor: include_str!(concat!("../subjects/", $folder, "/subject.yaml")),
             files: &[$(($file, include_str!(concat!("../subjects/", $folder, "/", $file)))),*],
         }
     };
@@ -87,7 +97,7 @@ pub fn columns() -> Vec<Column> {
     for adapter in &ADAPTERS {
         let client: Client = serde_saphyr::from_str(adapter.descriptor).expect("a test reads every descriptor");
         for entry in client.columns.clone() {
-            columns.push(Column { client: client.clone(), entry, files: adapter.files });
+            columns.push(Column { client: client.clone(), entry, files: adapter.files, folder: None });
         }
     }
     columns
@@ -138,6 +148,7 @@ impl Column {
     pub async fn command(&self) -> Result<Vec<String>, Missing> {
         let mut variables: Vec<(String, String)> = self.client.env.clone().into_iter().collect();
         let mut command = match &self.client.run {
+            Run::Command(words) => folder::command(self, words).await?,
             Run::Service => {
                 return program("longhaul-service", "service").map(|_| Vec::new());
             }

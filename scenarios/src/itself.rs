@@ -16,6 +16,16 @@ pub(crate) async fn play(
     patience: Duration,
     stop: &CancellationToken,
 ) -> Option<Result<Output, String>> {
+    play_in(arguments, patience, stop, |_| {}).await
+}
+
+/// The same; `started` is told the process before it has started anything itself.
+pub(crate) async fn play_in(
+    arguments: &[String],
+    patience: Duration,
+    stop: &CancellationToken,
+    started: impl FnOnce(u32),
+) -> Option<Result<Output, String>> {
     let child = std::env::current_exe().and_then(|longhaul| {
         let mut command = Command::new(longhaul);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -25,6 +35,9 @@ pub(crate) async fn play(
         Ok(child) => child,
         Err(error) => return Some(Err(format!("failed to start longhaul: {error}"))),
     };
+    if let Some(pid) = child.id() {
+        started(pid);
+    }
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
     let mut output = std::pin::pin!(child.wait_with_output());
     let ended = tokio::select! {

@@ -10,6 +10,7 @@ pub mod calibrate;
 pub mod cli;
 pub mod clients;
 mod clock;
+mod compare;
 pub mod descriptors;
 mod envtest;
 mod fetch;

@@ -1,4 +1,5 @@
-//! `longhaul compare`: two run records side by side, or the figures of many runs over time. Neither has a verdict.
+//! `longhaul compare`: one scenario played with several subjects (`several`), records of it side by side, or the figures of many runs over
+//! time. None has a verdict.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -6,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
+use reports::compare::{About, Entrant, SUBJECTS, comparison};
 use reports::exit;
 use reports::history::{self, Entry};
 use reports::judge::judge;
@@ -14,15 +16,20 @@ use reports::record::Record;
 use crate::out::out;
 use crate::scenario::nearest;
 
+mod several;
+
 /// A larger file is none of ours: a line has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The directories of two runs; with --into of any number; or one history, a file that --into has written.
-    #[arg(required = true)]
+    /// With --subject a scenario: a file, a name from the library or `bugs/NAME`. Else the directories of two or more runs; with --into of any
+    /// number; or one history, a file that --into has written.
+    #[arg(required_unless_present = "subjects")]
     what: Vec<PathBuf>,
+    #[command(flatten, next_help_heading = "Several subjects under one scenario")]
+    several: several::Several,
     /// Add a line for each run to this history, which is made when it does not exist. A run that is in it already is left as it is.
     #[arg(long, value_name = "HISTORY")]
     into: Option<PathBuf>,
@@ -45,6 +52,9 @@ pub(super) struct Arguments {
 
 /// Compares: exit 0, or 64 where something cannot be read.
 pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
+    if arguments.several.is_some() {
+        return several::compare(&arguments.several, &arguments.what, arguments.json);
+    }
     match (&arguments.into, arguments.what.as_slice()) {
         (Some(file), runs) => add(runs, file, arguments.build.as_deref())?,
         (None, [file]) if !file.is_dir() => out!("{}", over_time(arguments, file)?.trim_end()),
@@ -55,8 +65,13 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
             );
             out!("{}", side_by_side(arguments, a, b)?.trim_end());
         }
+        (None, runs) if SUBJECTS.contains(&runs.len()) => out!("{}", all(arguments, runs)?.trim_end()),
         (None, runs) => {
-            bail!("{} runs are no pair: name two, or a history; `--into HISTORY` adds runs to one", runs.len())
+            let most = SUBJECTS.end();
+            bail!(
+                "{} runs cannot be compared: name 2 to {most}, a history, or a scenario with --subject; `--into HISTORY` adds runs to one",
+                runs.len()
+            )
         }
     }
     Ok(exit::PASS)
@@ -70,6 +85,38 @@ fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
         write(path, &reports::render::diff_html(&one, &other, &diff)?)?;
     }
     if arguments.json { super::json(&diff) } else { Ok(reports::render::diff(&diff)) }
+}
+
+/// Three records and more: what each subject came to, as if they had been played together.
+fn all(arguments: &Arguments, runs: &[PathBuf]) -> Result<String> {
+    let mut entrants = Vec::new();
+    for run in runs {
+        let record = Record::open(run)?;
+        let judgement = judge(&record);
+        let name = run.file_name().map_or_else(|| judgement.run_id.clone(), |name| name.to_string_lossy().into_owned());
+        let command = record.manifest.subject.command.join(" ");
+        let folders = vec![run.display().to_string()];
+        entrants.push(Entrant { name, command, runs: vec![(record, judgement)], folders, failure: None });
+    }
+    let first = entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest).next();
+    let about = first.map(|manifest| About {
+        scenario: manifest.name.clone(),
+        question: manifest.question.clone(),
+        seed: manifest.seed,
+        side_by_side: false,
+        repeat: format!("{} compare {}", crate::started_as(), paths(runs)),
+        notes: Vec::new(),
+    });
+    let compared = comparison(about.unwrap_or_default(), &entrants);
+    if let Some(path) = &arguments.draw {
+        write(path, &reports::render::compare_html(&compared, &entrants)?)?;
+    }
+    if arguments.json { super::json(&compared) } else { Ok(reports::render::compare(&compared)) }
+}
+
+fn paths(runs: &[PathBuf]) -> String {
+    let words: Vec<String> = runs.iter().map(|run| crate::quoted(&run.to_string_lossy())).collect();
+    words.join(" ")
 }
 
 fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
@@ -152,7 +199,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("h.jsonl");
         let (into, build, scenario, figure) = (None, None, None, None);
-        let arguments = Arguments { what: vec![file.clone()], into, build, scenario, figure, draw: None, json: false };
+        let several = several::Several::default();
+        let arguments =
+            Arguments { what: vec![file.clone()], several, into, build, scenario, figure, draw: None, json: false };
         let ask = || compare(&arguments).map_err(|error| format!("{error:#}")).unwrap_err();
         assert!(ask().starts_with("failed to read"));
         std::fs::write(&file, "").unwrap();

@@ -75,7 +75,7 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     if let Some(path) = &arguments.record {
         write_plan(&plan, path).with_context(|| format!("--record: failed to write {}", path.display()))?;
     }
-    let mut workers = senders.open().await?;
+    let mut workers = senders.open(job.length()).await?;
     let mut watch = watch(output)?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
     let count = workers.as_ref().map_or(1, Workers::count);

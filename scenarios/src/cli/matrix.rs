@@ -16,7 +16,7 @@ const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
 /// Arguments of `cargo xtask matrix`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only these clients, such as `kfc-3.11.11,python-37`.
+    /// Only these clients, such as `kfc-3.11.11,python-37`, or folders with a `subject.yaml` of your own.
     #[arg(long, value_delimiter = ',')]
     clients: Vec<String>,
     /// Only these documented bugs, by name or by their row in the catalogue.

@@ -1,11 +1,15 @@
 //! The flags that say which processes send: this one, others that it starts, or others that commands start elsewhere.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use loadgen::admission::Plan;
 
 use crate::load::Job;
 use crate::load::measure::{self, Measured, Watch};
 use crate::load::workers::{self, WORKERS_MAX, Workers};
+
+mod kubernetes;
 
 /// Which processes send.
 #[derive(clap::Args)]
@@ -17,6 +21,8 @@ pub(super) struct Senders {
     /// more than once, and together with --workers.
     #[arg(long, value_name = "COMMAND")]
     worker: Vec<String>,
+    #[command(flatten)]
+    kubernetes: kubernetes::Flags,
 }
 
 impl Senders {
@@ -27,8 +33,12 @@ impl Senders {
         Ok(())
     }
 
-    /// Starts the workers. `None`: this process sends.
-    pub(super) async fn open(&self) -> Result<Option<Workers>> {
+    /// Starts the workers, of which what they send takes so long. `None`: this process sends.
+    pub(super) async fn open(&self, length: Duration) -> Result<Option<Workers>> {
+        if self.kubernetes.is_some() {
+            let (job, commands) = self.kubernetes.start(self.workers.unwrap_or(1), length).await?;
+            return Workers::in_cluster(job, &commands).await.map(Some);
+        }
         if self.workers.is_none() && self.worker.is_empty() {
             return Ok(None);
         }

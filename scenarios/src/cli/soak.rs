@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum as _;
 use mock_faults::Fault;
 use reports::exit;
 use reports::judge::Verdict;
 use units::Span;
 
 use crate::calibrate::PLANTS;
+use crate::clients::{self, Chosen};
 use crate::repro::Play;
 use crate::run::{self, Options};
 use crate::scenario::{
-    ControlPlaneKind, Named, Need, Outside, Own, Scenario, Source, Witness, cannot, library, nearest,
+    ControlPlaneKind, Http, Named, Need, Outside, Own, Scenario, Source, Witness, cannot, library, nearest,
 };
 
 mod bugs;
@@ -94,6 +96,10 @@ pub(super) struct Arguments {
     /// With `bugs`: so many at once. Each takes its own ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
     jobs: u16,
+    /// The client: one that `cargo xtask matrix --list` names, or a folder with a `subject.yaml`, `FOLDER#COLUMN` where it has several. With it
+    /// come its command and what it cannot do.
+    #[arg(long, value_name = "WHAT", conflicts_with = "command", help_heading = "A client, told as a story")]
+    subject: Option<String>,
     #[command(flatten, next_help_heading = "A client, told as a story")]
     play: Play,
     #[command(flatten, next_help_heading = "Its objects")]
@@ -166,7 +172,11 @@ impl Arguments {
 }
 
 /// Reads, runs, judges.
-pub(super) fn soak(arguments: &Arguments) -> Result<u8> {
+pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
+    if let Some(word) = arguments.subject.take() {
+        client(&mut arguments, &word)?;
+    }
+    let arguments = &arguments;
     let verdict = if arguments.is_all() {
         let bugs = Source::bugs()?;
         let prepared = bugs.into_iter().map(|bug| prepared(arguments, bug)).collect::<Result<_>>()?;
@@ -183,6 +193,27 @@ pub(super) fn soak(arguments: &Arguments) -> Result<u8> {
     };
     let allowed = arguments.allow_inconclusive && verdict == Verdict::Inconclusive;
     Ok(if allowed { exit::PASS } else { verdict.exit_code() })
+}
+
+/// Puts the client of a folder, or one of ours, in the place of a command.
+fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
+    let clocks = if arguments.play.own_clocks || arguments.is_all() {
+        Vec::new()
+    } else {
+        clients::clocks(&named(arguments.scenario(), arguments.outside)?.scenario)
+    };
+    let start = Chosen::of(word).with_context(|| format!("--subject {word}"))?;
+    let start = super::block_on(async { Ok(start.start(&clocks).await) })?;
+    let start = start.with_context(|| format!("--subject {word}: skipped: needs"))?;
+    let play = &mut arguments.play;
+    play.command = start.command;
+    play.http = play.http.or(match start.http {
+        Some(1) => Some(Http::One),
+        Some(2) => Some(Http::Two),
+        _ => None,
+    });
+    play.cannot.extend(start.cannot.iter().filter_map(|need| Need::from_str(need, false).ok()));
+    Ok(())
 }
 
 /// A scenario by its name, or a file.

@@ -2,22 +2,40 @@
 
 use std::io::IsTerminal as _;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use reports::exit;
 
 use crate::load::workers::worker::work;
 
 /// Works for one coordinator, then ends.
-pub(super) fn worker() -> u8 {
-    let Err(error) = super::block_on(run()) else { return exit::PASS };
+pub(super) fn worker(attached: bool) -> u8 {
+    let Err(error) = super::block_on(run(attached)) else { return exit::PASS };
     crate::out::err!("longhaul: {error:#}");
     exit::INVALID
 }
 
-async fn run() -> Result<()> {
+async fn run(attached: bool) -> Result<()> {
     ensure!(
         !std::io::stdin().is_terminal(),
         "a worker talks to the process that started it: use `longhaul load --workers N`, or `--worker COMMAND` for one elsewhere"
     );
+    if attached && !is_heard().await? {
+        return Ok(());
+    }
     work(tokio::io::stdin(), tokio::io::stdout()).await.map_err(anyhow::Error::msg)
+}
+
+/// Waits for the empty line of whoever attaches to a Pod's stdin: before that nobody hears. Whether it came before the end of the input. One
+/// byte, and no more: what follows is the coordinator's.
+async fn is_heard() -> Result<bool> {
+    let byte = tokio::task::spawn_blocking(|| {
+        use std::io::Read as _;
+        let mut byte = [0];
+        // Without the buffer of the standard library, which would take more.
+        let mut stdin = std::fs::File::from(std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?);
+        std::io::Result::Ok(if stdin.read(&mut byte)? == 0 { None } else { Some(byte[0]) })
+    });
+    let byte = byte.await?.context("failed to read stdin")?;
+    ensure!(byte.is_none_or(|byte| byte == b'\n'), "the first line of whoever attaches must be empty");
+    Ok(byte.is_some())
 }

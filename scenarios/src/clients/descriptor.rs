@@ -1,6 +1,7 @@
-//! `client.yaml`: what there is to know of a client before it is run.
+//! `subject.yaml`: what there is to know of a client before it is run.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -16,15 +17,30 @@ pub(super) struct Client {
     /// What runs the adapter.
     pub(super) run: Run,
     /// Which clocks were changed, for the reader of a table.
+    #[serde(default)]
     pub(super) clocks: String,
+    /// What installs it into its folder, for a command of its own.
+    #[serde(default)]
+    pub(super) install: Option<Install>,
     /// Variables for the adapter. They may only shorten what the client itself offers as an option.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
     /// What it cannot do, whichever way it is used.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// One column of a table each.
+    /// One column of a table each; without any it is one, called as the client is.
+    #[serde(default)]
     pub(super) columns: Vec<Entry>,
+}
+
+/// How a client is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Install {
+    /// Program and arguments, run in the folder.
+    pub(super) run: Vec<String>,
+    /// What is there afterwards, from the folder on: while it is there nothing is run.
+    pub(super) makes: PathBuf,
 }
 
 /// What runs an adapter.
@@ -41,6 +57,8 @@ pub(super) enum Run {
     Go(String),
     /// A program beside `longhaul`.
     Program(String),
+    /// Program and arguments; those that are files of the folder are taken from there.
+    Command(Vec<String>),
 }
 
 /// A version used in one way.
@@ -50,8 +68,10 @@ pub(super) struct Entry {
     /// Unique; lower-case, such as `kfc-2.3.1`.
     pub(super) id: String,
     /// The exact version.
+    #[serde(default)]
     pub(super) version: String,
     /// Which of the client's ways to watch is used.
+    #[serde(default)]
     pub(super) mode: String,
     /// Further arguments of the adapter.
     #[serde(default)]

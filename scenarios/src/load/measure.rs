@@ -45,6 +45,8 @@ pub(crate) enum Ended {
     Interrupted(&'static str),
     /// The generator itself failed.
     Broken(String),
+    /// A worker was taken away by what it ran on: what the others sent is right, and less than was planned.
+    Lost(String),
 }
 
 /// What was measured.

@@ -130,6 +130,10 @@ pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: 
             invalid(format!("{signal} ended the run early: the numbers are those of what was sent until then"))
         }
         Ended::Broken(why) => invalid(why.clone()),
+        Ended::Lost(why) => {
+            let text = format!("{why}: the numbers are those of what the others sent, less than was planned");
+            vec![finding("run.whole", Verdict::Inconclusive, text)]
+        }
     };
     // Not invalid, which would hide a limit that is broken.
     let incomplete =

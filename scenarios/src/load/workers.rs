@@ -1,12 +1,13 @@
 //! Load by several processes: each sends its share of one plan, and their histograms are added.
 //!
 //! Owns where workers come from ([`gather`]), the coordinator ([`coordinate`]), the worker ([`worker`]) and what they say to each
-//! other over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`). A measurement in which a worker died, lagged or talked
+//! other over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`); [`job`] starts them as Pods. A measurement in which a worker died, lagged or talked
 //! nonsense is broken as a whole: nobody could say what its numbers mean.
 
 pub(crate) mod clock;
 pub(crate) mod coordinate;
 pub(crate) mod gather;
+pub(crate) mod job;
 pub(crate) mod lines;
 pub(crate) mod merge;
 mod peer;

@@ -55,6 +55,9 @@ pub enum Error {
         /// What is near.
         suggestion: String,
     },
+    /// A folder of a client is wrong.
+    #[error(transparent)]
+    Folder(#[from] clients::FolderError),
     /// The table of an earlier run cannot be used.
     #[error("failed to go on from {path}: {why}; leave out --resume to begin anew")]
     Resume {
@@ -324,11 +327,21 @@ fn column_head(column: &Column) -> ColumnHead {
 
 fn chosen_columns(names: &[String]) -> Result<Vec<Column>, Error> {
     let all = clients::columns();
-    let ids: Vec<&str> = all.iter().map(Column::id).collect();
-    if let Some(name) = names.iter().find(|name| !ids.contains(&name.as_str())) {
-        return Err(unknown("client", name, &ids));
+    if names.is_empty() {
+        return Ok(all);
     }
-    Ok(all.into_iter().filter(|column| names.is_empty() || names.iter().any(|name| name == column.id())).collect())
+    let ids: Vec<&str> = all.iter().map(Column::id).collect();
+    let mut chosen: Vec<Column> = Vec::new();
+    for name in names {
+        match clients::named(name)? {
+            Some(columns) => chosen.extend(columns),
+            None => return Err(unknown("client", name, &ids)),
+        }
+    }
+    // Ours in their own order, whatever the order of names; those of folders behind them.
+    chosen.sort_by_key(|column| ids.iter().position(|id| *id == column.id()).unwrap_or(usize::MAX));
+    chosen.dedup_by(|a, b| a.id() == b.id());
+    Ok(chosen)
 }
 
 fn chosen_rows(names: &[String], all: Vec<RowHead>) -> Result<Vec<RowHead>, Error> {

@@ -10,6 +10,7 @@ mod causes;
 mod client_go;
 mod clients;
 mod clock_rate;
+mod compare;
 mod control_plane;
 mod descriptors;
 mod drawn;

@@ -21,6 +21,8 @@ use crate::load::workers::Workers;
 const SCHEMA: &str = "longhaul-capacity/v1";
 /// A webhook that was overloaded gets this long to become itself again.
 const SETTLE: Duration = Duration::from_secs(1);
+/// No search is longer: for workers that something else would end.
+const LONGEST: Duration = Duration::from_hours(6);
 /// The first rate of who names none, requests per second.
 const DEFAULT_START: f64 = 500.0;
 /// How long each rate is tried where nobody says.
@@ -67,7 +69,7 @@ pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     arguments.senders.check()?;
     arguments.output.check()?;
     traffic::check(&first, &first.plan()?, to).await?;
-    let mut workers = arguments.senders.open().await?;
+    let mut workers = arguments.senders.open(LONGEST).await?;
     let mut watch = watch(&arguments.output)?;
     if !arguments.output.quiet {
         crate::out::err!("{}", bound(arguments, &limits, first.config.timeout.0));
@@ -136,7 +138,7 @@ async fn stages(
             Ended::Interrupted(signal) => {
                 return Ok(Found { end: End::Broken(format!("{signal} ended the search early")), stages });
             }
-            Ended::Broken(why) => return Ok(Found { end: End::Broken(why), stages }),
+            Ended::Broken(why) | Ended::Lost(why) => return Ok(Found { end: End::Broken(why), stages }),
         }
         let tried = Tried { rate, length, confirmation, fingerprint };
         let stage = capacity::stage(tried, &measured.total, &context);

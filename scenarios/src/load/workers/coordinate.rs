@@ -70,7 +70,7 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
     let epoch = Instant::now();
     workers.assign(job, plan).await?;
     let begin = workers.start(epoch).await?;
-    let count = workers.count();
+    let (count, are_pods) = (workers.count(), workers.are_pods());
     let (said, mut words) = mpsc::channel(WORDS_MAX);
     let mut readers = JoinSet::new();
     let mut outputs = Vec::new();
@@ -106,7 +106,10 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
         };
         let added = word.and_then(|word| add(&mut merge, worker, word));
         if let Err(why) = added {
-            break Ended::Broken(format!("{name} {why}"));
+            // A process of ours does not go by itself; a Pod is evicted, or its node is gone.
+            let lost = are_pods && matches!(why, Spoilt::Ended(_) | Spoilt::Silent);
+            let why = format!("{name} {why}");
+            break if lost { Ended::Lost(why) } else { Ended::Broken(why) };
         }
         while let Some(Sum { start_ms, end_ms, interval }) = merge.pop() {
             run.tell_at(&interval, (start_ms, end_ms), watch);

@@ -5,11 +5,12 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
+use super::job::Job;
 use super::peer::{HELLO_LIMIT, Worker};
 use super::protocol::{PROTOCOL, Word, cut};
 
-/// Workers that have been greeted.
-pub(crate) struct Workers(pub(super) Vec<Worker>);
+/// Workers that have been greeted, and the Job that they are of; it is removed after they have gone.
+pub(crate) struct Workers(pub(super) Vec<Worker>, Option<Job>);
 
 impl Workers {
     /// Starts so many processes of this program on this machine, and one by each of the commands, which `sh` reads.
@@ -37,7 +38,19 @@ impl Workers {
         for worker in &mut workers {
             greet(worker).await?;
         }
-        Ok(Self(workers))
+        Ok(Self(workers, None))
+    }
+
+    /// Those of a Job, by the commands that pass on what they say.
+    pub(crate) async fn in_cluster(job: Job, commands: &[String]) -> Result<Self> {
+        let mut workers = Self::open(0, commands).await?;
+        workers.1 = Some(job);
+        Ok(workers)
+    }
+
+    /// Whether they are Pods, which a cluster may take away.
+    pub(super) const fn are_pods(&self) -> bool {
+        self.1.is_some()
     }
 
     pub(crate) fn count(&self) -> usize {

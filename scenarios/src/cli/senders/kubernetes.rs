@@ -1,0 +1,72 @@
+//! `--on kubernetes`: the workers of a measurement as a Job in a cluster.
+//!
+//! Owns the flags, and which cluster and image are meant where nobody says.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kind::cluster::{Health, NODE_NAME};
+
+use crate::load::workers::job::{self, Job, Place};
+
+/// What a measurement takes beside its own length, start and drain included.
+const BESIDES: Duration = Duration::from_mins(10);
+
+/// Where else workers run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum On {
+    /// As one indexed Job, a Pod each.
+    Kubernetes,
+}
+
+/// The flags.
+#[derive(clap::Args)]
+pub(super) struct Flags {
+    /// Send with `--workers` in Pods of a cluster instead of processes here: one indexed Job, in a namespace of its own that is removed
+    /// afterwards. Needs kubectl. The URL is then one that Pods reach.
+    #[arg(long, value_enum, value_name = "WHERE", requires = "workers", conflicts_with = "worker")]
+    on: Option<On>,
+    /// With --on: the kubeconfig of that cluster. Default: that of the node which `longhaul cluster up --kind node` started.
+    #[arg(long, value_name = "FILE", requires = "on")]
+    kubeconfig: Option<PathBuf>,
+    /// With --on: an image whose entry point is this very `longhaul` and that the cluster can pull. Default: one that is made of this program
+    /// and loaded, which only a node of ours takes.
+    #[arg(long, value_name = "IMAGE", requires = "on")]
+    image: Option<String>,
+    /// With --on: a namespace that exists. Whoever starts it then needs no right outside of it.
+    #[arg(long, value_name = "NAMESPACE", requires = "on")]
+    namespace: Option<String>,
+}
+
+impl Flags {
+    /// Whether the workers are Pods.
+    pub(super) fn is_some(&self) -> bool {
+        self.on.is_some()
+    }
+
+    /// Starts the Job; with the commands that talk to its workers.
+    pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<String>)> {
+        let kubectl = job::kubectl()?;
+        let state = kind::state::default_directory()?;
+        let ours = || -> Result<Option<PathBuf>> {
+            let clusters = kind::cluster::status(&state)?.clusters;
+            let node = clusters.into_iter().find(|one| one.name == NODE_NAME && one.health == Health::Running);
+            Ok(node.and_then(|node| node.kubeconfig))
+        };
+        let kubeconfig = match &self.kubeconfig {
+            Some(file) => std::path::absolute(file).with_context(|| format!("--kubeconfig {}", file.display()))?,
+            None => ours()?.context(
+                "there is no cluster: name its kubeconfig with --kubeconfig, or start one with `longhaul cluster up --kind node`",
+            )?,
+        };
+        ensure!(kubeconfig.is_file(), "--kubeconfig {}: no such file", kubeconfig.display());
+        let image = match &self.image {
+            Some(image) => image.clone(),
+            None if ours()?.is_some_and(|own| own == kubeconfig) => job::load_own_image(&state, NODE_NAME).await?,
+            None => bail!("--image is missing: an image can only be loaded into a node of ours, others pull it"),
+        };
+        let deadline = length + BESIDES;
+        Job::start(Place { kubectl, kubeconfig, namespace: self.namespace.clone(), image, workers, deadline }).await
+    }
+}

@@ -1,0 +1,254 @@
+//! `longhaul compare SCENARIO --subject …`: one scenario against several subjects, each in a process of its own.
+//!
+//! Owns the order of the runs and where their records lie. What they came to says [`reports::compare`], from the records alone. A subject that
+//! dies, or cannot be started, is a row of the result and never the end of it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use reports::compare::{About, Comparison, Entrant, comparison};
+use reports::judge::judge;
+use reports::record::Record;
+use serde::Deserialize;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::clients::Chosen;
+use crate::itself;
+use crate::scenario::Source;
+
+mod shares;
+
+use shares::{Share, Shares};
+
+/// Beside its phases a run may take so long for its start, its end and its judge, …
+const PATIENCE: Duration = Duration::from_mins(10);
+/// … and its record be read by the judge for a share of its length.
+const PATIENCE_TIMES: u32 = 2;
+/// The files of a comparison.
+pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json"];
+
+/// A subject and what it is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) chosen: Chosen,
+    /// As it was written.
+    pub(crate) word: String,
+}
+
+/// What is wanted.
+pub(crate) struct Choice {
+    /// As it was named.
+    pub(crate) scenario: String,
+    /// The same, read.
+    pub(crate) source: Source,
+    pub(crate) subjects: Vec<Subject>,
+    /// Flags of `longhaul soak` that are the same for all.
+    pub(crate) flags: Vec<String>,
+    /// Whether every client keeps its own clocks.
+    pub(crate) own_clocks: bool,
+    pub(crate) rounds: u32,
+    pub(crate) side_by_side: bool,
+    /// A folder that does not exist, or is empty.
+    pub(crate) out: PathBuf,
+    pub(crate) quiet: bool,
+    pub(crate) repeat: String,
+}
+
+/// What `longhaul soak --json` says; the keys that are of use where there is no record.
+#[derive(Debug, Default, Deserialize)]
+struct Answer {
+    #[serde(default)]
+    reason: String,
+}
+
+/// One run of a subject.
+struct Run {
+    /// Which subject.
+    at: usize,
+    folder: String,
+    /// Why it left no record.
+    failure: Option<String>,
+}
+
+/// Plays all of them and writes the result in all its forms. An error means that nothing was compared.
+pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Comparison> {
+    std::fs::create_dir_all(&choice.out).with_context(|| format!("failed to make {}", choice.out.display()))?;
+    let empty = std::fs::read_dir(&choice.out).is_ok_and(|mut entries| entries.next().is_none());
+    ensure!(empty, "{} is not empty: name another folder with --out", choice.out.display());
+    let clocks = if choice.own_clocks { Vec::new() } else { crate::clients::clocks(&choice.source.scenario) };
+    // Before any clock runs, and one after the other: two installations at once gain nothing.
+    let mut starts = Vec::new();
+    for subject in &choice.subjects {
+        let start = subject.chosen.start(&clocks).await;
+        starts.push(start.map_err(|needs| format!("it could not be started: it needs {needs}")));
+    }
+    let (shares, mut notes) = if choice.side_by_side { Shares::of(choice.subjects.len()) } else { (None, Vec::new()) };
+    let mut runs = Vec::new();
+    for round in 0..choice.rounds {
+        let mut wanted: Vec<(usize, Vec<String>, String)> = Vec::new();
+        for (at, subject) in choice.subjects.iter().enumerate() {
+            let folder =
+                if choice.rounds == 1 { subject.name.clone() } else { format!("{}-{}", subject.name, round + 1) };
+            match &starts[at] {
+                Ok(start) => wanted.push((at, arguments(choice, start, &folder), folder)),
+                Err(failure) => runs.push(Run { at, folder, failure: Some(failure.clone()) }),
+            }
+        }
+        // In each round somebody else begins: what a machine does after a while hits not always the same.
+        let turn = round as usize % wanted.len().max(1);
+        wanted.rotate_left(turn);
+        runs.extend(played(choice, wanted, shares.as_ref(), stop).await);
+        if stop.is_cancelled() {
+            break;
+        }
+    }
+    if stop.is_cancelled() {
+        notes.push("it was interrupted: what was not played yet is missing".to_owned());
+    }
+    notes.extend(unlike_load(
+        choice,
+        &starts.iter().flatten().map(|start| start.command.is_empty()).collect::<Vec<_>>(),
+    ));
+    let entrants = entrants(choice, runs);
+    let scenario = &choice.source.scenario;
+    let about = About {
+        scenario: scenario.name.clone(),
+        question: scenario.description.trim().to_owned(),
+        seed: scenario.seed,
+        side_by_side: choice.side_by_side,
+        repeat: choice.repeat.clone(),
+        notes,
+    };
+    let compared = comparison(about, &entrants);
+    write(&choice.out, &compared, &entrants)?;
+    Ok(compared)
+}
+
+/// The runs of a round, one after the other or all at once.
+async fn played(
+    choice: &Choice,
+    wanted: Vec<(usize, Vec<String>, String)>,
+    shares: Option<&Shares>,
+    stop: &CancellationToken,
+) -> Vec<Run> {
+    let patience = choice.source.scenario.phases.total() * PATIENCE_TIMES + PATIENCE;
+    let at_once = if choice.side_by_side { wanted.len().max(1) } else { 1 };
+    let (mut wanted, mut running, mut done) = (wanted.into_iter(), JoinSet::new(), Vec::new());
+    loop {
+        while running.len() < at_once
+            && !stop.is_cancelled()
+            && let Some((at, arguments, folder)) = wanted.next()
+        {
+            let (stop, share) = (stop.clone(), shares.and_then(|shares| shares.share(at)));
+            if !choice.quiet {
+                crate::out::err!("{}: {}", choice.subjects[at].name, choice.out.join(&folder).display());
+            }
+            let directory = choice.out.join(&folder);
+            running.spawn(async move { one(at, folder, &directory, &arguments, patience, share, &stop).await });
+        }
+        match running.join_next().await {
+            Some(Ok(run)) => done.push(run),
+            // A run does not panic; one that did has left no record, which is told.
+            Some(Err(_)) => {}
+            None => return done,
+        }
+    }
+}
+
+async fn one(
+    at: usize,
+    folder: String,
+    directory: &Path,
+    arguments: &[String],
+    patience: Duration,
+    share: Option<Share>,
+    stop: &CancellationToken,
+) -> Run {
+    let output =
+        itself::play_in(arguments, patience, stop, |pid| share.iter().for_each(|share| share.enter(pid))).await;
+    let failure = match output {
+        _ if Record::open(directory).is_ok() => None,
+        None => Some("it was interrupted".to_owned()),
+        Some(Err(why)) => Some(why),
+        Some(Ok(output)) => Some(match serde_json::from_slice::<Answer>(&output.stdout) {
+            Ok(answer) if !answer.reason.is_empty() => answer.reason,
+            _ => format!("the run left no record {}", itself::last_words(&output)),
+        }),
+    };
+    Run { at, folder, failure }
+}
+
+/// The command line of a run.
+fn arguments(choice: &Choice, start: &crate::clients::Start, folder: &str) -> Vec<String> {
+    let mut words = vec!["soak".to_owned(), choice.scenario.clone()];
+    words.extend([
+        "--seed".to_owned(),
+        choice.source.scenario.seed.to_string(),
+        "--json".to_owned(),
+        "--quiet".to_owned(),
+    ]);
+    words.extend(["--run-dir".to_owned(), choice.out.join(folder).display().to_string()]);
+    words.extend(choice.flags.iter().cloned());
+    words.extend(start.http.into_iter().flat_map(|version| ["--http".to_owned(), version.to_string()]));
+    if !start.cannot.is_empty() {
+        words.extend(["--cannot".to_owned(), start.cannot.join(",")]);
+    }
+    if !start.command.is_empty() {
+        words.push("--".to_owned());
+        words.extend(start.command.iter().cloned());
+    }
+    words
+}
+
+/// The records of all, judged.
+fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
+    runs.sort_by(|a, b| (a.at, &a.folder).cmp(&(b.at, &b.folder)));
+    let entrant = |(at, subject): (usize, &Subject)| {
+        let mut entrant = Entrant {
+            name: subject.name.clone(),
+            command: subject.word.clone(),
+            runs: Vec::new(),
+            folders: Vec::new(),
+            failure: None,
+        };
+        let own: Vec<&Run> = runs.iter().filter(|run| run.at == at).collect();
+        if own.is_empty() {
+            entrant.failure = Some("it was not played".to_owned());
+        }
+        for run in own {
+            match Record::open(&choice.out.join(&run.folder)) {
+                Ok(record) => {
+                    let judgement = judge(&record);
+                    entrant.runs.push((record, judgement));
+                    entrant.folders.push(run.folder.clone());
+                }
+                Err(error) => entrant.failure = Some(run.failure.clone().unwrap_or_else(|| error.to_string())),
+            }
+        }
+        entrant
+    };
+    choice.subjects.iter().enumerate().map(entrant).collect()
+}
+
+/// Our own service answers reviews where the scenario sends them; a command gets none.
+fn unlike_load(choice: &Choice, are_service: &[bool]) -> Option<String> {
+    let mixed = are_service.contains(&true) && are_service.contains(&false);
+    (mixed && choice.source.scenario.admission.is_some()).then(|| {
+        "Longhaul's own service was sent admission reviews besides, which no command is: its processor time and memory have those in them"
+            .to_owned()
+    })
+}
+
+/// Writes the result in all its forms.
+pub(crate) fn write(folder: &Path, compared: &Comparison, entrants: &[Entrant]) -> Result<()> {
+    let page = reports::render::compare_html(compared, entrants)?;
+    let json = serde_json::to_string_pretty(compared)? + "\n";
+    for (name, text) in FILES.into_iter().zip([page, reports::render::compare_markdown(compared), json]) {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Equal shares of the processors for runs that go on side by side: a cgroup each, of either version, all of the same weight.
+//!
+//! A share holds a run's whole harness and subject, so that no subject is slowed by another's load. Where no cgroup can be made the kernel's
+//! scheduler shares as it does; that is said. The groups are removed when the comparison is over.
+
+use std::path::{Path, PathBuf};
+
+/// Where the processor's hierarchy is: of version 1, and of version 2 with the controller.
+const V1: &str = "/sys/fs/cgroup/cpu";
+const V2: &str = "/sys/fs/cgroup";
+
+/// The groups of one comparison.
+#[derive(Debug)]
+pub(super) struct Shares {
+    parent: PathBuf,
+    all: Vec<PathBuf>,
+}
+
+/// The group of one run.
+#[derive(Debug, Clone)]
+pub(super) struct Share(PathBuf);
+
+impl Shares {
+    /// So many groups of the same weight; none, and why, where there can be none.
+    pub(super) fn of(count: usize) -> (Option<Self>, Vec<String>) {
+        let name = format!("longhaul-compare-{}", std::process::id());
+        let made = Self::make(&Path::new(V1).join(&name), count, "cpu.shares", "1024")
+            .or_else(|_| Self::make(&Path::new(V2).join(&name), count, "cpu.weight", "100"));
+        match made {
+            Ok(shares) => {
+                let note =
+                    format!("they ran side by side, each with its harness in a cgroup of the same weight of {count}");
+                (Some(shares), vec![note])
+            }
+            Err(error) => {
+                let why = format!(
+                    "they ran side by side without cgroups ({error}): the shares are those that the scheduler gave them"
+                );
+                (None, vec![why])
+            }
+        }
+    }
+
+    fn make(parent: &Path, count: usize, weight: &str, value: &str) -> std::io::Result<Self> {
+        std::fs::create_dir(parent)?;
+        let mut shares = Self { parent: parent.to_owned(), all: Vec::new() };
+        if weight == "cpu.weight" {
+            std::fs::write(parent.join("cgroup.subtree_control"), "+cpu")?;
+        }
+        for number in 0..count {
+            let group = parent.join(number.to_string());
+            std::fs::create_dir(&group)?;
+            shares.all.push(group.clone());
+            std::fs::write(group.join(weight), value)?;
+        }
+        Ok(shares)
+    }
+
+    pub(super) fn share(&self, at: usize) -> Option<Share> {
+        self.all.get(at).cloned().map(Share)
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        // Groups are folders that only `rmdir` removes, and only once nobody is in them.
+        for group in self.all.iter().chain([&self.parent]) {
+            let _ = std::fs::remove_dir(group);
+        }
+    }
+}
+
+impl Share {
+    /// Puts a process into it, and with it all that it starts from then on.
+    pub(super) fn enter(&self, pid: u32) {
+        if let Err(error) = std::fs::write(self.0.join("cgroup.procs"), pid.to_string()) {
+            crate::out::err!("longhaul: a run has no share of its own: {}: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_one_weight_and_are_gone_afterwards() {
+        let (shares, notes) = Shares::of(3);
+        assert_eq!(notes.len(), 1);
+        let Some(shares) = shares else {
+            println!("skipped: needs a cgroup for processors that can be written: {}", notes[0]);
+            return;
+        };
+        let weight = |group: &Path| {
+            ["cpu.shares", "cpu.weight"].iter().find_map(|name| std::fs::read_to_string(group.join(name)).ok())
+        };
+        let weights: Vec<Option<String>> = shares.all.iter().map(|group| weight(group)).collect();
+        assert!(weights.windows(2).all(|two| two[0].is_some() && two[0] == two[1]), "{weights:?}");
+        let parent = shares.parent.clone();
+        drop(shares);
+        assert!(!parent.exists());
+    }
+}

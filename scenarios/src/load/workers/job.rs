@@ -1,0 +1,357 @@
+//! Workers as one indexed Kubernetes Job: a Pod each, in a namespace of their own that goes with the measurement.
+//!
+//! Owns what is made in the cluster, and that it is gone afterwards. It speaks to the cluster through `kubectl`, so that whatever a kubeconfig
+//! needs (plugins, proxies) is there; what the workers say comes over their Pods' own stdin and stdout (`kubectl attach`), in the same protocol
+//! as from any other worker: start barrier, clocks and histograms are the coordinator's. The Pods have no rights at all: no token is mounted.
+//!
+//! Nothing outlives its coordinator for long: an attach that ends closes the worker's stdin, which ends it; the Job has a deadline of its own and
+//! is removed by the cluster once it is over. Of one that is killed an empty namespace stays, with the label [`LABEL`].
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+/// On everything that is made.
+pub(crate) const LABEL: &str = "longhaul.dev/load";
+/// The container, and the Job.
+const NAME: &str = "worker";
+/// The image that is made of this program, as nodes know it.
+pub(crate) const OWN_IMAGE: &str = "localhost/longhaul-worker:loaded";
+/// Nobody in particular.
+const USER: u32 = 65532;
+/// Pods of an image that is on the node already run within seconds; one that is pulled takes longer.
+const RUNNING_LIMIT: Duration = Duration::from_mins(3);
+const ASK_EVERY: Duration = Duration::from_millis(300);
+/// One call of kubectl that has nothing to wait for.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// The cluster removes a Job that is over after so many seconds, if nobody did before.
+const KEPT_S: u32 = 60;
+/// A worker's plan, payloads and histograms at the highest rate, with room. Its processor is not limited: it would be late.
+const MEMORY: &str = "512Mi";
+const CPU: &str = "100m";
+
+/// Where the workers run.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) kubectl: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
+    /// A namespace that exists and is left as it is; none: one of their own.
+    pub(crate) namespace: Option<String>,
+    /// The image whose entry point is `longhaul`.
+    pub(crate) image: String,
+    pub(crate) workers: u32,
+    /// The Job is ended by the cluster after so long.
+    pub(crate) deadline: Duration,
+}
+
+/// A Job whose Pods run. Dropping it removes all of it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    place: Place,
+    namespace: String,
+    name: String,
+}
+
+impl Job {
+    /// Makes it and waits until every Pod runs. What was made is removed when that fails.
+    pub(crate) async fn start(place: Place) -> Result<(Self, Vec<String>)> {
+        // A name that nobody has taken; it need not be a secret.
+        let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+        let namespace = place.namespace.clone().unwrap_or_else(|| format!("longhaul-load-{id}"));
+        let job = Self { place, namespace, name: format!("longhaul-{NAME}-{id}") };
+        let objects = job.objects();
+        let objects = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+        job.call(&["create", "-f", "-"], Some(objects)).await.context("failed to make the Job of the workers")?;
+        let pods = job.running().await?;
+        let commands = pods.iter().map(|pod| job.attach(pod)).collect();
+        Ok((job, commands))
+    }
+
+    /// All that is made, in order.
+    fn objects(&self) -> Vec<Value> {
+        let labels = json!({LABEL: self.name});
+        let mut objects = Vec::new();
+        if self.place.namespace.is_none() {
+            objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+                "name": self.namespace,
+                "labels": {LABEL: self.name, "pod-security.kubernetes.io/enforce": "restricted"},
+            }}));
+            // Whatever goes wrong, it is never more than was asked for.
+            objects.push(json!({"apiVersion": "v1", "kind": "ResourceQuota",
+                "metadata": {"name": NAME, "namespace": self.namespace, "labels": labels},
+                "spec": {"hard": {
+                    "pods": self.place.workers.to_string(), "count/jobs.batch": "1", "count/services": "0",
+                    "count/secrets": "0", "persistentvolumeclaims": "0",
+                }},
+            }));
+        }
+        objects.push(json!({"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
+            "spec": {
+                "completions": self.place.workers, "parallelism": self.place.workers, "completionMode": "Indexed",
+                // A worker that is lost is told, never replaced: its share was not sent.
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": self.place.deadline.as_secs().max(1),
+                "ttlSecondsAfterFinished": KEPT_S,
+                "template": {"metadata": {"labels": labels}, "spec": self.pod()},
+            },
+        }));
+        objects
+    }
+
+    fn pod(&self) -> Value {
+        json!({
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "terminationGracePeriodSeconds": 1,
+            "securityContext": {"runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
+                "seccompProfile": {"type": "RuntimeDefault"}},
+            // On different machines where there are several.
+            "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {LABEL: self.name}}}],
+            "containers": [{
+                "name": NAME, "image": self.place.image, "imagePullPolicy": "IfNotPresent",
+                "args": ["worker", "--attached"], "stdin": true, "stdinOnce": true,
+                "resources": {"requests": {"cpu": CPU, "memory": MEMORY}, "limits": {"memory": MEMORY}},
+                "securityContext": {"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                    "capabilities": {"drop": ["ALL"]}},
+            }],
+        })
+    }
+
+    /// Waits until every Pod runs; their names by their index.
+    async fn running(&self) -> Result<Vec<String>> {
+        let selector = format!("{LABEL}={}", self.name);
+        let began = Instant::now();
+        loop {
+            let told = self.call(&["get", "pods", "-l", &selector, "-o", "json"], None).await?;
+            let list: Value = serde_json::from_str(&told).context("kubectl told no list of Pods")?;
+            let mut pods = Vec::new();
+            let mut waits = "no Pod was made yet; `kubectl describe job` says why".to_owned();
+            for pod in list["items"].as_array().into_iter().flatten() {
+                match state(pod) {
+                    State::Runs(index, name) => pods.push((index, name)),
+                    State::Waits(why) => waits = why,
+                    State::Failed(why) => bail!("a worker did not start: {why}"),
+                }
+            }
+            pods.sort();
+            if pods.len() == self.place.workers as usize {
+                return Ok(pods.into_iter().map(|(_, name)| name).collect());
+            }
+            let (ran, all) = (pods.len(), self.place.workers);
+            ensure!(
+                began.elapsed() < RUNNING_LIMIT,
+                "{ran} of {all} workers run after {} s: {waits}",
+                RUNNING_LIMIT.as_secs()
+            );
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    }
+
+    /// The command that passes on stdin and stdout of a Pod. The line ahead tells the worker that somebody listens: what it says before that
+    /// nobody would hear.
+    fn attach(&self, pod: &str) -> String {
+        let words = [
+            self.place.kubectl.display().to_string(),
+            format!("--kubeconfig={}", self.place.kubeconfig.display()),
+            format!("--namespace={}", self.namespace),
+        ];
+        let words: Vec<String> = words.iter().map(|word| crate::quoted(word)).collect();
+        format!("(echo; exec cat) | exec {} attach --stdin --quiet --container={NAME} {pod}", words.join(" "))
+    }
+
+    async fn call(&self, words: &[&str], input: Option<String>) -> Result<String> {
+        let mut command = Command::new(&self.place.kubectl);
+        command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));
+        command.arg(format!("--namespace={}", self.namespace)).args(words);
+        call(command, input).await
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let what = match &self.place.namespace {
+            Some(_) => ["job", self.name.as_str()],
+            None => ["namespace", self.namespace.as_str()],
+        };
+        let mut command = std::process::Command::new(&self.place.kubectl);
+        command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));
+        command.args([
+            "--namespace",
+            &self.namespace,
+            "--request-timeout=10s",
+            "delete",
+            "--wait=false",
+            "--ignore-not-found",
+        ]);
+        let done = command.args(what).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output();
+        let failed = match done {
+            Ok(output) if output.status.success() => return,
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        crate::out::err!("longhaul: {} {} was not removed: {}", what[0], what[1], crate::shown::text(&failed));
+    }
+}
+
+/// What a Pod does.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// Its index and name.
+    Runs(u64, String),
+    /// Why it does not run yet.
+    Waits(String),
+    /// Why it never will.
+    Failed(String),
+}
+
+fn state(pod: &Value) -> State {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let status = &pod["status"];
+    let container = &status["containerStatuses"][0]["state"];
+    if container["running"].is_object() {
+        let index = &pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"];
+        return State::Runs(index.as_str().and_then(|index| index.parse().ok()).unwrap_or(u64::MAX), name);
+    }
+    let waiting = &container["waiting"];
+    let reason = waiting["reason"].as_str().unwrap_or_default();
+    let says = |about: &Value| about["message"].as_str().map(|message| format!(": {message}")).unwrap_or_default();
+    if let Some(ended) = container["terminated"].as_object() {
+        let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
+        return State::Failed(format!("{name} ended with {code}{}", says(&container["terminated"])));
+    }
+    if [
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerError",
+        "CreateContainerConfigError",
+        "ImagePullBackOff",
+    ]
+    .contains(&reason)
+    {
+        return State::Failed(format!("{name}: {reason}{}", says(waiting)));
+    }
+    if status["phase"] == "Failed" {
+        return State::Failed(format!("{name}{}", says(status)));
+    }
+    let unscheduled = status["conditions"].as_array().into_iter().flatten().find(|one| one["status"] == "False");
+    let why = if reason.is_empty() {
+        unscheduled.map(says).unwrap_or_default()
+    } else {
+        format!(": {reason}{}", says(waiting))
+    };
+    State::Waits(format!("{name} is not running{why}"))
+}
+
+/// A call of kubectl, bounded.
+async fn call(mut command: Command, input: Option<String>) -> Result<String> {
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let done = tokio::time::timeout(CALL_LIMIT, async {
+        let mut child = command.spawn()?;
+        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+            // One that does not read to its end says itself why.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        child.wait_with_output().await
+    });
+    let output = done.await.with_context(|| format!("kubectl did not end in {} s", CALL_LIMIT.as_secs()))?;
+    let output = output.context("failed to start kubectl")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl: {}", crate::shown::text(said.trim()));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `kubectl` on the PATH, or beside the programs of a control plane.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from));
+    let found = folders.map(|folder| folder.join("kubectl")).find(|file| file.is_file());
+    found.context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")
+}
+
+/// Makes the image of this program and loads it into a node of ours; its name there.
+pub(crate) async fn load_own_image(state: &Path, node: &str) -> Result<String> {
+    let program = std::env::current_exe().context("failed to find this program")?;
+    let folder = tempfile::tempdir().context("failed to make a folder for the image")?;
+    let archive = folder.path().join("longhaul.tar");
+    let file = archive.clone();
+    let made = tokio::task::spawn_blocking(move || {
+        let image = kind::node::image::Image::of_program(OWN_IMAGE, &program, USER)?;
+        std::fs::write(file, image.archive()?)
+    });
+    made.await?.context("failed to make an image of this program")?;
+    kind::cluster::load(state, node, &[archive]).await.context("failed to load the image of the workers")?;
+    Ok(OWN_IMAGE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(namespace: Option<&str>) -> Job {
+        let place = Place {
+            kubectl: "/nowhere/kubectl".into(),
+            kubeconfig: "/my files/config".into(),
+            namespace: namespace.map(str::to_owned),
+            image: OWN_IMAGE.to_owned(),
+            workers: 3,
+            deadline: Duration::from_secs(90),
+        };
+        Job {
+            place,
+            namespace: namespace.unwrap_or("longhaul-load-1").to_owned(),
+            name: "longhaul-worker-1".to_owned(),
+        }
+    }
+
+    /// One Pod a worker, never a second, without rights, and no more of anything.
+    #[test]
+    fn what_is_made_is_small_and_ends_by_itself() {
+        let job = std::mem::ManuallyDrop::new(job(None));
+        let objects = job.objects();
+        let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+        assert_eq!(kinds, ["Namespace", "ResourceQuota", "Job"]);
+        assert_eq!(objects[1]["spec"]["hard"]["pods"], "3");
+        let spec = &objects[2]["spec"];
+        assert_eq!(
+            (&spec["completions"], &spec["completionMode"], &spec["backoffLimit"]),
+            (&json!(3), &json!("Indexed"), &json!(0))
+        );
+        assert_eq!((&spec["activeDeadlineSeconds"], &spec["ttlSecondsAfterFinished"]), (&json!(90), &json!(60)));
+        let pod = &spec["template"]["spec"];
+        assert_eq!((&pod["automountServiceAccountToken"], &pod["restartPolicy"]), (&json!(false), &json!("Never")));
+        assert_eq!(pod["containers"][0]["args"], json!(["worker", "--attached"]));
+        let there = std::mem::ManuallyDrop::new(self::job(Some("team")));
+        let kinds: Vec<Value> = there.objects().iter().map(|object| object["kind"].clone()).collect();
+        assert_eq!(kinds, ["Job"], "a namespace that exists is left as it is");
+        assert_eq!(
+            there.attach("w-0"),
+            "(echo; exec cat) | exec /nowhere/kubectl '--kubeconfig=/my files/config' --namespace=team attach --stdin --quiet --container=worker w-0"
+        );
+    }
+
+    #[test]
+    fn a_pod_runs_or_waits_or_never_will() {
+        let pod = |status: Value| {
+            let index = json!({"batch.kubernetes.io/job-completion-index": "2"});
+            state(&json!({"metadata": {"name": "w-2", "annotations": index}, "status": status}))
+        };
+        let container = |state: Value| json!({"containerStatuses": [{"state": state}]});
+        assert_eq!(pod(container(json!({"running": {}}))), State::Runs(2, "w-2".to_owned()));
+        let never = pod(container(json!({"waiting": {"reason": "ErrImageNeverPull", "message": "not here"}})));
+        assert_eq!(never, State::Failed("w-2: ErrImageNeverPull: not here".to_owned()));
+        let ended = pod(container(json!({"terminated": {"exitCode": 64}})));
+        assert_eq!(ended, State::Failed("w-2 ended with 64".to_owned()));
+        let full = pod(json!({"conditions": [{"status": "False", "message": "0/1 nodes are available"}]}));
+        assert_eq!(full, State::Waits("w-2 is not running: 0/1 nodes are available".to_owned()));
+    }
+}
