@@ -46,6 +46,13 @@ fn who_loses_is_behind_and_who_dies_is_a_row() {
     assert!(why(2).starts_with("it ended by itself at "), "{}", why(2));
     assert!(why(3).contains("/nowhere/watcher"), "{}", why(3));
     let page = std::fs::read_to_string(out.join("compare.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("right/report.html"), "the page has charts and leads to the reports");
-    assert!(out.join("loses/report.html").is_file() && out.join("compare.md").is_file() && out.join("compare.json").is_file());
+    assert!(
+        page.contains("<svg") && page.contains("right/report.html"),
+        "the page has charts and leads to the reports"
+    );
+    assert!(
+        out.join("loses/report.html").is_file()
+            && out.join("compare.md").is_file()
+            && out.join("compare.json").is_file()
+    );
 }
