@@ -66,13 +66,13 @@ mod tests {
     #[test]
     fn only_a_guest_that_surely_is_dead_is_no_occupant() {
         let own = Identity::of_self().unwrap();
-        let found = |who: Option<&Identity>, is_going| occupant(&Owner { who: who.cloned(), is_going });
-        assert!(found(Some(&own), false).unwrap().contains("the run of process"));
+        let occupant = |who: Option<&Identity>, is_going| occupant(&Owner { who: who.cloned(), is_going });
+        assert!(occupant(Some(&own), false).unwrap().contains("the run of process"));
         let dead = Identity { start_ticks: own.start_ticks + 1, ..own.clone() };
-        assert_eq!(found(Some(&dead), false), None);
+        assert_eq!(occupant(Some(&dead), false), None);
         let elsewhere = Identity { boot: "other".to_owned(), ..dead };
-        assert!(found(Some(&elsewhere), false).unwrap().contains("another machine"));
-        assert!(found(None, false).is_some());
-        assert_eq!(found(None, true), None, "its own namespace went first");
+        assert!(occupant(Some(&elsewhere), false).unwrap().contains("another machine"));
+        assert!(occupant(None, false).is_some());
+        assert_eq!(occupant(None, true), None, "its own namespace went first");
     }
 }

@@ -18,6 +18,7 @@ mod end_state;
 mod faults_page;
 mod first_hour;
 mod gate;
+mod guests;
 mod history;
 mod init;
 mod inject;

@@ -1,0 +1,161 @@
+//! Clusters of kind, and runs that are guests in a cluster which somebody else made.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::node;
+use crate::support::{longhaul, program, soak};
+
+const PAGE: &str = include_str!("../../../docs/deploy.md");
+/// The part of the page that a test follows, up to the next heading.
+const FOLLOWED: &str = "## From nothing to an armed webhook on kind\n";
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Whether there is an engine with kind and kubectl, and a node image: nothing is pulled by a test.
+fn has_kind() -> bool {
+    let works = |program: &str, words: &[&str]| {
+        let ran = Command::new(program).args(words).stdin(Stdio::null()).output();
+        ran.is_ok_and(|output| output.status.success())
+    };
+    let image = std::env::var("LONGHAUL_KIND_IMAGE").unwrap_or_default();
+    for (what, there) in [
+        ("kind", works("kind", &["version"])),
+        ("a container engine that answers", works("docker", &["version"])),
+        ("kubectl", works("kubectl", &["version", "--client"])),
+        ("a node image, named by LONGHAUL_KIND_IMAGE", works("docker", &["image", "inspect", &image])),
+    ] {
+        if !there {
+            println!("skipped: needs {what}");
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn what_kind_needs_is_said_before_anything_is_started() {
+    let (state, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut command = longhaul(&["cluster", "up", "--kind", "kind"]);
+    let output = command.env("XDG_STATE_HOME", state.path()).env("PATH", empty.path()).output().unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.contains("nothing was started\n  kind on the PATH: go install sigs.k8s.io/kind@"), "{said}");
+    assert!(said.contains("\n  a container engine on the PATH"), "{said}");
+    assert!(!state.path().join("longhaul").exists());
+}
+
+#[test]
+fn a_cluster_that_nobody_named_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    // It would be found out: nothing listens there, and kubectl is a program that only knows this file.
+    let kubectl = folder.path().join("kubectl");
+    let config = r#"{"clusters":[{"name":"theirs","cluster":{"server":"https://127.0.0.1:1","certificate-authority-data":"cGVt"}}],"contexts":[{"name":"theirs","context":{"cluster":"theirs"}}]}"#;
+    std::fs::write(&kubectl, format!("#!/bin/sh\necho '{config}'\n")).unwrap();
+    std::fs::set_permissions(&kubectl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = longhaul(&["soak", "smoke", "--control-plane", "kubeconfig", "--quiet"]);
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        command.args(more).current_dir(folder.path()).env("PATH", path).env("XDG_STATE_HOME", folder.path());
+        let Some(service) = program("longhaul-service") else { return None };
+        Some(text(&command.arg("--service").arg(service).output().unwrap()))
+    };
+    let Some(said) = run(&[]) else { return };
+    assert!(said.contains("say `--i-know-this-cluster NAME`"), "{said}");
+    let said = run(&["--i-know-this-cluster", "mine"]).unwrap();
+    assert!(said.contains("it knows no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
+}
+
+/// The commands of the page, word for word, in one shell.
+fn commands() -> Vec<String> {
+    let (_, rest) = PAGE.split_once(FOLLOWED).unwrap();
+    let (_, block) = rest.split_once("```console\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    block.lines().filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "slow: makes a cluster of kind"]
+fn the_page_leads_from_nothing_to_an_armed_webhook() {
+    let Some(service) = program("longhaul-service") else { return };
+    if !has_kind() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let beside: PathBuf = service.parent().unwrap().to_owned();
+    let mut script = "set -u\n".to_owned();
+    for command in commands() {
+        let refused = command.contains("# refused");
+        let outcome = if refused { "&& echo LET-IN" } else { "|| exit 1" };
+        let command = command.split("   #").next().unwrap();
+        script.push_str(&format!("echo '+ {command}'\n{command} {outcome}\n"));
+    }
+    let mut shell = Command::new("sh");
+    let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap());
+    shell
+        .args(["-c", &script])
+        .env("PATH", path)
+        .env("HOME", home.path())
+        .env("XDG_STATE_HOME", home.path().join("state"));
+    let output = shell.stdin(Stdio::null()).output().unwrap();
+    let said = text(&output);
+    if !output.status.success() {
+        let down = longhaul(&["cluster", "down"]).env("XDG_STATE_HOME", home.path().join("state")).output().unwrap();
+        panic!("{said}\n{}", text(&down));
+    }
+    assert!(said.contains("pod/web created (server dry run)") && !said.contains("LET-IN"), "{said}");
+    assert!(said.contains("denied the request") || said.contains("failed calling webhook"), "{said}");
+    assert!(said.contains("kind: running\n") && said.contains("kind: ended node"), "{said}");
+}
+
+/// The cluster of `cluster up --kind node` is somebody else's for a run that only has its kubeconfig.
+#[test]
+#[ignore = "slow: brings up a node"]
+fn a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(machine) = node::machine() else { return };
+    let kubectl = machine.assets.join("kubectl");
+    if !kubectl.is_file() {
+        println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let cluster = |words: &[&str]| {
+        let mut command = longhaul(&["cluster"]);
+        text(&command.args(words).env("XDG_STATE_HOME", state.path()).output().unwrap())
+    };
+    let up = cluster(&["up", "--kind", "node"]);
+    assert!(up.contains("with one node is up"), "{up}");
+    let kubeconfig = state.path().join("longhaul/clusters/node/kubeconfig");
+    let guest = [
+        "--control-plane",
+        "kubeconfig",
+        "--i-know-this-cluster",
+        "local",
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+    ];
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+    let ran = soak(&[&[small][..], &guest, &["--service", service.to_str().unwrap()]].concat());
+    let ask = |words: &[&str]| asked(&kubectl, &kubeconfig, words);
+    let left = ask(&[
+        "get",
+        "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions",
+        "-l",
+        "longhaul.dev/run",
+        "-o",
+        "name",
+    ]);
+    let down = cluster(&["down"]);
+    assert_eq!(ran.code(), Some(0), "{}\n{down}", ran.story());
+    assert_eq!(left, "", "everything with the label is gone");
+}
+
+fn asked(kubectl: &Path, kubeconfig: &Path, words: &[&str]) -> String {
+    let mut command = Command::new(kubectl);
+    let home = tempfile::tempdir().unwrap();
+    command.arg("--kubeconfig").arg(kubeconfig).args(words).env("HOME", home.path()).stdin(Stdio::null());
+    text(&command.output().unwrap())
+}
