@@ -8,7 +8,7 @@ use crate::api::Written;
 use crate::hook::Failure;
 use crate::meta::Meta;
 use crate::reconcile::bring;
-use crate::work::{Pending, Tools, Visited};
+use crate::visit::{Pending, Tools, Visited};
 
 /// A step on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod metrics;
 mod reconcile;
 mod role;
 mod tell;
+mod visit;
 mod work;
 
 pub use config::Watcher;

@@ -8,7 +8,7 @@ use service_watch::Change;
 use crate::hook::Failure;
 use crate::meta::partial;
 use crate::tell;
-use crate::work::{Pending, Tools, Visited};
+use crate::visit::{Pending, Tools, Visited};
 
 /// As a hook is called.
 #[derive(Serialize)]

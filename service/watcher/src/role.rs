@@ -27,7 +27,8 @@ use crate::hook::Hook;
 use crate::meta::Meta;
 use crate::metrics::Metrics;
 use crate::tell::{self, Entrance};
-use crate::work::{Task, Tools, Work};
+use crate::visit::Tools;
+use crate::work::{Task, Work};
 
 const SECTIONS: &[Kind] = &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Watcher>()];
 /// How long workers may finish what they hold, and receivers take what waits, at the end.

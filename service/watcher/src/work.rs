@@ -11,45 +11,21 @@ use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use service_core::logs::names;
-use service_watch::{Change, Event, Key, Object, Queue, QueueKey, Room};
+use service_watch::{Change, Event, Key, Queue, QueueKey, Room};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use crate::api::Api;
 use crate::board::Board;
 use crate::config;
-use crate::hook::Hook;
 use crate::meta::Meta;
 use crate::metrics::Metrics;
+use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
 /// Objects that wait at one time, some 300 bytes each: as many as the largest watch that is measured, and half as many again.
 const PENDING_MAX: usize = 75_000;
 /// The wait of a finalizer whose action names none.
 const ENDLESS: Duration = Duration::from_mins(1);
-
-/// An object that waits.
-#[derive(Debug, Clone)]
-pub struct Pending {
-    /// The change that made it wait; a first sight stays one until it was brought.
-    pub change: Change,
-    /// Its latest state.
-    pub object: Arc<Object<Meta>>,
-    /// Its hook has said yes already, and only a write is left.
-    pub approved: bool,
-    attempts: usize,
-}
-
-/// The end of a visit.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Visited {
-    /// Nothing is left to do; how it is counted.
-    Done(&'static str),
-    /// It has to be visited again, not before so long if somebody asks for that.
-    Later(String, Option<Duration>),
-    /// It is of no use to visit it again like this.
-    Never(String),
-}
 
 /// What an action does.
 #[derive(Debug)]
@@ -58,18 +34,6 @@ pub enum Task {
     Reconcile,
     /// Keeps the object until the hook has agreed to its end.
     Finalize(Box<str>),
-}
-
-/// Everything that a visit needs.
-pub struct Tools {
-    /// As the hook is told.
-    pub action: Arc<str>,
-    /// The resource.
-    pub resource: &'static str,
-    /// The hook.
-    pub hook: Hook,
-    /// The objects.
-    pub api: Api,
 }
 
 /// The work of one action.
