@@ -61,7 +61,7 @@ impl Source {
         let mut text = format!("{}?{query}", self.path);
         for (key, selector) in [("labelSelector", self.labels), ("fieldSelector", self.fields)] {
             if let Some(selector) = selector {
-                text.push_str(&format!("&{key}={}", encode(selector)));
+                text.extend(["&", key, "=", &encode(selector)]);
             }
         }
         text

@@ -13,7 +13,6 @@ use crate::meta::Meta;
 
 /// The kinds of changes that an action is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "three kinds, each by itself")]
 pub struct On {
     /// New objects, also those that exist when the process starts.
     pub created: bool,

@@ -23,8 +23,8 @@ pub struct Meta {
 
 impl Kind for Meta {
     fn read(raw: &RawObject<'_>) -> Self {
-        let mut annotations = raw.annotations_text().map(Into::into);
-        if annotations.as_ref().is_some_and(|text: &Box<str>| text.contains(LAST_APPLIED)) {
+        let mut annotations: Option<Box<str>> = raw.annotations_text().map(Into::into);
+        if annotations.as_deref().is_some_and(|text| text.contains(LAST_APPLIED)) {
             let mut map = raw.annotations();
             map.remove(LAST_APPLIED);
             annotations = (!map.is_empty()).then(|| json!(map).to_string().into());

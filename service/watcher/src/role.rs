@@ -133,7 +133,7 @@ impl Build<'_> {
     /// Where the due events of an action go.
     fn way(&mut self, settings: &config::Action, source: &Source) -> anyhow::Result<Way> {
         let (work, task) = match &settings.act {
-            Act::Watch(receiver) => return self.tell(receiver.as_ref()),
+            Act::Watch(receiver) => return self.tell(settings, receiver.as_ref()),
             Act::Reconcile(work) => (work, Task::Reconcile),
             Act::Finalize(work, finalizer) => (work, Task::Finalize(finalizer.as_str().into())),
         };
@@ -152,7 +152,7 @@ impl Build<'_> {
         Ok(Way::Work(all))
     }
 
-    fn tell(&mut self, receiver: Option<&Receiver>) -> anyhow::Result<Way> {
+    fn tell(&mut self, settings: &config::Action, receiver: Option<&Receiver>) -> anyhow::Result<Way> {
         let asked =
             |url: &str| Receiver { url: url.to_owned(), ca_file: None, token_file: None, timeout: WITNESS_TIMEOUT };
         let Some(receiver) = receiver.cloned().or(self.witness_url.map(asked)) else { return Ok(Way::Log) };
@@ -160,7 +160,7 @@ impl Build<'_> {
             return Ok(Way::Tell(entrance.clone()));
         }
         let hook = Hook::new(&receiver, 1)?;
-        let (entrance, delivery) = tell::queue(hook, Arc::clone(&self.board), self.metrics.clone());
+        let (entrance, delivery) = tell::queue(&settings.id, hook, Arc::clone(&self.board), self.metrics.clone());
         self.deliveries.spawn(delivery.run());
         self.receivers.insert(receiver, entrance.clone());
         Ok(Way::Tell(entrance))

@@ -57,6 +57,8 @@ pub struct Entrance(mpsc::Sender<Told>);
 
 /// The end of the queue, which has to be run.
 pub struct Delivery {
+    /// The first action with this receiver, which stands for all of them.
+    action: Arc<str>,
     hook: Hook,
     queue: mpsc::Receiver<Told>,
     board: Arc<Board>,
@@ -81,10 +83,10 @@ pub fn log(action: &str, resource: &'static str, event: &Event<Meta>) {
     );
 }
 
-/// A queue before `hook`.
-pub fn queue(hook: Hook, board: Arc<Board>, metrics: Metrics) -> (Entrance, Delivery) {
+/// A queue before `hook`, called by the first action that has it.
+pub fn queue(action: &str, hook: Hook, board: Arc<Board>, metrics: Metrics) -> (Entrance, Delivery) {
     let (entrance, queue) = mpsc::channel(QUEUE_LINES);
-    (Entrance(entrance), Delivery { hook, queue, board, metrics })
+    (Entrance(entrance), Delivery { action: action.into(), hook, queue, board, metrics })
 }
 
 impl Entrance {
@@ -117,6 +119,7 @@ impl Delivery {
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut flush = None;
+        let waiting = self.metrics.waiting(&self.action);
         while let Some(first) = self.queue.recv().await {
             batch.push(first);
             let full_at = Instant::now() + BATCH_DELAY;
@@ -126,11 +129,18 @@ impl Delivery {
                     Ok(None) | Err(_) => break,
                 }
             }
-            self.metrics.waiting(&batch[0].action).set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
+            waiting.set(i64::try_from(self.queue.len() + batch.len()).unwrap_or(i64::MAX));
             if !self.deliver(&batch, &mut flush).await {
                 return;
             }
             batch.clear();
+            waiting.set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
+        }
+    }
+
+    fn count(&self, batch: &[Told], outcome: &'static str) {
+        for told in batch {
+            self.metrics.call(&told.action, outcome);
         }
     }
 
@@ -138,17 +148,17 @@ impl Delivery {
     async fn deliver(&self, batch: &[Told], flush: &mut Option<Instant>) -> bool {
         let body: String = batch.iter().flat_map(|told| [&*told.line, "\n"]).collect();
         let body = Bytes::from(body);
-        let action = &batch[0].action;
+        let action = &self.action;
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_MAX);
         loop {
             match self.hook.post("application/x-ndjson", body.clone()).await {
                 Ok(()) => {
-                    batch.iter().for_each(|told| self.metrics.call(&told.action, "taken"));
+                    self.count(batch, "taken");
                     self.board.taken(action);
                     return true;
                 }
                 Err(Failure::Never(why)) => {
-                    batch.iter().for_each(|told| self.metrics.call(&told.action, "refused"));
+                    self.count(batch, "refused");
                     let lines = batch.len();
                     self.board.failed(action, why.clone());
                     tracing::error!(name: names::WATCHER_REFUSED, action = &**action, lines, why, "a receiver refuses events for good");

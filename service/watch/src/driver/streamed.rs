@@ -20,7 +20,7 @@ use crate::store::Store;
 /// Longest time without a byte before the end of the list: as for a page.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Longest time until the end of the list. A server that withholds the bookmark that says it may go on with events for ever.
-const LIST_MAX: Duration = Duration::from_secs(120);
+const LIST_MAX: Duration = Duration::from_mins(2);
 
 /// Why a streamed list failed.
 #[derive(Debug, thiserror::Error)]
