@@ -113,7 +113,8 @@ impl Suite {
         let status = self.run(programs.path(), &file).await?;
         // Of what is drawn most comes after a suite's end; what somebody wrote was meant to hit.
         let ledger = Ledger::read(&record, &self.results, &self.faults)?;
-        ledger.write(&record, &self.command, seed)?;
+        ledger.write(&record)?;
+        ledger::write(&record, "index.html", &page::html(&ledger, &self.command, seed))?;
         let code = code_of(status);
         self.tell(&ledger, &record, started.elapsed(), code);
         Ok(if code == exit::PASS && self.judged { ledger.judged() } else { code })

@@ -199,15 +199,17 @@ impl Ledger {
     }
 
     /// Writes the ledger beside what it was made of.
-    pub(super) fn write(&self, record: &Path, command: &[String], seed: u64) -> Result<()> {
-        let write = |name: &str, text: Vec<u8>| {
-            let path = record.join(name);
-            std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
-        };
-        write("ledger.json", serde_json::to_vec_pretty(self)?)?;
-        write("least-roles.yaml", self.roles.iter().cloned().collect::<Vec<_>>().join("---\n").into_bytes())?;
-        write("index.html", super::page::html(self, command, seed).into_bytes())
+    pub(super) fn write(&self, record: &Path) -> Result<()> {
+        write(record, "ledger.json", &serde_json::to_string_pretty(self)?)?;
+        let roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();
+        write(record, "least-roles.yaml", &roles.join("---\n"))
     }
+}
+
+/// Writes a file of a record.
+pub(super) fn write(record: &Path, name: &str, text: &str) -> Result<()> {
+    let path = record.join(name);
+    std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// The most that each thing came within a second, where that is too often.
@@ -278,7 +280,7 @@ mod tests {
         }
     }
 
-    fn write(at_us: u64, name: &str) -> CommitLine {
+    fn written(at_us: u64, name: &str) -> CommitLine {
         let text = str::to_owned;
         CommitLine {
             at_us,
@@ -304,7 +306,7 @@ mod tests {
         requests.push(request(1500, "PUT", "/api/v1/namespaces/d/pods/x", 409));
         requests.push(request(1600, "POST", "/api/v1/namespaces/d/pods", 422));
         let commits: Vec<CommitLine> =
-            (0..25).map(|index| write(1000 + index, "x")).chain([write(1999, "y"), write(5000, "z")]).collect();
+            (0..25).map(|index| written(1000 + index, "x")).chain([written(1999, "y"), written(5000, "z")]).collect();
         let test = Test { name: "t".to_owned(), from_us: 1000, to_us: 2000, failed: true };
         let hit =
             HitLine { at_us: 1700, number: 0, fault: "watch-reset".to_owned(), detail: "watch 1 reset".to_owned() };
