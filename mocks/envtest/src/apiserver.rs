@@ -90,7 +90,7 @@ enum Endpoint {
     /// In the etcd beside it.
     There(BufReader<TcpStream>),
     /// Here, as what is at `--etcd-servers` keeps no state for us.
-    Here(Plane, Replica),
+    Here(Box<(Plane, Replica)>),
 }
 
 impl Endpoint {
@@ -100,7 +100,7 @@ impl Endpoint {
                 let mut line = String::new();
                 let _ = stream.read_line(&mut line).await;
             }
-            Self::Here(..) => std::future::pending().await,
+            Self::Here(_) => std::future::pending().await,
         }
     }
 
@@ -112,7 +112,8 @@ impl Endpoint {
                     let _ = stream.read_line(&mut line).await;
                 }
             }
-            Self::Here(plane, replica) => {
+            Self::Here(here) => {
+                let (plane, replica) = *here;
                 replica.shutdown().await;
                 plane.end().await;
             }
@@ -136,7 +137,7 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     eprintln!("{PROGRAM}: no etcd of Longhaul at `{servers}`: the state is kept here and ends with this process");
     let plane = Plane::new(Session::of_environment()?);
     let replica = plane.open(order).await?;
-    Ok(Endpoint::Here(plane, replica))
+    Ok(Endpoint::Here(Box::new((plane, replica))))
 }
 
 /// Posts an order; `None` when whoever is there does not know such.

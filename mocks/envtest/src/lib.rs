@@ -70,13 +70,11 @@ pub fn main() -> ExitCode {
         words.next();
     }
     let arguments: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-    match called {
-        Some(program) => program.run(&arguments),
-        None => {
-            eprintln!("longhaul-envtest: call it by a link named {}, or name one of them first", PROGRAMS.join(", "));
-            ExitCode::from(64)
-        }
+    if let Some(program) = called {
+        return program.run(&arguments);
     }
+    eprintln!("longhaul-envtest: call it by a link named {}, or name one of them first", PROGRAMS.join(", "));
+    ExitCode::from(64)
 }
 
 /// A runtime for one of the programs: two threads, as the machine of a suite has other work to do.

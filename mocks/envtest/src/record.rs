@@ -182,7 +182,7 @@ impl Recorder {
             }
         }
         let lines = [&mut self.requests, &mut self.commits, &mut self.hits];
-        let lost = lines.into_iter().map(|lines| lines.flush()).sum();
+        let lost = lines.into_iter().map(Lines::flush).sum();
         let _ = self.write_summary(lost);
     }
 
