@@ -437,10 +437,10 @@ impl<'a> Conductor<'a> {
         let (validators, truth) = (&mut stage.validators, self.truth.as_ref());
         rows.extend(validators.tick(now_ms, &mut stage.subject, &stage.log, truth).await?);
         let now = stage.subject.pids();
-        match now.len() < before.len() {
-            true => stage.observer.left(now),
-            false if now != before => stage.observer.watch(now),
-            false => {}
+        if now.len() < before.len() {
+            stage.observer.left(now);
+        } else if now != before {
+            stage.observer.watch(now);
         }
         let drifted = stage.drifts.tick(now_ms)?;
         let redis = stage.redis.as_mut().and_then(|redis| redis.tick(now_ms));

@@ -170,7 +170,9 @@ impl Validators {
         self.is_late = false;
         self.well_ms = Some(now_ms + millis(delay.by.0 / 2));
         let hits = self.proxies.iter().map(|proxy| proxy.faults().hits(DELAY)).sum();
-        self.proxies.iter().for_each(|proxy| proxy.faults().end(DELAY));
+        for proxy in &self.proxies {
+            proxy.faults().end(DELAY);
+        }
         Some(row(now_ms, VALIDATOR_DELAY, FaultEvent::Ended, hits, String::new()))
     }
 

@@ -74,7 +74,7 @@ impl Kind for Service {
             ("validatorRestarts", self.validator_restarts.is_some()),
             ("validatorDelay", self.validator_delay.is_some()),
         ];
-        for (key, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked && self.validators == 0) {
+        if let Some((key, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked && self.validators == 0) {
             return wrong(key, format!("`{key}` needs somebody whom it is about: add `validators: 2`"));
         }
         Ok(())

@@ -80,7 +80,9 @@ impl Container {
         let is_path = |word: &&str| word.starts_with('/');
         let libraries: Vec<&str> = linked.split_whitespace().filter(is_path).collect();
         assert!(libraries.iter().any(|library| library.starts_with(LOADER)), "no loader: {linked}");
-        libraries.iter().for_each(|library| put(Path::new(library)));
+        for library in libraries {
+            put(Path::new(library));
+        }
         let mut text = format!("bind 127.0.0.1\nport {}\nsave \"\"\nuser default off\n", self.port);
         // What a cache needs and no more.
         writeln!(text, "user {USER} on >{PASSWORD} ~longhaul:* -@all +getrange +set").unwrap();
