@@ -173,8 +173,8 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
         return;
     };
     std::thread::scope(|scope| {
-        let planted =
-            scope.spawn(|| soak(&["watcher", "--plant", "watcher-drops-delete", "--service", planted.to_str().unwrap()]));
+        let planted = scope
+            .spawn(|| soak(&["watcher", "--plant", "watcher-drops-delete", "--service", planted.to_str().unwrap()]));
         let twin = soak(&["watcher", "--service", clean.to_str().unwrap()]);
         assert_eq!((twin.code(), twin.broken()), (Some(0), Vec::new()), "{}", twin.story());
         let planted = planted.join().unwrap();
