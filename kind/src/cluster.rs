@@ -172,10 +172,10 @@ pub async fn up(up: Up) -> Result<IsUp, Error> {
         Some(config) => Some(Containers::check(&up.name, config).await?),
         None => None,
     };
-    if let (Some(containers), Some(wanted)) = (&containers, &wanted) {
-        if let Some(reused) = reused(&up, containers, wanted).await? {
-            return Ok(reused);
-        }
+    if let (Some(containers), Some(wanted)) = (&containers, &wanted)
+        && let Some(reused) = reused(&up, containers, wanted).await?
+    {
+        return Ok(reused);
     }
     let registration = match Registration::begin(&up.state_directory, &up.name, Purpose::Lasting, None) {
         Ok(registration) => registration,

@@ -155,15 +155,14 @@ impl Containers {
 
     /// Makes the cluster, with a kubeconfig of its own.
     pub async fn create(&self, config: &Config, kubeconfig: &Path, folder: &Path) -> Result<(), Error> {
-        let file = match &config.file {
-            Some(file) => file.clone(),
-            None => {
-                let path = folder.join("kind.yaml");
-                let cgroups = self.cgroups_by_hand(config).await;
-                let text = config::text(config.control_planes.unwrap_or(1), cgroups);
-                std::fs::write(&path, text).map_err(|source| Error::File { path: path.clone(), source })?;
-                path
-            }
+        let file = if let Some(file) = &config.file {
+            file.clone()
+        } else {
+            let path = folder.join("kind.yaml");
+            let cgroups = self.cgroups_by_hand(config).await;
+            let text = config::text(config.control_planes.unwrap_or(1), cgroups);
+            std::fs::write(&path, text).map_err(|source| Error::File { path: path.clone(), source })?;
+            path
         };
         let (name, file, kubeconfig) = (self.name.as_str(), text(&file), text(kubeconfig));
         let mut words = vec![

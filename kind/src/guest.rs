@@ -128,7 +128,7 @@ impl Guest {
     pub async fn check(cluster: &Cluster) -> Result<(), Error> {
         match cluster {
             Cluster::Containers(name, config) => {
-                drop(Containers::check(name.as_deref().unwrap_or_default(), config).await?)
+                drop(Containers::check(name.as_deref().unwrap_or_default(), config).await?);
             }
             Cluster::Kubeconfig(file, named) => {
                 let tool = Tool::new(found("kubectl").ok_or(Error::NoKubectl)?);
@@ -436,7 +436,7 @@ impl Stay {
 
     /// What load creates is stored and judged, and runs nowhere: only the subject's own Pods do.
     async fn taint(&self) -> Result<(), Error> {
-        let taint = format!("{}=:NoSchedule", TAINT);
+        let taint = format!("{TAINT}=:NoSchedule");
         let words = ["taint", "nodes", "--all", &taint, "--overwrite"];
         Step::new("keep the load's Pods from the nodes", "kubectl get nodes", &self.tool, words)
             .within(ASK_LIMIT)

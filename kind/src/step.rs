@@ -61,11 +61,10 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {}
 
 /// Steps to their end, for who cannot wait otherwise: in a destructor.
-pub(crate) fn now<T: Send + 'static, E: Send + 'static>(
-    steps: impl Future<Output = Result<T, E>> + Send + 'static,
-) -> Result<T, E>
+pub(crate) fn now<T, E>(steps: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, E>
 where
-    E: From<Failed>,
+    T: Send + 'static,
+    E: From<Failed> + Send + 'static,
 {
     let failed = |reason: String| {
         let mend = "longhaul cluster down".to_owned();

@@ -268,20 +268,23 @@ fn fate(entrant: &Entrant) -> Fate {
     entrant.runs.iter().map(|(record, _)| of_run(record)).max().unwrap_or(Fate::NeverBegan)
 }
 
+/// A fact of a run, in words that are compared.
+type Fact = fn(&Manifest) -> String;
+
 /// In what the runs differ although they should not: then they are not compared under the same.
 fn unlike(entrants: &[Entrant]) -> Vec<String> {
     let manifests = || entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest);
     let Some(first) = manifests().next() else { return Vec::new() };
-    let same = |read: &dyn Fn(&Manifest) -> String| manifests().all(|one| read(one) == read(first));
-    let checks: [(&str, &dyn Fn(&Manifest) -> String); 6] = [
-        ("seeds", &|one| one.seed.to_string()),
-        ("scenarios", &|one| one.name.clone()),
-        ("phases", &|one| format!("{:?}", one.phases)),
-        ("rates of churn", &|one| format!("{:?}", one.churn_rate_per_second)),
-        ("planned faults", &|one| format!("{:?}", one.faults)),
-        ("machines", &|one| format!("{:?}", one.machine)),
+    let same = |read: Fact| manifests().all(|one| read(one) == read(first));
+    let checks: [(&str, Fact); 6] = [
+        ("seeds", |one| one.seed.to_string()),
+        ("scenarios", |one| one.name.clone()),
+        ("phases", |one| format!("{:?}", one.phases)),
+        ("rates of churn", |one| format!("{:?}", one.churn_rate_per_second)),
+        ("planned faults", |one| format!("{:?}", one.faults)),
+        ("machines", |one| format!("{:?}", one.machine)),
     ];
-    let differ: Vec<&str> = checks.iter().filter(|(_, read)| !same(read)).map(|(what, _)| *what).collect();
+    let differ: Vec<&str> = checks.iter().filter(|(_, read)| !same(*read)).map(|(what, _)| *what).collect();
     if differ.is_empty() {
         return Vec::new();
     }

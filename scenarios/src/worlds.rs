@@ -91,7 +91,7 @@ pub fn table(results: &Path) -> Result<String> {
         let _ = write!(text, " {} |", kind.name());
     }
     text += "\n|---|";
-    worlds.iter().for_each(|_| text.push_str("---|"));
+    text.push_str(&"---|".repeat(worlds.len()));
     text.push('\n');
     for (scenario, plant) in PLAYED {
         let name =

@@ -56,7 +56,7 @@ pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<P
             let file = if version == 1 { "memory.limit_in_bytes" } else { "memory.max" };
             let usage = if version == 1 { "memory.usage_in_bytes" } else { "memory.current" };
             let bytes = limits.memory.unwrap_or_default();
-            pressed.extend(memory(&container, folder.join(file), &folder.join(usage), bytes)?);
+            pressed.extend(memory(&container, &folder.join(file), &folder.join(usage), bytes)?);
         }
         if let Some((folder, version)) = limits.cpu.and_then(|_| place("cpu"))
             && let Some(container) = name(&folder).filter(|name| !known.contains(name))
@@ -110,15 +110,15 @@ fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<O
 
 /// Version 1 refuses a limit below what cannot be given back (`EBUSY`): then it is as near as the kernel lets it, and the next page is one
 /// too many.
-fn memory(container: &str, file: PathBuf, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
-    let before = match fs::read_to_string(&file) {
+fn memory(container: &str, file: &Path, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
+    let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         before => before?.trim().to_owned(),
     };
-    let pressed = |told: String| Pressed { container: container.to_owned(), file: file.clone(), before, told };
+    let pressed = |told: String| Pressed { container: container.to_owned(), file: file.to_owned(), before, told };
     let mut limit = bytes;
     for attempt in 1..=ATTEMPTS {
-        match fs::write(&file, limit.to_string()) {
+        match fs::write(file, limit.to_string()) {
             Ok(()) => return Ok(Some(pressed(format!("{} KiB of memory", limit / 1024)))),
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 let used: u64 = fs::read_to_string(usage)?.trim().parse().unwrap_or(limit);
@@ -155,7 +155,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("memory.max");
         fs::write(&file, "max\n").unwrap();
-        let pressed = memory("c", file.clone(), &file, 64 << 20).unwrap().unwrap();
+        let pressed = memory("c", &file, &file, 64 << 20).unwrap().unwrap();
         assert_eq!(
             (fs::read_to_string(&file).unwrap().as_str(), pressed.told.as_str()),
             ("67108864", "65536 KiB of memory")

@@ -67,7 +67,9 @@ impl Live {
         state.clock = state.clock.shifted(told);
         state.which = (state.which + 1) % SETS_COUNT;
         let threads: Vec<Tid> = state.told.iter().copied().collect();
-        threads.into_iter().for_each(|tid| state.tell(tid));
+        for tid in threads {
+            state.tell(tid);
+        }
         Ok(())
     }
 

@@ -177,7 +177,9 @@ impl Tracer {
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
         let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);
-        [former, pid].into_iter().for_each(|tid| self.live.remove(tid));
+        for tid in [former, pid] {
+            self.live.remove(tid);
+        }
         if former != pid
             && let Some(leader) = self.threads.remove(&pid)
         {

@@ -37,23 +37,21 @@ impl Plane {
     /// Opens an endpoint; the first one makes the state.
     pub async fn open(&self, order: &Order) -> Result<Replica, String> {
         let mut running = self.running.lock().await;
-        let server = match &*running {
-            Some(running) => running.server.clone(),
-            None => {
-                let (server, began) = self.start(order).await?;
-                let faults = self.session.faults.clone();
-                let recorder = self.recorder.clone();
-                if let Some(folder) = &self.session.runs {
-                    let opened = Recorder::open(folder, &server, faults.clone(), began);
-                    *recorder.lock() = Some(
-                        opened
-                            .map_err(|error| format!("failed to write records into {}: {error}", folder.display()))?,
-                    );
-                }
-                let play = tokio::spawn(play::play(server.clone(), faults, self.session.manager.clone(), recorder));
-                *running = Some(Running { server: server.clone(), play });
-                server
+        let server = if let Some(running) = &*running {
+            running.server.clone()
+        } else {
+            let (server, began) = self.start(order).await?;
+            let faults = self.session.faults.clone();
+            let recorder = self.recorder.clone();
+            if let Some(folder) = &self.session.runs {
+                let opened = Recorder::open(folder, &server, faults.clone(), began);
+                *recorder.lock() = Some(
+                    opened.map_err(|error| format!("failed to write records into {}: {error}", folder.display()))?,
+                );
             }
+            let play = tokio::spawn(play::play(server.clone(), faults, self.session.manager.clone(), recorder));
+            *running = Some(Running { server: server.clone(), play });
+            server
         };
         let serving = mock_pki::Pair { certificate_pem: order.certificate.clone(), key_pem: order.key.clone() };
         let identity = Identity { serving, clients_ca_pem: order.clients_ca.clone() };

@@ -39,7 +39,7 @@ fn broken(judgement: &Judgement) -> Why {
 fn ended(record: &Record) -> Option<String> {
     let end = record.end.as_ref()?;
     let last = |detail: &str| {
-        let words = detail.lines().map(str::trim).filter(|line| !line.is_empty()).next_back();
+        let words = detail.lines().map(str::trim).rfind(|line| !line.is_empty());
         words.map_or_else(|| "it wrote nothing".to_owned(), |line| format!("its last words: {}", first_sentence(line)))
     };
     match &end.reason {

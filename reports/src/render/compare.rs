@@ -23,8 +23,8 @@ pub fn compare(comparison: &Comparison) -> String {
     let head = ["subject", "verdict", "missed", "late", "ghosts", "blind", "memory", "growth", "processor/event"];
     let line = |row: &Row| {
         let figure = |key: &str| short(comparison, row, key);
-        let [a, b, c, d, e, f, g] = shown.map(figure);
-        [plain(&row.name), verdict(row), a, b, c, d, e, f, g]
+        let [missed, late, ghosts, blind, memory, growth, cpu] = shown.map(figure);
+        [plain(&row.name), verdict(row), missed, late, ghosts, blind, memory, growth, cpu]
     };
     let rows: Vec<[String; 9]> = comparison.rows.iter().map(line).collect();
     text.push_str(&table::columns(head, &rows, &[2, 3, 4, 5, 6, 7, 8]));

@@ -19,8 +19,8 @@ pub(super) enum Command {
     /// Start a control plane, alone or with a node, and leave it running.
     Up {
         /// The kind of control plane.
-        #[arg(long, value_enum, default_value_t = Kind::Local)]
-        kind: Kind,
+        #[arg(long, value_enum, default_value_t = Provider::Local)]
+        kind: Provider,
         /// Its name; several can stand side by side. Default: its kind.
         #[arg(long)]
         name: Option<String>,
@@ -92,7 +92,7 @@ impl Containers {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum Provider {
     /// etcd and kube-apiserver as processes on this machine, without nodes.
     Local,
     /// One whole node in namespaces of its own on this machine, with kubelet and containerd. Needs root.
@@ -107,23 +107,23 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
     match command {
         Command::Up { kind, name, assets, containers } => {
             let assets = match kind {
-                Kind::Local => found(assets, "etcd and kube-apiserver")?,
-                Kind::Node => found(assets, "etcd and the programs of a Kubernetes release")?,
-                Kind::Kind => PathBuf::new(),
+                Provider::Local => found(assets, "etcd and kube-apiserver")?,
+                Provider::Node => found(assets, "etcd and the programs of a Kubernetes release")?,
+                Provider::Kind => PathBuf::new(),
             };
             anyhow::ensure!(
-                containers.with.is_none() || kind == Kind::Kind,
+                containers.with.is_none() || kind == Provider::Kind,
                 "`--with` deploys to a cluster of kind: add `--kind kind`"
             );
             let service = containers.with.map(|With::Service| deploy::Service::found()).transpose()?;
             let mut up = cluster::Up::new(assets, directory.clone());
             match kind {
-                Kind::Local => {}
-                Kind::Node => {
+                Provider::Local => {}
+                Provider::Node => {
                     cluster::NODE_NAME.clone_into(&mut up.name);
                     up.node = Some(crate::keeper::first_process_of_node());
                 }
-                Kind::Kind => {
+                Provider::Kind => {
                     cluster::KIND_NAME.clone_into(&mut up.name);
                     up.containers = Some(containers.config());
                     up.artifacts = std::env::var_os(ARTIFACTS).filter(|path| !path.is_empty()).map(PathBuf::from);

@@ -104,15 +104,14 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
 fn faults(name: &str) -> Result<Vec<Fault>> {
     let listed = std::fs::read_to_string(Path::new(name)).ok();
     let listed = listed.filter(|text| text.lines().any(|line| line.starts_with('-')) && !text.contains("apiVersion:"));
-    let faults: Vec<Fault> = match listed {
-        Some(text) => serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?,
-        None => {
-            let source = soak::named(name, Outside::default())
-                .context("`--faults` is neither a list of faults nor a scenario")?;
-            let faults = source.scenario.faults.iter().cloned();
-            // The library's kinds are its own; a suite has others.
-            faults.map(|fault| Fault { resource: None, ..fault }).collect()
-        }
+    let faults: Vec<Fault> = if let Some(text) = listed {
+        serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?
+    } else {
+        let source =
+            soak::named(name, Outside::default()).context("`--faults` is neither a list of faults nor a scenario")?;
+        let faults = source.scenario.faults.iter().cloned();
+        // The library's kinds are its own; a suite has others.
+        faults.map(|fault| Fault { resource: None, ..fault }).collect()
     };
     let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);
     if let Some(other) = faults.iter().find(|fault| !plays(fault)) {

@@ -110,8 +110,8 @@ pub(super) struct Arguments {
 #[derive(clap::Args)]
 struct Cluster {
     /// With `kubeconfig`: the name of the cluster or context that may be touched. Everything that is made there has a label, and goes with the run.
-    #[arg(long, value_name = "NAME")]
-    i_know_this_cluster: Option<String>,
+    #[arg(long = "i-know-this-cluster", value_name = "NAME")]
+    known: Option<String>,
     /// With `kubeconfig`: the file, instead of that of `KUBECONFIG` or `~/.kube/config`. It is only read.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -129,7 +129,7 @@ impl Cluster {
         Named {
             containers: kind::containers::Config { image, kubernetes, ..Default::default() },
             kubeconfig: self.kubeconfig.clone(),
-            cluster: self.i_know_this_cluster.clone(),
+            cluster: self.known.clone(),
         }
     }
 }
@@ -353,7 +353,7 @@ fn repeat(arguments: &Arguments, source: &Source) -> String {
         flag("compress", arguments.compress.map(|times| times.to_string())),
         flag("clock-rate", arguments.clock_rate.map(|rate| rate.to_string())),
         flag("control-plane", arguments.control_plane.map(|kind| kind.name().to_owned())),
-        flag("i-know-this-cluster", arguments.cluster.i_know_this_cluster.clone()),
+        flag("i-know-this-cluster", arguments.cluster.known.clone()),
         path("kubeconfig", &arguments.cluster.kubeconfig),
         flag("node-image", arguments.cluster.node_image.clone()),
         flag("kubernetes", arguments.cluster.kubernetes.clone()),

@@ -82,7 +82,7 @@ fn read(file: &Path) -> Result<Vec<Column>, Error> {
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let folder = std::path::absolute(folder).map_err(|error| wrong(error.to_string()))?;
     if client.clocks.is_empty() {
-        client.clocks = "its own".to_owned();
+        "its own".clone_into(&mut client.clocks);
     }
     let mut entries = client.columns.clone();
     if entries.is_empty() {

@@ -27,13 +27,8 @@ pub fn describe(scenario: &Scenario) -> String {
         phases.steady,
         phases.drain
     ));
-    let rate = scenario.clock_rate();
-    if let Some(steady) = phases.own_steady().filter(|_| rate > 1) {
-        line(format!("{:15} steady for {steady} of the subject's own clock, which runs {rate} times faster", ""));
-    }
-    for (what, per_second) in own_rates(scenario) {
-        let (own, real) = (per_second * 3600.0 / f64::from(rate), units::Rate::per_second(per_second));
-        line(format!("{:15} {what}: {own:.0} in each hour of the subject's own clock, {real} really", ""));
+    for text in own_time(scenario) {
+        line(format!("{:15} {text}", ""));
     }
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind().name(), scenario.subject.witness.name()));
@@ -116,6 +111,19 @@ pub fn describe(scenario: &Scenario) -> String {
     limits(scenario, &mut line);
     decides(scenario, &mut line);
     text
+}
+
+/// What is meant by the subject's own clock, and what that comes to.
+fn own_time(scenario: &Scenario) -> Vec<String> {
+    let rate = scenario.clock_rate();
+    let steady = scenario.phases.own_steady().filter(|_| rate > 1);
+    let steady =
+        steady.map(|steady| format!("steady for {steady} of the subject's own clock, which runs {rate} times faster"));
+    let rates = own_rates(scenario).into_iter().map(|(what, per_second)| {
+        let (own, real) = (per_second * 3600.0 / f64::from(rate), units::Rate::per_second(per_second));
+        format!("{what}: {own:.0} in each hour of the subject's own clock, {real} really")
+    });
+    steady.into_iter().chain(rates).collect()
 }
 
 /// Every limit that the file names, as it is written there.

@@ -11,12 +11,25 @@ pub(crate) fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault)
     let subject = scenario.subject.kind();
     let is_in_pods = subject.needs_node();
     match (fault.name.row().family, kind) {
-        (Family::Registry | Family::Clock, _) | (Family::Plane, ControlPlaneKind::Node) => None,
         (Family::Network, _) if fault.name == Name::NetLoss && is_in_pods => Some(
             "loses packets in a network namespace between a process and the control plane, which Pods do not pass: use `net-freeze`",
         ),
-        (Family::Network, _) => None,
-        (Family::Requests | Family::Watches | Family::Server | Family::Connections, ControlPlaneKind::Mock) => None,
+        (Family::Pods, _) if !is_in_pods => {
+            Some("is done to Pods, and the subject is in none: use `subject: {deployment: …}` or leave it out")
+        }
+        (Family::Pods, _) if fault.name == Name::CertificateExpiry && !subject.makes_certificate() => Some(
+            "replaces a certificate of the run, and it makes none: name the Secret in `deployment: {secret: NAME}`",
+        ),
+        (Family::Pods, ControlPlaneKind::Kubeconfig) if needs_processes(fault) => Some(
+            "is done to processes of Pods, which are on other machines: use `controlPlane: {kind: node}` or `kind: kind`, or `by: delete`",
+        ),
+        (Family::Pods, ControlPlaneKind::Mock | ControlPlaneKind::Local) => {
+            Some("is done to Pods, which run on a node: use `controlPlane: {kind: node}` or leave it out")
+        }
+        (Family::Registry | Family::Clock | Family::Network, _)
+        | (Family::Plane, ControlPlaneKind::Node)
+        | (Family::Pods, ControlPlaneKind::Node | ControlPlaneKind::Kind | ControlPlaneKind::Kubeconfig)
+        | (Family::Requests | Family::Watches | Family::Server | Family::Connections, ControlPlaneKind::Mock) => None,
         (Family::Requests | Family::Watches | Family::Server | Family::Connections, _) => Some(
             "is played by the mock API server: use `controlPlane: {kind: mock}` or leave it out; only faults of the network (`net-…`), of the \
              registry (`registry-…`), of Pods and of the programs of a control plane are played with real ones",
@@ -31,19 +44,6 @@ pub(crate) fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault)
         (Family::Plane, ControlPlaneKind::Mock) => Some(
             "is about the programs of a real control plane, and the mock is one process: use `controlPlane: {kind: node}` or leave it out",
         ),
-        (Family::Pods, _) if !is_in_pods => {
-            Some("is done to Pods, and the subject is in none: use `subject: {deployment: …}` or leave it out")
-        }
-        (Family::Pods, _) if fault.name == Name::CertificateExpiry && !subject.makes_certificate() => Some(
-            "replaces a certificate of the run, and it makes none: name the Secret in `deployment: {secret: NAME}`",
-        ),
-        (Family::Pods, ControlPlaneKind::Kubeconfig) if needs_processes(fault) => Some(
-            "is done to processes of Pods, which are on other machines: use `controlPlane: {kind: node}` or `kind: kind`, or `by: delete`",
-        ),
-        (Family::Pods, ControlPlaneKind::Node | ControlPlaneKind::Kind | ControlPlaneKind::Kubeconfig) => None,
-        (Family::Pods, ControlPlaneKind::Mock | ControlPlaneKind::Local) => {
-            Some("is done to Pods, which run on a node: use `controlPlane: {kind: node}` or leave it out")
-        }
     }
 }
 

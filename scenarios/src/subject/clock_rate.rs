@@ -38,7 +38,7 @@ pub(crate) struct OwnClock {
 }
 
 /// Gives what is launched a clock that runs faster; nothing has been started yet.
-pub(crate) fn make_faster(launch: &mut Launch, clock: OwnClock) -> Result<(), Error> {
+pub(crate) fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     launch.clock = Some(clock.clone());
     // One that is not there is missed later, as without another clock.
     if let Some(program) = launch.found() {
@@ -110,7 +110,7 @@ mod tests {
         let file = tempfile::Builder::new().suffix(".sh").tempfile().unwrap();
         std::fs::write(file.path(), "#!/no/such/interpreter\n").unwrap();
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let error = make_faster(&mut launch(file.path().to_str().unwrap()), faster(30)).unwrap_err().to_string();
+        let error = make_faster(&mut launch(file.path().to_str().unwrap()), &faster(30)).unwrap_err().to_string();
         let expected = "needs the interpreter /no/such/interpreter, which is not there; leave `clockRate` out";
         assert!(error.contains(expected), "{error}");
     }

@@ -1,5 +1,6 @@
 //! Clusters of kind, and runs that are guests in a cluster which somebody else made.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -59,7 +60,7 @@ fn a_cluster_that_nobody_named_is_not_touched() {
         let mut command = longhaul(&["soak", "smoke", "--control-plane", "kubeconfig", "--quiet"]);
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
         command.args(more).current_dir(folder.path()).env("PATH", path).env("XDG_STATE_HOME", folder.path());
-        let Some(service) = program("longhaul-service") else { return None };
+        let service = program("longhaul-service")?;
         Some(text(&command.arg("--service").arg(service).output().unwrap()))
     };
     let Some(said) = run(&[]) else { return };
@@ -90,7 +91,7 @@ fn the_page_leads_from_nothing_to_an_armed_webhook() {
         let refused = command.contains("# refused");
         let outcome = if refused { "&& echo LET-IN" } else { "|| exit 1" };
         let command = command.split("   #").next().unwrap();
-        script.push_str(&format!("echo '+ {command}'\n{command} {outcome}\n"));
+        let _ = writeln!(script, "echo '+ {command}'\n{command} {outcome}");
     }
     let mut shell = Command::new("sh");
     let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap());

@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
+/// Bugs of a few seconds, for what is played before each change.
+const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
+
 /// One client against one bug.
 #[derive(Debug, Clone)]
 struct Cell {
@@ -39,6 +42,20 @@ fn nightly_mistakes_are_caught_and_the_correct_client_passes() {
     );
     println!("{summary}");
     assert!(alarms.is_empty() && escaped.is_empty(), "{summary}\n{}", played.wrong(Cell::name));
+}
+
+/// The same on three bugs, each with its correct client and with one mistake.
+#[test]
+#[ignore = "slow"]
+fn six_cells_are_right() {
+    let Some(client) = program("planted-client") else { return };
+    let of = |bug: &str| cells().into_iter().filter(|cell| cell.bug == bug).take(2).collect::<Vec<_>>();
+    let cells: Vec<Cell> = SHORT.into_iter().flat_map(of).collect();
+    assert_eq!(cells.len(), 2 * SHORT.len());
+    let played = play_all(cells, |cell| play(&client, cell));
+    println!("{}", played.told());
+    let wrong = played.wrong(Cell::name);
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// Every bug with its correct client and with each of its mistakes.

@@ -134,7 +134,7 @@ impl Again<'_> {
                     let rate = scenario.clock_rate();
                     if rate > 1 || line.is_some() {
                         let since_ns = world.clock_since_ns;
-                        subject::make_faster(launch, subject::OwnClock { rate, since_ns, line })?;
+                        subject::make_faster(launch, &subject::OwnClock { rate, since_ns, line })?;
                     }
                 }
             }

@@ -75,7 +75,7 @@ impl<'a> Node<'a> {
     /// An archive of an image with `LAYER_BYTES` that cannot be compressed; answers what its program prints.
     fn pack(name: &str, to: &Path) -> String {
         let bytes = noise(LAYER_BYTES, "node");
-        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(Sha256::digest(&bytes));
         let mut image = Image::of_program(name, Path::new(PROGRAM), 65532).unwrap();
         image.files.push(File { path: "noise".to_owned(), bytes, executable: false });
         image.entrypoint.push("/noise".to_owned());
