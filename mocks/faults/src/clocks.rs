@@ -8,6 +8,8 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
+/// How far it jumps where nobody says.
+const AHEAD: Span = Span::from_secs(600);
 /// The most that a clock jumps at once: ten years.
 const JUMP_MAX: Span = Span::from_secs(10 * 365 * 86_400);
 /// A clock goes at least half as fast as it should, and at most half as fast again.
@@ -29,7 +31,7 @@ keys! {
     /// The keys of `clock-jump`.
     pub struct JumpKeys {
         process "process": String = ("all of the subject", "the name of one in `processes`"),
-        ahead "ahead": Span = ("", "how far, by its own clock"),
+        ahead "ahead": Span = ("10m", "how far, by its own clock"),
         back "back": Span = ("", "instead of `ahead`: only the wall clock goes back"),
         of "of": JumpOf = ("`wall`", "`wall`; `suspended`: the monotonic clock stands, all others jump; `all`"),
     }
@@ -52,7 +54,8 @@ impl JumpKeys {
     /// How far, in nanoseconds of the process; below 0 it is back.
     pub fn by_ns(&self) -> i64 {
         let nanos = |span: Option<Span>| i64::try_from(span.unwrap_or_default().0.as_nanos()).unwrap_or(i64::MAX);
-        nanos(self.ahead) - nanos(self.back)
+        let ahead = self.ahead.or_else(|| self.back.is_none().then_some(AHEAD));
+        nanos(ahead) - nanos(self.back)
     }
 }
 
@@ -90,7 +93,6 @@ fn jump(fault: &Fault) -> Result<(), Error> {
     let keys = fault.keys::<JumpKeys>();
     let wrong = |key, given: &str, instead| Err(Error::Value { key, given: given.to_owned(), instead });
     match (keys.ahead, keys.back) {
-        (None, None) => wrong("ahead", "none", "say how far it jumps: `ahead: 10m`, or `back: 10m`"),
         (Some(_), Some(_)) => wrong("back", "both", "keep `ahead` or `back`"),
         (_, Some(_)) if keys.which() != JumpOf::Wall => {
             wrong("back", "not `wall`", "only the wall clock goes back: leave out `of`, or write `ahead`")

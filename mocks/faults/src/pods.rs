@@ -32,6 +32,9 @@ pub enum KillBy {
     Evict,
 }
 
+/// What a container has of a processor where nobody says.
+const CPU: f64 = 0.2;
+
 keys! {
     /// The keys of `pod-kill`.
     pub struct PodKillKeys {
@@ -58,7 +61,14 @@ keys! {
     /// The keys of `node-pressure`.
     pub struct NodePressureKeys {
         memory "memory": Bytes = ("", "what each container may have; one that has more is ended for it"),
-        cpu "cpu": f64 = ("", "how much of a processor each container may have"),
+        cpu "cpu": f64 = ("0.2 without `memory`", "how much of a processor each container may have"),
+    }
+}
+
+impl NodePressureKeys {
+    /// How much of a processor each container may have, if less than before.
+    pub fn processor(&self) -> Option<f64> {
+        self.cpu.or_else(|| self.memory.is_none().then_some(CPU))
     }
 }
 
@@ -140,10 +150,6 @@ fn lasts(fault: &Fault) -> Result<(), Error> {
 fn presses(fault: &Fault) -> Result<(), Error> {
     lasts(fault)?;
     let keys: NodePressureKeys = fault.keys();
-    if keys.memory.is_none() && keys.cpu.is_none() {
-        let instead = "say what is short: `memory: 64MiB`, or `cpu: 0.1`";
-        return Err(Error::Needs { fault: fault.name.as_str(), instead });
-    }
     if let Some(cpu) = keys.cpu.filter(|cpu| !(0.01..=64.0).contains(cpu)) {
         return Err(Error::Value { key: "cpu", given: cpu.to_string(), instead: "write a number from 0.01 to 64" });
     }
@@ -174,7 +180,6 @@ mod tests {
         assert_eq!(refused(r#"{"name": "pod-kill"}"#), "`pod-kill`: say when it begins: `at: 5s`");
         assert_eq!(refused(r#"{"name": "pod-kill", "at": "5s", "by": "evict", "count": 3}"#), "");
         assert!(refused(r#"{"name": "scale", "at": "5s"}"#).contains("`for: 10s`"));
-        assert!(refused(r#"{"name": "node-pressure", "at": "5s", "for": "9s"}"#).contains("`memory: 64MiB`"));
         assert!(refused(r#"{"name": "node-pressure", "at": "5s", "for": "9s", "cpu": 0}"#).contains("0.01 to 64"));
         assert!(refused(r#"{"name": "certificate-expiry", "at": "5s", "valid": "9s"}"#).contains("15s or more"));
         assert_eq!(Name::PodKill.row().drawn.for_s, 20);

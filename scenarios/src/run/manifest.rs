@@ -17,8 +17,6 @@ use crate::secrets;
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
 pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
-pub(super) const VALIDATOR_RESTARTS: &str = "validator-restart";
-pub(super) const VALIDATOR_DELAY: &str = "validator-delay";
 pub(super) const CACHE_AWAY: &str = "shared-cache-away";
 pub(super) const TAGS_MOVED: &str = "tags-moved";
 pub(super) const CACHE_FORGES: &str = "shared-cache-forges";
@@ -206,11 +204,11 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
     });
     let replaced = subject.upkeep().validator_restarts.map(|restarts| {
         let lasts_ms = restarts.every.as_millis() * u64::from(restarts.count);
-        entry(VALIDATOR_RESTARTS, restarts.at.as_millis(), Some(lasts_ms), validators::replaced(&restarts))
+        entry(validators::RESTARTS, restarts.at.as_millis(), Some(lasts_ms), validators::replaced(&restarts))
     });
     let late = subject.upkeep().validator_delay.map(|delay| {
         let (at_ms, lasts_ms) = (delay.at.as_millis(), delay.lasts.as_millis());
-        entry(VALIDATOR_DELAY, at_ms, Some(lasts_ms), validators::delayed(&delay))
+        entry(validators::DELAY, at_ms, Some(lasts_ms), validators::delayed(&delay))
     });
     let forges = cache.forges.then(|| entry(CACHE_FORGES, 0, None, "the shared cache forges verdicts".to_owned()));
     restarts

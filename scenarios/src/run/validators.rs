@@ -16,18 +16,21 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 use units::Span;
 
-use super::manifest::{VALIDATOR_DELAY, VALIDATOR_RESTARTS};
 use super::ports::free_port;
 use crate::clock::millis;
 use crate::scenario::{Other, Scenario, ValidatorDelay, ValidatorRestarts};
 use crate::subject::{Log, Processes};
+
+/// Their names in the rows of `faults.jsonl`.
+pub(super) const RESTARTS: &str = "validator-restart";
+pub(super) const DELAY: &str = "validator-delay";
 
 /// Time to ask again whether one is there.
 const POLL: Duration = Duration::from_millis(20);
 /// The process with the webhook comes first; validators follow.
 const FIRST: usize = 1;
 /// The fault of a proxy that has no other.
-const DELAY: FaultId = FaultId(0);
+const PROXIED: FaultId = FaultId(0);
 /// Who told the oracle that images may be unverifiable; no fault of a scenario has this number.
 const TOLD_BY: u32 = u32::MAX - 1;
 
@@ -100,9 +103,8 @@ impl Validators {
 
     /// The rows that say what is planned.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
-        let restarts =
-            self.restarts.map(|restarts| row(0, VALIDATOR_RESTARTS, FaultEvent::Planned, 0, replaced(&restarts)));
-        let delay = self.delay.map(|delay| row(0, VALIDATOR_DELAY, FaultEvent::Planned, 0, delayed(&delay)));
+        let restarts = self.restarts.map(|restarts| row(0, RESTARTS, FaultEvent::Planned, 0, replaced(&restarts)));
+        let delay = self.delay.map(|delay| row(0, DELAY, FaultEvent::Planned, 0, delayed(&delay)));
         restarts.into_iter().chain(delay).collect()
     }
 
@@ -135,7 +137,7 @@ impl Validators {
                 done == count,
                 "only {done} of {count} validators were back when load ended: make `phases.steady` longer, or `validatorRestarts.away` shorter"
             );
-            rows.push(row(now_ms, VALIDATOR_RESTARTS, FaultEvent::Ended, done.into(), String::new()));
+            rows.push(row(now_ms, RESTARTS, FaultEvent::Ended, done.into(), String::new()));
         }
         Ok(rows)
     }
@@ -159,9 +161,9 @@ impl Validators {
         }
         let fault = Fault::armed(Name::NetLatency).set("delay", Span(delay.by.0 / 2));
         for proxy in &self.proxies {
-            proxy.faults().begin(DELAY, &fault).context("a validator's answers could not be held up")?;
+            proxy.faults().begin(PROXIED, &fault).context("a validator's answers could not be held up")?;
         }
-        Ok(Some(row(now_ms, VALIDATOR_DELAY, FaultEvent::Started, 0, String::new())))
+        Ok(Some(row(now_ms, DELAY, FaultEvent::Started, 0, String::new())))
     }
 
     /// Nothing more is held up; what is, and whatever comes behind it, arrives when it was to.
@@ -169,11 +171,11 @@ impl Validators {
         let delay = self.delay.take()?;
         self.is_late = false;
         self.well_ms = Some(now_ms + millis(delay.by.0 / 2));
-        let hits = self.proxies.iter().map(|proxy| proxy.faults().hits(DELAY)).sum();
+        let hits = self.proxies.iter().map(|proxy| proxy.faults().hits(PROXIED)).sum();
         for proxy in &self.proxies {
-            proxy.faults().end(DELAY);
+            proxy.faults().end(PROXIED);
         }
-        Some(row(now_ms, VALIDATOR_DELAY, FaultEvent::Ended, hits, String::new()))
+        Some(row(now_ms, DELAY, FaultEvent::Ended, hits, String::new()))
     }
 
     /// Takes the replacement of one a step further.
@@ -186,7 +188,7 @@ impl Validators {
                 self.step = Step::Leaving(index);
                 self.begun += 1;
                 let is_first = self.begun == 1;
-                Ok(is_first.then(|| row(now_ms, VALIDATOR_RESTARTS, FaultEvent::Started, 0, String::new())))
+                Ok(is_first.then(|| row(now_ms, RESTARTS, FaultEvent::Started, 0, String::new())))
             }
             Step::Leaving(index) if subject.is_away(*index) => {
                 self.step = Step::Away { index: *index, until: Instant::now() + restarts.away.0 };
@@ -205,7 +207,7 @@ impl Validators {
                 self.step = Step::Quiet;
                 self.done += 1;
                 let detail = "a validator was replaced".to_owned();
-                Ok(Some(row(now_ms, VALIDATOR_RESTARTS, FaultEvent::Hit, self.done.into(), detail)))
+                Ok(Some(row(now_ms, RESTARTS, FaultEvent::Hit, self.done.into(), detail)))
             }
             _ => Ok(None),
         }

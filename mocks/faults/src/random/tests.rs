@@ -20,9 +20,11 @@ fn end(fault: &Fault) -> Duration {
 /// Within the window, in order, apart, and the same again with the same seed; whatever the seed, the rate and the window.
 #[test]
 fn a_draw_is_within_bounds_apart_and_repeatable() {
+    // What Pods and programs take for themselves is longer than the shortest stretch.
+    let quick: Vec<Name> = Name::ALL.iter().copied().filter(|name| !name.row().family.takes_its_time()).collect();
     for seed in 0..300 {
         let every = Span::from_secs(10 + seed % 51);
-        let random = Random { every, from: named(Name::ALL) };
+        let random = Random { every, from: named(&quick) };
         let window = window(seed % 90, seed % 90 + 600 + 37 * seed);
         let drawn = random.draw(seed, &window).unwrap();
         assert_eq!(drawn, random.draw(seed, &window).unwrap());

@@ -10,7 +10,7 @@ use super::{Deed, LOOK_EVERY};
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<NodePressureKeys>());
-    let limits = Limits { memory: keys.memory.map(|memory| memory.0), cpu: keys.cpu };
+    let limits = Limits { memory: keys.memory.map(|memory| memory.0), cpu: keys.processor() };
     let mut pressed = Released(Vec::new());
     loop {
         // While an API server is away nothing new is found, and nothing else is lost.
