@@ -1,6 +1,6 @@
 //! What is done to a clock while it runs: it jumps, or it drifts.
 //!
-//! Pure. A shift is told with its instant, so that programs that begin later are where the others are. The monotonic clock never goes back:
+//! Pure. A shift is told with its instant, so that programs that begin later are where the others are. The monotonic clock of a process never goes back:
 //! what is slower begins a little later, what is faster at once, and only the wall clock jumps back.
 
 use std::fmt;

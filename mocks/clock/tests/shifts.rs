@@ -100,7 +100,8 @@ fn clocks_jump_in_all_threads_and_children() {
     }
 }
 
-/// A hundred changes, more than there are places for them, while six threads look.
+/// A hundred changes, more than there are places for them, while three threads of each process look. Processes are told of a jump one after
+/// the other, microseconds apart, so that it is a process whose clock does not go back.
 #[test]
 fn the_monotonic_clock_never_goes_back() {
     let folder = tempfile::tempdir().unwrap();

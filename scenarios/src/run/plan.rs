@@ -143,7 +143,8 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
 
 /// Which faults other control planes could not play, and why: what `--control-plane` would leave out.
 fn unplayed(scenario: &Scenario) -> Vec<String> {
-    let mut lines = Vec::new();
+    // Where the same faults are left out for the same reason, it is said once.
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
     for kind in ControlPlaneKind::value_variants() {
         let mut why: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
         for fault in scenario.faults.planned() {
@@ -155,10 +156,14 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
         for (text, names) in why {
             // What to do instead follows a colon, or the end of a thought.
             let text = text.split([':', ';']).next().unwrap_or(text);
-            lines.push(format!("on {}: {} ({text})", kind.name(), names.join(", ")));
+            let text = format!("{} ({text})", names.join(", "));
+            match lines.iter_mut().find(|(_, other)| *other == text) {
+                Some((kinds, _)) => kinds.push(kind.name()),
+                None => lines.push((vec![kind.name()], text)),
+            }
         }
     }
-    lines
+    lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
 /// How many drawn faults are shown one by one; of more the plan shows the first ones and how many there are of each.
@@ -393,7 +398,9 @@ mod tests {
         let mut scenario = Source::read("smoke").unwrap().scenario;
         let text = describe(&scenario);
         assert!(text.contains("decides         admission p99: about 105 samples beyond it, 100 are needed"), "{text}");
-        assert!(!text.contains("CANNOT"), "{text}");
+        assert!(!text.contains("CANNOT decide") && !text.contains("CANNOT pass"), "{text}");
+        let elsewhere = "CANNOT play     on local, node, kind, kubeconfig: watch-reset, event-dropped, watch-410, silent-watch (is played by";
+        assert!(text.contains(elsewhere), "{text}");
         assert!(
             text.lines().any(|line| line.starts_with("                fingerprint ") && line.len() == 16 + 12 + 64)
         );

@@ -210,7 +210,7 @@ mod tests {
         for (keys, why) in [
             ("name: clock-jump, at: 2s, ahead: 1m, back: 1m", "keep `ahead` or `back`"),
             ("name: clock-jump, at: 2s, back: 1h, of: all", "only the wall clock goes back"),
-            ("name: clock-jump, at: 2s, ahead: 90000h", "at most ten years"),
+            ("name: clock-jump, at: 2s, ahead: 90000h", "the most is one year"),
             ("name: clock-drift, at: 2s, for: 2s, ppm: 600000", "write -500000 to 500000"),
             ("name: clock-drift, at: 2s, for: 2s, ppm: 0", "write how many millionths it is off"),
             ("name: clock-jump, at: 2s, ahead: 1m, process: a", "`process: a` is none of the subject's: leave it out"),

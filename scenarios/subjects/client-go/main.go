@@ -1,7 +1,6 @@
 // A shared informer of client-go over what $LONGHAUL_WATCH names first, which tells each event to $LONGHAUL_WITNESS_URL. All is resynced every ten
 // hours, as controller-runtime does; with -after the handler is added so late to the informer that runs. With -blank-revision a transform blanks
-// resourceVersion, as k8s-metacollector's did (falcosecurity/k8s-metacollector#186); an annotation keeps it, for the witness alone. With -count
-// it is an informer of metadata alone that counts its events and tells nobody: what the informer itself costs.
+// resourceVersion, as k8s-metacollector's did (falcosecurity/k8s-metacollector#186); an annotation keeps it, for the witness alone.
 package main
 
 import (
@@ -14,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,9 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -32,18 +27,12 @@ import (
 func main() {
 	blank := flag.Bool("blank-revision", false, "blank metadata.resourceVersion in a transform")
 	after := flag.Duration("after", 0, "when the handler is added, as by a controller that waits to be elected")
-	count := flag.Bool("count", false, "watch metadata alone, and count events instead of telling them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	config := must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))
+	client := must(dynamic.NewForConfig(must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))))
 	name, version, _ := strings.Cut(strings.Split(os.Getenv("LONGHAUL_WATCH"), ",")[0], "/")
 	resource := schema.ParseGroupResource(name).WithVersion(version)
-	if *count {
-		counts(ctx, config, resource)
-		return
-	}
-	client := must(dynamic.NewForConfig(config))
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, "", 10*time.Hour, cache.Indexers{}, nil).Informer()
 	if *blank {
 		must(0, informer.SetTransform(func(object any) (any, error) {
@@ -68,19 +57,6 @@ func main() {
 		},
 	}))
 	<-ctx.Done()
-}
-
-func counts(ctx context.Context, config *rest.Config, resource schema.GroupVersionResource) {
-	var seen atomic.Int64
-	client := must(metadata.NewForConfig(config))
-	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, "", 10*time.Hour, cache.Indexers{}, nil).Informer()
-	must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { seen.Add(1) },
-		UpdateFunc: func(_, _ any) { seen.Add(1) },
-		DeleteFunc: func(any) { seen.Add(1) },
-	}))
-	informer.RunWithContext(ctx)
-	log.Printf("%d events", seen.Load())
 }
 
 func report(object any, change string) {

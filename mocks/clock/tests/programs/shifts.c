@@ -1,12 +1,11 @@
 // Two processes of three threads each, which look at clocks until standard output is gone. A monotonic clock that goes back, in whichever
-// thread, is said; each process says now and then how far its wall clock and its clock since boot are ahead of the monotonic one, and how far
+// thread of the process, is said; each process says now and then how far its wall clock and its clock since boot are ahead of the monotonic one, and how far
 // that is itself, in milliseconds.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <signal.h>
 #include <time.h>
@@ -36,8 +35,8 @@ static void *look(void *unused) {
 }
 
 int main() {
-    newest = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const char *name = fork() ? "parent" : "child";
+    newest = calloc(1, sizeof *newest);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_t thread;
     for (int i = 0; i < 2; i++) pthread_create(&thread, 0, look, 0);
