@@ -114,7 +114,7 @@ fn the_page_leads_from_nothing_to_an_armed_webhook() {
 /// The cluster of `cluster up --kind node` is somebody else's for a run that only has its kubeconfig.
 #[test]
 #[ignore = "slow: brings up a node"]
-fn a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
+fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     let Some(service) = program("longhaul-service") else { return };
     let Some(machine) = node::machine() else { return };
     let kubectl = machine.assets.join("kubectl");

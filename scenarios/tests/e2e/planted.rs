@@ -185,7 +185,7 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
 /// Validators that are replaced, or late, cost no review; who asks one of them alone, or looks at no deadline, is found.
 #[test]
 #[ignore = "slow"]
-fn validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {
+fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {
     let (Some(planted), Some(clean)) = (program("longhaul-service-planted"), program("longhaul-service")) else {
         return;
     };

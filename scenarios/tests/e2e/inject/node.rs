@@ -178,7 +178,7 @@ fn seed_peak_kib() -> Option<u64> {
 
 #[test]
 #[ignore = "slow: a node, and an image of 200 MB that travels in ConfigMaps"]
-fn inject_node() {
+fn nightly_inject_node() {
     let Some(programs) = Programs::find() else { return };
     let Some(machine) = machine() else { return };
     if !machine.assets.join("kubectl").is_file() {
