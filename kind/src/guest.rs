@@ -292,7 +292,7 @@ impl Guest {
         self.machine
     }
 
-    /// The value of [`LABEL`] that everything made in the cluster has to have.
+    /// The value of `LABEL` that everything made in the cluster has to have.
     pub fn mark(&self) -> &str {
         &self.stay.mark
     }

@@ -1,6 +1,6 @@
 //! Looks at the Pods of a subject, and tells which processes there are, which containers ended, and what they write.
 //!
-//! Owns the looking, twice a second. What was killed by the run itself is no crash: [`super::trouble`] says so beforehand.
+//! Owns the looking, twice a second. What was killed by the run itself is no crash: [`crate::run::trouble`] says so beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
