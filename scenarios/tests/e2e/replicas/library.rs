@@ -51,7 +51,7 @@ fn a_write_that_was_said_to_be_stored_and_was_not_is_lost() {
 /// Reads go on from what is known, and grow older; afterwards they are young again.
 #[test]
 #[ignore = "slow"]
-fn counts_are_told_while_the_api_server_is_away() {
+fn nightly_counts_are_told_while_the_api_server_is_away() {
     let Some(soak) = clean("replicas-apiserver-down") else { return };
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let oldest_us = |row: &serde_json::Value| row["calls"]["staleness"]["maxUs"].as_u64().unwrap_or(0);
