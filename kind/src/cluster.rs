@@ -235,13 +235,15 @@ pub fn lasting_kind(state_directory: &Path) -> Result<Option<String>, Error> {
 }
 
 /// A cluster of kind that is half-way up. Dropping it deletes it.
-struct HalfWay<'a>(Option<&'a Containers>);
+struct HalfWay(Containers, Option<Registration>);
 
-impl Drop for HalfWay<'_> {
+impl Drop for HalfWay {
     fn drop(&mut self) {
-        if let Some(containers) = self.0 {
+        if let Some(registration) = self.1.take()
+            && self.0.delete_now().is_err()
+        {
             // What is left is noted, and `cluster status` finds it.
-            let _ = containers.delete_now();
+            registration.keep();
         }
     }
 }
@@ -257,7 +259,7 @@ async fn containers_up(
     }
     let directory = registration.entry().directory.clone();
     registration.lives_outside(Outside { containers: Some(containers.clone()), guest: None, within: None })?;
-    let mut half_way = HalfWay(Some(&containers));
+    let mut half_way = HalfWay(containers.clone(), Some(registration));
     let kubeconfig = directory.join("kubeconfig");
     if let Err(error) = containers.create(&wanted, &kubeconfig, &directory).await {
         let folder = up.artifacts.unwrap_or_else(|| directory.join("logs"));
@@ -265,15 +267,20 @@ async fn containers_up(
         let _ = containers.keep_logs(&folder).await;
         return Err(error.into());
     }
+    let mut nodes = Vec::new();
     for node in containers.nodes().await? {
-        if let Some(pid) = containers.first_process(&node).await {
-            registration.started("node", pid)?;
-        }
+        nodes.extend(containers.first_process(&node).await);
     }
     let (version, url, machine) = containers_facts(&containers).await?;
-    registration.ready(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
-    half_way.0 = None;
-    registration.keep();
+    if let Some(registration) = &mut half_way.1 {
+        nodes.into_iter().try_for_each(|pid| registration.started("node", pid))?;
+        registration.ready(Ready {
+            version: version.clone(),
+            url: url.clone(),
+            kubeconfig: Some(kubeconfig.clone()),
+        })?;
+    }
+    half_way.1.take().map(Registration::keep);
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs: directory, machine, is_kind: true })
 }
 

@@ -327,6 +327,10 @@ impl Containers {
 
     /// Deletes it with everything in it. One that is not there is deleted already. `kubeconfig` is the file that it was made with.
     pub async fn delete(&self, kubeconfig: Option<&Path>) -> Result<(), Error> {
+        // Some versions of kind call it an error that somebody has deleted it already.
+        if !self.exists().await? {
+            return Ok(());
+        }
         let tool = self.kind();
         let kubeconfig = kubeconfig.map_or_else(|| "/dev/null".to_owned(), text);
         let words = ["delete", "cluster", "--name", &self.name, "--kubeconfig", &kubeconfig];

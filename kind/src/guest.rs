@@ -69,7 +69,6 @@ pub struct Guest {
     machine: Ipv4Addr,
     nodes: Vec<(String, IpAddr)>,
     directory: PathBuf,
-    registration: Option<Registration>,
 }
 
 /// What a guest has in a cluster, and taking it away.
@@ -80,6 +79,8 @@ struct Stay {
     containers: Option<Containers>,
     /// Whether the cluster itself was made for it.
     is_made: bool,
+    /// Its note, which goes once nothing of it is left.
+    registration: Option<Registration>,
     is_over: bool,
 }
 
@@ -171,18 +172,20 @@ impl Guest {
                 }
                 let way = Way::of_text(&containers.kubeconfig().await?)?;
                 let machine = containers.machine().await?;
-                Self::settle(stay, way, Some(machine), registration, config, Some(&wanted)).await
+                stay.registration = registration;
+                Self::settle(stay, way, Some(machine), config, Some(&wanted)).await
             }
             Cluster::Kubeconfig(file, named) => {
                 let tool = Tool::new(found("kubectl").ok_or(Error::NoKubectl)?);
                 let (way, words) = context::read(&tool, file.as_deref(), &named).await?;
-                let stay = Stay::new(tool.with(words), None, false);
+                let mut stay = Stay::new(tool.with(words), None, false);
                 let mut registration = noted(&config)?;
                 if let Some(registration) = &mut registration {
                     let outside = Outside { containers: None, guest: Some(stay.traces()), within: None };
                     registration.lives_outside(outside).map_err(programs::Error::from)?;
                 }
-                Self::settle(stay, way, None, registration, config, None).await
+                stay.registration = registration;
+                Self::settle(stay, way, None, config, None).await
             }
         }
     }
@@ -191,7 +194,6 @@ impl Guest {
         stay: Stay,
         way: Way,
         machine: Option<Ipv4Addr>,
-        registration: Option<Registration>,
         config: Config,
         wanted: Option<&containers::Config>,
     ) -> Result<Self, Error> {
@@ -206,17 +208,8 @@ impl Guest {
             Some(machine) => machine,
             None => seen_from(&nodes, address)?,
         };
-        let mut guest = Self {
-            stay,
-            way,
-            version,
-            address,
-            tokens: BTreeMap::new(),
-            machine,
-            nodes,
-            directory: config.directory,
-            registration,
-        };
+        let mut guest =
+            Self { stay, way, version, address, tokens: BTreeMap::new(), machine, nodes, directory: config.directory };
         guest.stay.make_home(&config.users).await?;
         // The others' accounts are made later, with their rights.
         for user in config.users.iter().filter(|user| user.groups.iter().any(|group| group == MASTERS)) {
@@ -226,7 +219,7 @@ impl Guest {
             guest.stay.taint().await?;
         }
         let ready = Ready { version: guest.version.clone(), url: guest.way.url.clone(), kubeconfig: None };
-        if let Some(registration) = &mut guest.registration {
+        if let Some(registration) = &mut guest.stay.registration {
             registration.ready(ready).map_err(programs::Error::from)?;
         }
         Ok(guest)
@@ -348,7 +341,7 @@ impl Guest {
         self.stay.is_over = true;
         if done.is_err() {
             // For `cluster down`.
-            self.registration.take().map(Registration::keep);
+            self.stay.registration.take().map(Registration::keep);
         }
         done
     }
@@ -356,7 +349,8 @@ impl Guest {
 
 impl Stay {
     fn new(tool: Tool, containers: Option<Containers>, is_made: bool) -> Self {
-        Self { tool, mark: format!("{:08x}", rand::random::<u32>()), containers, is_made, is_over: false }
+        let mark = format!("{:08x}", rand::random::<u32>());
+        Self { tool, mark, containers, is_made, registration: None, is_over: false }
     }
 
     /// The guest's own namespace.
@@ -469,10 +463,13 @@ impl Drop for Stay {
             return;
         }
         // Half-way, or in a panic: whoever drops it has nobody to tell of what fails now, and its note stays for `cluster status`.
-        match &self.containers {
-            Some(containers) if self.is_made => drop(containers.delete_now()),
-            _ if self.tool.program.as_os_str().is_empty() => {}
-            _ => drop(self.traces().take_away_now()),
+        let is_gone = match &self.containers {
+            Some(containers) if self.is_made => containers.delete_now().is_ok(),
+            _ if self.tool.program.as_os_str().is_empty() => true,
+            _ => self.traces().take_away_now().is_ok(),
+        };
+        if !is_gone {
+            self.registration.take().map(Registration::keep);
         }
     }
 }

@@ -26,7 +26,8 @@ const WEBHOOKS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigura
 /// After the namespaces with their objects.
 const CLUSTER: &str = "clusterroles,clusterrolebindings,customresourcedefinitions";
 /// In namespaces that were there before.
-const ELSEWHERE: &str = "roles,rolebindings";
+const ELSEWHERE: &str =
+    "deployments,pods,services,secrets,configmaps,serviceaccounts,networkpolicies,roles,rolebindings";
 
 /// What a guest has in a cluster, and how another process takes it away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,12 +72,16 @@ impl Labelled {
         }
         self.delete(WEBHOOKS, &[]).await?;
         self.delete("namespaces", &["--wait=false"]).await?;
-        let began = Instant::now();
+        let (began, mut hangs) = (Instant::now(), false);
         loop {
             let left = self.ask(&["get", "namespaces", "-l", &self.selector(), "-o", "json"]).await?;
-            let left: Value = serde_json::from_str(&left).unwrap_or_default();
+            let left: Value = serde_json::from_str(&left).map_err(|error| self.failed(error.to_string()))?;
             let left = left["items"].as_array().cloned().unwrap_or_default();
-            if left.is_empty() || began.elapsed() >= GONE_LIMIT {
+            if left.is_empty() {
+                break;
+            }
+            if began.elapsed() >= GONE_LIMIT {
+                hangs = true;
                 break;
             }
             for namespace in &left {
@@ -85,7 +90,16 @@ impl Labelled {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         self.delete(CLUSTER, &["--timeout=60s"]).await?;
-        self.delete(ELSEWHERE, &["--all-namespaces"]).await
+        self.delete(ELSEWHERE, &["--all-namespaces"]).await?;
+        if hangs {
+            return Err(self.failed(format!("some are still there after {} s", GONE_LIMIT.as_secs())));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, reason: String) -> Failed {
+        let command = format!("kubectl get namespaces -l {}", self.selector());
+        Failed { step: "take away namespaces", command, reason, mend: self.mend() }
     }
 
     /// The same, for who cannot wait otherwise.
@@ -106,7 +120,7 @@ impl Labelled {
             let tool = self.tool();
             let step = Step::new("let go what hangs in deletion", self.mend(), &tool, ["replace", "-f", "-"]);
             // One that goes meanwhile cannot be replaced any more.
-            let _ = step.reading(list.to_string().into_bytes()).within(GONE_LIMIT).call().await;
+            let _ = step.reading(list.to_string().into_bytes()).within(ASK_LIMIT).call().await;
         }
     }
 

@@ -177,6 +177,9 @@ pub struct Cell {
     pub upper: Option<f64>,
     /// One more than there are subjects that are surely better; none where no two are surely different.
     pub rank: Option<usize>,
+    /// How many come at once, at most.
+    #[serde(skip)]
+    burst: f64,
 }
 
 /// Compares.
@@ -250,11 +253,12 @@ fn cell(readings: &[Reading]) -> Option<Cell> {
             .fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| (all.0.min(one.0), all.1.max(one.1)));
         (Some(reach.0), Some(reach.1))
     });
-    Some(Cell { value, lower, upper, rank: None })
+    let burst = readings.iter().map(|reading| reading.burst).fold(1.0, f64::max);
+    Some(Cell { value, lower, upper, rank: None, burst })
 }
 
 fn fate(entrant: &Entrant) -> Fate {
-    if entrant.runs.is_empty() || entrant.failure.is_some() {
+    if entrant.runs.is_empty() {
         return Fate::NeverBegan;
     }
     let of_run = |record: &Record| match record.end.as_ref().map(|end| &end.reason) {
@@ -265,7 +269,9 @@ fn fate(entrant: &Entrant) -> Fate {
         Some(EndReason::WitnessSilent { .. } | EndReason::Interrupted { .. } | EndReason::HarnessError { .. })
         | None => Fate::BrokenOff,
     };
-    entrant.runs.iter().map(|(record, _)| of_run(record)).max().unwrap_or(Fate::NeverBegan)
+    let worst = entrant.runs.iter().map(|(record, _)| of_run(record)).max().unwrap_or(Fate::NeverBegan);
+    // Rounds that were played stay, whatever became of a later one.
+    if entrant.failure.is_some() { worst.max(Fate::BrokenOff) } else { worst }
 }
 
 /// A fact of a run, in words that are compared.

@@ -47,6 +47,8 @@ pub(crate) struct Suite {
     /// `--faults` as it was written.
     pub written: Option<String>,
     pub chaos: Chaos,
+    /// Of faults that are drawn without `--chaos`.
+    pub seed: Option<u64>,
     pub manager: Manager,
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
@@ -56,9 +58,13 @@ pub(crate) struct Suite {
 impl Suite {
     /// Runs it once a seed, until one fails; the exit code of the last run.
     pub(crate) async fn repeat(&self, times: u64) -> Result<u8> {
-        let first = self.chaos.seed.unwrap_or(SEED);
-        for seed in first..first.saturating_add(times) {
-            let code = self.once(seed).await?;
+        let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
+        let mut signals = Signals::listen().context("failed to listen for signals")?;
+        for seed in (0..times).map(|number| first.wrapping_add(number)) {
+            let (code, was_ended) = self.once(seed, &mut signals).await?;
+            if was_ended {
+                return Ok(code);
+            }
             if code != exit::PASS {
                 if self.has_faults() {
                     err!("longhaul: seed {seed} again: {}", self.again(seed));
@@ -67,7 +73,7 @@ impl Suite {
             }
         }
         if times > 1 {
-            err!("longhaul: {times} runs passed, seeds {first} to {}", first + times - 1);
+            err!("longhaul: {times} runs passed, seeds {first} to {}", first.wrapping_add(times - 1));
         }
         Ok(exit::PASS)
     }
@@ -91,7 +97,7 @@ impl Suite {
         faults
     }
 
-    async fn once(&self, seed: u64) -> Result<u8> {
+    async fn once(&self, seed: u64, signals: &mut Signals) -> Result<(u8, bool)> {
         let began = jiff::Timestamp::now();
         let record = self.runs.join(format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S")));
         std::fs::create_dir_all(&record).with_context(|| format!("failed to make {}", record.display()))?;
@@ -110,18 +116,18 @@ impl Suite {
         let programs = tempfile::tempdir().context("failed to make a folder for the programs")?;
         links(Place::At(programs.path()))?;
         let started = Instant::now();
-        let status = self.run(programs.path(), &file).await?;
+        let (status, was_ended) = self.run(programs.path(), &file, signals).await?;
         // Of what is drawn most comes after a suite's end; what somebody wrote was meant to hit.
         let ledger = Ledger::read(&record, &self.results, &self.faults)?;
         ledger.write(&record)?;
         ledger::write(&record, "index.html", &page::html(&ledger, &self.command, seed))?;
         let code = code_of(status);
         self.tell(&ledger, &record, started.elapsed(), code);
-        Ok(if code == exit::PASS && self.judged { ledger.judged() } else { code })
+        Ok((if code == exit::PASS && self.judged { ledger.judged() } else { code }, was_ended))
     }
 
-    /// Starts the suite and waits for it, with this process's input and output.
-    async fn run(&self, programs: &Path, session: &Path) -> Result<ExitStatus> {
+    /// Starts the suite and waits for it, and says whether a signal came meanwhile; with this process's input and output.
+    async fn run(&self, programs: &Path, session: &Path, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
         suite.args(words).env(SESSION, session).env("KUBEBUILDER_ASSETS", programs);
@@ -129,13 +135,18 @@ impl Suite {
         for (variable, name) in variables.into_iter().zip(mock_envtest::PROGRAMS) {
             suite.env(variable, programs.join(name));
         }
-        let mut signals = Signals::listen().context("failed to listen for signals")?;
+        let mut was_ended = false;
         let mut running = suite.spawn().with_context(|| format!("failed to start `{program}`"))?;
         loop {
             let signal = tokio::select! {
-                status = running.wait() => return status.context("failed to wait for the suite"),
+                status = running.wait() => return Ok((status.context("failed to wait for the suite")?, was_ended)),
                 signal = signals.next() => signal,
             };
+            if std::mem::replace(&mut was_ended, true) {
+                // The second time: at once.
+                running.start_kill().context("failed to end the suite")?;
+                continue;
+            }
             // Ctrl-C goes to the whole group by itself; SIGTERM came to this process alone. The ledger is written in both cases.
             let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
             if let Some(pid) = pid.filter(|_| signal == "SIGTERM") {
@@ -175,11 +186,15 @@ impl Suite {
         };
         add("--faults", self.written.clone());
         add("--chaos", self.chaos.seed.map(|_| seed.to_string()));
+        add("--seed", self.chaos.seed.is_none().then(|| seed.to_string()));
         add("--stale", self.chaos.stale.map(|versions| versions.to_string()));
         add("--manager-agent", self.manager.agent.clone());
         add("--manager-user", self.manager.user.clone());
-        if self.chaos.order {
-            words.push("--order".to_owned());
+        for file in &self.results {
+            add("--results", Some(file.display().to_string()));
+        }
+        for (flag, is_on) in [("--order", self.chaos.order), ("--judge", self.judged)] {
+            words.extend(is_on.then(|| flag.to_owned()));
         }
         words.push("--".to_owned());
         words.extend(crate::secrets::arguments(&self.command).iter().map(|word| crate::quoted(word)));
@@ -206,6 +221,7 @@ mod tests {
             faults: Vec::new(),
             written: None,
             chaos: Chaos { seed: Some(7), order: true, stale: Some(2) },
+            seed: None,
             manager: Manager { agent: Some("mgr".to_owned()), user: None },
             runs: PathBuf::from("runs"),
             results: Vec::new(),

@@ -138,13 +138,15 @@ fn cell(played: &Played, judge: Option<&str>) -> String {
 
 fn worlds(wanted: &Wanted) -> Vec<ControlPlaneKind> {
     let all = <ControlPlaneKind as clap::ValueEnum>::value_variants();
-    all.iter().copied().filter(|kind| wanted.on.is_empty() || wanted.on.contains(kind)).collect()
+    // Somebody else's cluster has to be named, which a table of all does for nobody.
+    let all = all.iter().copied().filter(|kind| *kind != ControlPlaneKind::Kubeconfig);
+    all.filter(|kind| wanted.on.is_empty() || wanted.on.contains(kind)).collect()
 }
 
 /// The faults that this control plane cannot play; none where the subject cannot be there at all.
 fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>>> {
     let scenario = Source::read(scenario)?.scenario;
-    if scenario.subject.kind().needs_node() && kind != scenario.control_plane.kind {
+    if scenario.subject.kind().needs_node() && !kind.has_nodes() {
         return Ok(None);
     }
     let mut names: Vec<String> = Vec::new();

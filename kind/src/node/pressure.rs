@@ -24,7 +24,7 @@ pub struct Limits {
     pub cpu: Option<f64>,
 }
 
-/// A limit that was set.
+/// A limit that was set. Dropping it takes it back.
 #[derive(Debug)]
 pub struct Pressed {
     /// The identifier of its container.
@@ -35,9 +35,9 @@ pub struct Pressed {
     pub told: String,
 }
 
-impl Pressed {
+impl Drop for Pressed {
     /// Writes back what was there. A container that is gone needs nothing.
-    pub fn release(&self) {
+    fn drop(&mut self) {
         // Its group may be gone between a look and the write, and nothing else can go wrong that could be mended.
         let _ = fs::write(&self.file, &self.before);
     }
@@ -160,7 +160,7 @@ mod tests {
             (fs::read_to_string(&file).unwrap().as_str(), pressed.told.as_str()),
             ("67108864", "65536 KiB of memory")
         );
-        pressed.release();
+        drop(pressed);
         assert_eq!(fs::read_to_string(&file).unwrap(), "max");
     }
 }

@@ -106,7 +106,9 @@ impl FromStr for Told {
             Shift::Jump { by_ns, .. } if by_ns.unsigned_abs() > JUMP_NS_MAX.unsigned_abs() => {
                 Err(error("of at most ten years"))
             }
-            Shift::Drift { ppm } if ppm.abs() > DRIFT_PPM_MAX => Err(error("of at most 500000")),
+            Shift::Drift { ppm } if ppm.unsigned_abs() > DRIFT_PPM_MAX.unsigned_abs() => {
+                Err(error("of at most 500000"))
+            }
             shift => Ok(Self { at_ns: at.parse().map_err(|_| unknown())?, shift }),
         }
     }
@@ -128,7 +130,7 @@ impl Clock {
                 let speed = (i128::from(self.rate()) << SPEED_BITS) * (MILLION + i128::from(ppm)) / MILLION;
                 shifted.speed = u64::try_from(speed).unwrap_or(self.speed);
                 let later = if shifted.speed < self.speed { SLOWER_AFTER_NS } else { 0 };
-                let passed = told.at_ns + later - self.origins[place(libc::CLOCK_MONOTONIC)];
+                let passed = told.at_ns.saturating_add(later) - self.origins[place(libc::CLOCK_MONOTONIC)];
                 for id in self.own_ids() {
                     let origin = self.origins[place(id)] + passed;
                     shifted.origins[place(id)] = origin;

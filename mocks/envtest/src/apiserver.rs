@@ -69,15 +69,21 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
 }
 
 async fn serve(flags: Flags) -> Result<(), String> {
+    let mut gone = std::pin::pin!(parent::ended());
     let mut term = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let order = order(&flags)?;
-    let mut endpoint = open(&flags, &order).await?;
+    let mut endpoint = tokio::select! {
+        opened = open(&flags, &order) => opened?,
+        _ = term.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+        () = &mut gone => return Ok(()),
+    };
     eprintln!("{PROGRAM}: serving at https://{}", order.address);
     tokio::select! {
         _ = term.recv() => {}
         _ = interrupt.recv() => {}
-        () = parent::ended() => {}
+        () = &mut gone => {}
         () = endpoint.lost() => return Err("the etcd beside it is gone".to_owned()),
     }
     // Who asks twice is killed by the kit; an answer to what is open is all that is waited for.
@@ -126,12 +132,20 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     for server in servers.split(',') {
         let Some(place) = server.trim().strip_prefix("http://") else { continue };
         // A kit may name the address that its etcd listens on, which is all of them.
-        let place = place.trim_end_matches('/').replace("0.0.0.0", "127.0.0.1");
+        let place = place.trim_end_matches('/');
+        let place = place.strip_prefix("0.0.0.0:").map_or_else(|| place.to_owned(), |port| format!("127.0.0.1:{port}"));
         let answered = tokio::time::timeout(ORDER_WITHIN, there(&place, order)).await;
         match answered {
             Ok(Ok(Some((Answer::Ready, stream)))) => return Ok(Endpoint::There(stream)),
             Ok(Ok(Some((Answer::Refused(why), _)))) => return Err(why),
-            Ok(Ok(None) | Err(_)) | Err(_) => {}
+            // Not one of ours.
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => eprintln!("{PROGRAM}: failed to reach the etcd at {place}: {error}"),
+            // It may have opened the port meanwhile.
+            Err(_) => {
+                let within = ORDER_WITHIN.as_secs();
+                return Err(format!("the etcd at {place} did not answer within {within} s: look into what it wrote"));
+            }
         }
     }
     eprintln!("{PROGRAM}: no etcd of Longhaul at `{servers}`: the state is kept here and ends with this process");

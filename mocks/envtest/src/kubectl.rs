@@ -11,13 +11,22 @@ use super::session::Session;
 
 const PROGRAM: &str = "kubectl";
 
+/// What was run as the real one, so that it knows itself again where it is another copy of this program.
+const CALLED: &str = "LONGHAUL_ENVTEST_KUBECTL";
+
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let named = Session::of_environment().ok().and_then(|session| session.kubectl);
     let Some(real) = named.or_else(on_path) else {
         eprintln!("{PROGRAM}: there is no real kubectl to hand over to: put one on PATH");
         return ExitCode::from(69);
     };
-    let error = Command::new(&real).args(arguments).exec();
+    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok();
+    if own.is_some() && std::env::var_os(CALLED).map(PathBuf::from) == own {
+        eprintln!("{PROGRAM}: what was found as kubectl is another copy of this program: put a real one first on PATH");
+        return ExitCode::from(69);
+    }
+    let called = real.canonicalize().unwrap_or_else(|_| real.clone());
+    let error = Command::new(&real).env(CALLED, called).args(arguments).exec();
     eprintln!("{PROGRAM}: failed to run {}: {error}", real.display());
     ExitCode::FAILURE
 }

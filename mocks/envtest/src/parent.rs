@@ -4,7 +4,7 @@
 //! watched by a descriptor (`pidfd_open`, Linux 5.3): a signal on its death would come from the death of the *thread* that
 //! started us, and Go's threads come and go.
 
-use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -14,23 +14,36 @@ use tokio::sync::oneshot;
 /// Keeps the processes alive when who started them ends, for whoever starts them by a shell that does not stay.
 pub(crate) const STAY: &str = "LONGHAUL_ENVTEST_STAY";
 
-/// Waits for the parent's end; for ever when it cannot be watched, or need not be.
-pub(crate) async fn ended() {
-    if std::env::var_os(STAY).is_some() {
-        return std::future::pending().await;
-    }
-    let Some(parent) = watched() else { return std::future::pending().await };
-    let (tell, ended) = oneshot::channel();
-    // A thread of its own, which ends with the process: nothing else waits for as long.
-    std::thread::spawn(move || {
-        while poll(&mut [PollFd::new(&parent, PollFlags::IN)], None) == Err(Errno::INTR) {}
-        let _ = tell.send(());
-    });
-    let _ = ended.await;
-}
+/// How often it is looked at where it cannot be watched.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-fn watched() -> Option<OwnedFd> {
-    // The first process of the machine or container adopts orphans; it ends with everything.
-    let parent = getppid().filter(|parent| !parent.is_init())?;
-    pidfd_open(parent, PidfdFlags::empty()).ok()
+/// Waits for the parent's end, which is looked at from this call on; for ever when it need not be.
+pub(crate) fn ended() -> impl Future<Output = ()> {
+    let (tell, ended) = oneshot::channel();
+    if std::env::var_os(STAY).is_none()
+        && let Some(parent) = getppid().filter(|parent| !parent.is_init())
+    {
+        let watched = pidfd_open(parent, PidfdFlags::empty());
+        // A thread of its own, which ends with the process: nothing else waits for as long.
+        std::thread::spawn(move || {
+            match watched {
+                // It may have ended before it could be watched.
+                Ok(watched) if getppid() == Some(parent) => {
+                    while poll(&mut [PollFd::new(&watched, PollFlags::IN)], None) == Err(Errno::INTR) {}
+                }
+                _ => {
+                    while getppid() == Some(parent) {
+                        std::thread::park_timeout(LOOK_EVERY);
+                    }
+                }
+            }
+            let _ = tell.send(());
+        });
+    } else {
+        // The first process of the machine or container adopts orphans; it ends with everything.
+        std::mem::forget(tell);
+    }
+    async {
+        let _ = ended.await;
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mock_faults::{Fault, Hit};
-use mock_kube::{RequestRecord, Server, Tail};
+use mock_kube::{Server, Tail};
 use serde::{Deserialize, Serialize};
 
 /// Lines of one file; a suite of thousands of tests makes some hundred thousand requests.
@@ -103,8 +103,8 @@ pub(crate) struct Recorder {
     requests: Lines,
     commits: Lines,
     hits: Lines,
-    /// When the newest request came that was written, and how many of the same microsecond were.
-    seen: (u64, usize),
+    /// So many requests were looked at.
+    seen: u64,
     summary: PathBuf,
 }
 
@@ -127,7 +127,7 @@ impl Recorder {
             requests: Lines::create(&path("requests.jsonl"))?,
             commits: Lines::create(&path("commits.jsonl"))?,
             hits: Lines::create(&path("hits.jsonl"))?,
-            seen: (0, 0),
+            seen: 0,
             summary: path("summary.json"),
         })
     }
@@ -152,7 +152,10 @@ impl Recorder {
             self.faults = faults;
         }
         let began_us = self.began_us;
-        for request in self.new_requests() {
+        let (seen, lost, new) = self.server.requests_since(self.seen);
+        self.seen = seen;
+        self.requests.lost += lost;
+        for request in new {
             self.requests.add(&RequestLine {
                 at_us: began_us + request.at_us,
                 method: request.method,
@@ -184,25 +187,6 @@ impl Recorder {
         let lines = [&mut self.requests, &mut self.commits, &mut self.hits];
         let lost = lines.into_iter().map(Lines::flush).sum();
         let _ = self.write_summary(lost);
-    }
-
-    /// The requests that were answered since the last call; those of a microsecond are counted, as several may share it.
-    fn new_requests(&mut self) -> Vec<RequestRecord> {
-        let (last, of_last) = self.seen;
-        let all = self.server.requests();
-        let mut same = 0;
-        let new: Vec<RequestRecord> = all
-            .into_iter()
-            .filter(|request| {
-                same += usize::from(request.at_us == last);
-                request.at_us > last || (request.at_us == last && same > of_last)
-            })
-            .collect();
-        if let Some(newest) = new.iter().map(|request| request.at_us).max() {
-            let count = new.iter().filter(|request| request.at_us == newest).count();
-            self.seen = (newest, if newest == last { of_last + count } else { count });
-        }
-        new
     }
 
     fn write_summary(&self, lines_lost: u64) -> io::Result<()> {

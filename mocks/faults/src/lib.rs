@@ -28,6 +28,7 @@ pub mod handle;
 mod hold_buffer;
 mod http_error;
 mod initial_end;
+mod later;
 mod merge_lines;
 mod network;
 mod no_answer;

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
+use super::later::{begins_later, lasts};
 use super::settings::keys;
 use super::settings::{Family, Row};
-use super::{Error, Fault, Lasting};
+use super::{Error, Fault};
 
 /// How long etcd stands still in each second.
 pub const STALL: Span = Span::from_millis(800);
@@ -58,22 +59,8 @@ pub(super) const ETCD_SLOW: Row = row("etcd-slow", "etcd stands still for a part
     .sees("writes and reads that must be fresh take as long")
     .hit("a standstill");
 
-fn begins_later(fault: &Fault) -> Result<(), Error> {
-    if fault.is_armed_before() {
-        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });
-    }
-    if fault.name.row().is_instant && fault.lasts.is_some() {
-        let instead = "it takes as long as it takes: leave out `for`, and say `count` for several";
-        return Err(Error::Needs { fault: fault.name.as_str(), instead });
-    }
-    Ok(())
-}
-
 fn stalls(fault: &Fault) -> Result<(), Error> {
-    begins_later(fault)?;
-    if fault.lasting() == Lasting::ToTheEnd {
-        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say how long it lasts: `for: 10s`" });
-    }
+    lasts(fault)?;
     let stall = fault.keys::<EtcdSlowKeys>().stall.unwrap_or(STALL);
     if stall.0.is_zero() || stall >= STALL_EVERY {
         let instead = "write less than 1s, of which the rest is for work";

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
+use super::later::{begins_later, lasts};
 use super::settings::keys;
 use super::settings::{Family, Row};
-use super::{Error, Fault, Lasting};
+use super::{Error, Fault};
 
 /// From the beginning of one to that of the next, where there are several.
 pub const PAUSE: Span = Span::from_secs(20);
@@ -124,28 +125,7 @@ pub(super) const NETWORK_POLICY: Row =
     row("network-policy", "A NetworkPolicy cuts the Pods of the subject off from the registry.")
         .refuses(lasts)
         .sees("connections to the registry hang; everything else works")
-        .hit("a policy that is in force");
-
-/// Where they begin there are Pods.
-fn begins_later(fault: &Fault) -> Result<(), Error> {
-    if fault.is_armed_before() {
-        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });
-    }
-    if fault.name.row().is_instant && fault.lasts.is_some() {
-        let instead = "it takes as long as it takes: leave out `for`, and say `count` for several";
-        return Err(Error::Needs { fault: fault.name.as_str(), instead });
-    }
-    Ok(())
-}
-
-/// Nobody would bring back what is to be judged.
-fn lasts(fault: &Fault) -> Result<(), Error> {
-    begins_later(fault)?;
-    if fault.lasting() == Lasting::ToTheEnd {
-        return Err(Error::Needs { fault: fault.name.as_str(), instead: "say how long it lasts: `for: 10s`" });
-    }
-    Ok(())
-}
+        .hit("the policies, once they are written");
 
 fn presses(fault: &Fault) -> Result<(), Error> {
     lasts(fault)?;

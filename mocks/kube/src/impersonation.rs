@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use mock_objects::status::{About, Failure};
 use percent_encoding::percent_decode_str;
 
@@ -18,28 +18,39 @@ const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
+const MASTERS: &str = "system:masters";
 const ACCOUNT: &str = "system:serviceaccount:";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Whom a request is from: whoever sent it, or whom they may act as.
 pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> Result<Arc<Who>, Failure> {
-    let texts = |name: &str| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    let name = texts(USER).next().unwrap_or_default();
-    let groups: Vec<String> = texts(GROUP).map(str::to_owned).collect();
-    let uid = texts(UID).next().unwrap_or_default();
-    let extra: Vec<(String, String)> = headers
-        .iter()
-        .filter_map(|(header, value)| {
-            let key = header.as_str().strip_prefix(EXTRA)?;
-            Some((percent_decode_str(key).decode_utf8_lossy().into_owned(), value.to_str().ok()?.to_owned()))
-        })
-        .collect();
+    let texts = |name: &str| headers.get_all(name).into_iter().map(text).collect::<Result<Vec<&str>, Failure>>();
+    let name = texts(USER)?.first().copied().unwrap_or_default();
+    let groups: Vec<String> = texts(GROUP)?.into_iter().map(str::to_owned).collect();
+    let uid = texts(UID)?.first().copied().unwrap_or_default();
+    let mut extra: Vec<(String, String)> = Vec::new();
+    for (header, value) in headers {
+        if let Some(key) = header.as_str().strip_prefix(EXTRA) {
+            extra.push((percent_decode_str(key).decode_utf8_lossy().into_owned(), text(value)?.to_owned()));
+        }
+    }
     if name.is_empty() {
         if groups.is_empty() && uid.is_empty() && extra.is_empty() {
             return Ok(who);
         }
         let message = "requested to impersonate groups, a uid or extra values without impersonating a user";
         return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message.to_owned()));
+    }
+    // Where roles decide nothing, nobody becomes by it what he could not be: neither somebody, nor who may use `/longhaul`.
+    if cluster.authorization == Authorization::AllowAndRecord {
+        if !who.is_known() {
+            return Err(Failure::unauthorized());
+        }
+        let is_master = |groups: &[String]| groups.iter().any(|group| group == MASTERS);
+        if is_master(&groups) && !who.groups.iter().any(|group| &**group == MASTERS) {
+            let about = About { group: "", kind: "groups", name: MASTERS };
+            return Err(Failure::forbidden(about, "only a member of the group may act as one"));
+        }
     }
     let account = name.strip_prefix(ACCOUNT).and_then(|rest| rest.split_once(':'));
     match account {
@@ -65,6 +76,12 @@ pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> R
         acted.extra.entry(key).or_default().push(value);
     }
     Ok(Arc::new(acted))
+}
+
+/// Go takes UTF-8 in headers. What is none must not be read as if it were not there: the request would be the sender's own.
+fn text(value: &HeaderValue) -> Result<&str, Failure> {
+    std::str::from_utf8(value.as_bytes())
+        .map_err(|_| Failure::bad_request("an `Impersonate-…` header is not UTF-8".to_owned()))
 }
 
 /// Refuses who may not: `(group, resource, subresource, namespace, name)`.

@@ -258,6 +258,12 @@ impl Server {
         self.cluster.audit.requests.snapshot()
     }
 
+    /// Requests that were answered after the first `seen`: how many were answered in all, how many of the new ones were dropped, and the
+    /// rest in the order of their answers.
+    pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
+        self.cluster.audit.requests.since(seen)
+    }
+
     /// Keeps every request of a user from now on for [`Self::take_requests`].
     pub fn follow_requests(&self, user: &str) {
         self.cluster.audit.of(&Arc::from(user)).log.follow();

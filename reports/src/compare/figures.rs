@@ -73,6 +73,8 @@ pub struct Reading {
     pub value: f64,
     /// Where it surely lies; none where one run says nothing of that.
     pub interval: Option<(f64, f64)>,
+    /// How many come at once: a loss is counted by its bursts. 1 for everything else.
+    pub burst: f64,
 }
 
 /// The side of a subject that a figure is of: one table each.
@@ -132,7 +134,7 @@ impl Figure {
     /// What it is in one run.
     pub(super) fn of(&self, record: &Record) -> Option<Reading> {
         match self.read {
-            Read::Alone(read) => read(record).map(|value| Reading { value, interval: None }),
+            Read::Alone(read) => read(record).map(|value| Reading { value, interval: None, burst: 1.0 }),
             Read::Sure(read) => read(record),
         }
     }
@@ -273,27 +275,31 @@ fn told(record: &Record) -> bool {
     record.requests.told
 }
 
-/// Losses of some outcomes. The interval is that of the number of their bursts: those that were committed in one interval of the run are one.
+/// What is lost so soon after another was lost with it.
+const BURST_MS: u64 = 5000;
+
+/// Losses of some outcomes. The interval is that of the number of their bursts: those that were committed
+/// within [`BURST_MS`] of each other are one.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {
         return None;
     }
     let number: u64 = outcomes.iter().map(|outcome| outcome.of(&totals)).sum();
-    let mut bursts: BTreeMap<usize, u64> = BTreeMap::new();
-    for row in record.anomalies.iter().filter(|row| outcomes.contains(&row.outcome)) {
-        let at_ms = row.committed_ms.unwrap_or(row.t_ms);
-        *bursts.entry(record.intervals.partition_point(|interval| interval.end_ms < at_ms)).or_default() += 1;
-    }
-    let (sum, squares) = bursts.values().fold((0.0, 0.0), |(sum, squares), size| {
-        let size = *size as f64;
-        (sum + size, squares + size * size)
-    });
-    // The size of the burst that one of the lost is in, in the mean.
-    let size = if sum > 0.0 { (squares / sum).max(1.0) } else { 1.0 };
+    let mut at: Vec<u64> = record
+        .anomalies
+        .iter()
+        .filter(|row| outcomes.contains(&row.outcome))
+        .map(|row| row.committed_ms.unwrap_or(row.t_ms))
+        .collect();
+    at.sort_unstable();
+    let named = at.len() as f64;
+    let squares: f64 = at.chunk_by(|one, next| next - one <= BURST_MS).map(|burst| (burst.len() as f64).powi(2)).sum();
     let value = number as f64;
+    // The size of the burst that one of the lost is in, in the mean. Only so many are named; those that are not were lost with them.
+    let size = if named > 0.0 { (squares / named * (value / named).max(1.0)).max(1.0) } else { 1.0 };
     let (lower, upper) = poisson::byar(value / size, CONFIDENCE).ok()?;
-    Some(Reading { value, interval: Some((lower * size, upper * size)) })
+    Some(Reading { value, interval: Some((lower * size, upper * size)), burst: size })
 }
 
 /// The longest time from the first hit of a fault to the next list or watch of what is judged: to the end where none came.
@@ -329,7 +335,7 @@ fn most(record: &Record, read: fn(&Process) -> u64) -> Option<f64> {
 fn spread(values: &[f64]) -> Option<Reading> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
-    Some(Reading { value: median(values), interval: Some((least, most)) })
+    Some(Reading { value: median(values), interval: Some((least, most)), burst: 1.0 })
 }
 
 fn memory(record: &Record) -> Option<Reading> {
@@ -368,7 +374,7 @@ fn memory_slope(record: &Record) -> Option<Reading> {
     };
     let slope = growth::judge(&question).slope?;
     let sure = slope.lower.is_finite() && slope.upper.is_finite();
-    Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)) })
+    Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)), burst: 1.0 })
 }
 
 fn watches_slope(record: &Record) -> Option<Reading> {
@@ -382,7 +388,7 @@ fn watches_slope(record: &Record) -> Option<Reading> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().step_by(every).unzip();
     let slope = theil_sen::slope(&x, &y, CONFIDENCE, 1.0).ok()?;
     let sure = slope.lower.is_finite() && slope.upper.is_finite();
-    Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)) })
+    Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)), burst: 1.0 })
 }
 
 /// Processor time of the steady phase for each observation that came in it.
@@ -415,5 +421,5 @@ fn cpu_per_event(record: &Record) -> Option<Reading> {
         })
         .flatten();
     let interval = each.and_then(|each| spread(&each)).and_then(|reading| reading.interval);
-    Some(Reading { value, interval })
+    Some(Reading { value, interval, burst: 1.0 })
 }

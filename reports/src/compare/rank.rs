@@ -9,8 +9,8 @@ use crate::judge::Verdict;
 /// Gives each row its rank in each figure that has an order.
 pub(super) fn rank(rows: &mut [Row]) {
     for figure in FIGURES.iter().filter(|figure| figure.ranked) {
-        let bounds: Vec<Option<(f64, f64)>> = rows.iter().map(|row| interval(row, figure.key)).collect();
-        let better = |own: (f64, f64)| bounds.iter().flatten().filter(|other| other.1 < own.0).count();
+        let bounds: Vec<Option<Bounds>> = rows.iter().map(|row| bounds(row, figure.key)).collect();
+        let better = |own: Bounds| bounds.iter().flatten().filter(|other| other.below(own)).count();
         let ranks: Vec<Option<usize>> = bounds.iter().map(|own| own.map(|own| better(own) + 1)).collect();
         if ranks.iter().flatten().all(|rank| *rank == 1) {
             continue;
@@ -23,11 +23,26 @@ pub(super) fn rank(rows: &mut [Row]) {
     }
 }
 
-/// The interval of a row that may be ranked: it ran to the end, and its run can be trusted.
-fn interval(row: &Row, key: &str) -> Option<(f64, f64)> {
+/// Where a figure surely lies.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    lower: f64,
+    upper: f64,
+    burst: f64,
+}
+
+impl Bounds {
+    /// Whether this is surely less. What comes in bursts may come to this one in bursts as large as those of the other.
+    fn below(self, other: Self) -> bool {
+        self.upper / self.burst * self.burst.max(other.burst) < other.lower
+    }
+}
+
+/// Those of a row that may be ranked: it ran to the end, and its run can be trusted.
+fn bounds(row: &Row, key: &str) -> Option<Bounds> {
     if row.fate != Fate::Ran || row.verdict == Some(Verdict::Invalid) {
         return None;
     }
     let cell = row.figures.get(key)?;
-    Some((cell.lower?, cell.upper?))
+    Some(Bounds { lower: cell.lower?, upper: cell.upper?, burst: cell.burst })
 }

@@ -3,7 +3,7 @@
 //! Owns which of the facts is told: how it died, else what it lost and the commonest cause of that, else the budget that it broke, else the
 //! figure in which another is surely better.
 
-use super::{Entrant, FIGURES, Fate, Row, Why};
+use super::{Entrant, FIGURES, Row, Why};
 use crate::causes;
 use crate::judge::{Judgement, Verdict};
 use crate::record::{EndReason, Record};
@@ -12,7 +12,7 @@ use crate::words::{count, first_sentence, millis};
 /// Why the subject of a row is behind; none where nothing is held against it.
 pub(super) fn why(entrant: &Entrant, rows: &[Row], at: usize) -> Option<Why> {
     let row = rows.get(at)?;
-    if row.fate == Fate::NeverBegan && entrant.failure.is_some() {
+    if entrant.failure.is_some() {
         return Some(plain(row.reason.clone()));
     }
     let worst = entrant.runs.iter().max_by_key(|(_, judgement)| judgement.verdict)?;

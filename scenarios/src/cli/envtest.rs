@@ -27,6 +27,9 @@ pub(super) struct Arguments {
     /// Random faults that a correct suite survives, drawn from this seed.
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
+    /// The seed of what is drawn without `--chaos`.
+    #[arg(long, value_name = "SEED", conflicts_with = "chaos")]
+    seed: Option<u64>,
     /// Run the suite so many times, each with the next seed, until one fails.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     repeat: u64,
@@ -92,6 +95,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
         faults,
         written: arguments.faults.clone(),
         chaos: Chaos { seed: arguments.chaos, order: arguments.order, stale: arguments.stale },
+        seed: arguments.seed,
         manager: mock_envtest::Manager { agent: arguments.manager_agent.clone(), user: arguments.manager_user.clone() },
         runs: arguments.runs.clone(),
         results: arguments.results.clone(),

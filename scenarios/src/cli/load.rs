@@ -75,8 +75,8 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     if let Some(path) = &arguments.record {
         write_plan(&plan, path).with_context(|| format!("--record: failed to write {}", path.display()))?;
     }
-    let mut workers = senders.open(job.length()).await?;
     let mut watch = watch(output)?;
+    let mut workers = opened(senders, job.length(), &mut watch).await?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
     let count = workers.as_ref().map_or(1, Workers::count);
     let before = Reading::now();
@@ -101,6 +101,14 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
         findings,
     };
     Ok(output.finish(&report, &summary::summary(&report), verdict))
+}
+
+/// The workers, once all are there; what was begun of them is removed when a signal comes first.
+async fn opened(senders: &Senders, length: std::time::Duration, watch: &mut Watch) -> Result<Option<Workers>> {
+    tokio::select! {
+        workers = senders.open(length) => workers,
+        signal = watch.signals.next() => anyhow::bail!("{signal}: stopped while workers were started; nothing was sent"),
+    }
 }
 
 fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {

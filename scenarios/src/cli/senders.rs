@@ -37,7 +37,7 @@ impl Senders {
     pub(super) async fn open(&self, length: Duration) -> Result<Option<Workers>> {
         if self.kubernetes.is_some() {
             let (job, commands) = self.kubernetes.start(self.workers.unwrap_or(1), length).await?;
-            return Workers::in_cluster(job, &commands).await.map(Some);
+            return Workers::in_cluster(job, commands).await.map(Some);
         }
         if self.workers.is_none() && self.worker.is_empty() {
             return Ok(None);

@@ -7,6 +7,9 @@ use reports::exit;
 
 use crate::load::workers::worker::work;
 
+/// Somebody attaches as soon as all Pods run.
+const HEARD_LIMIT: std::time::Duration = std::time::Duration::from_mins(5);
+
 /// Works for one coordinator, then ends.
 pub(super) fn worker(attached: bool) -> u8 {
     let Err(error) = super::block_on(run(attached)) else { return exit::PASS };
@@ -19,7 +22,8 @@ async fn run(attached: bool) -> Result<()> {
         !std::io::stdin().is_terminal(),
         "a worker talks to the process that started it: use `longhaul load --workers N`, or `--worker COMMAND` for one elsewhere"
     );
-    if attached && !is_heard().await? {
+    let heard = async { tokio::time::timeout(HEARD_LIMIT, is_heard()).await.context("nobody attached to this Pod")? };
+    if attached && !heard.await? {
         return Ok(());
     }
     work(tokio::io::stdin(), tokio::io::stdout()).await.map_err(anyhow::Error::msg)

@@ -48,6 +48,8 @@ pub(super) struct Ledger {
     pub tests: Vec<Row>,
     pub fault_hits: Vec<HitLine>,
     pub lines_lost: u64,
+    /// Files of the suite that could not be read, and why.
+    pub unread: Vec<String>,
 }
 
 /// What happened while a test ran.
@@ -95,9 +97,13 @@ impl Ledger {
         }
         let mut tests = Vec::new();
         for file in results {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("failed to read {}, which `--results` names", file.display()))?;
-            tests.extend(results::tests(&text));
+            // A suite that did not compile wrote none.
+            match std::fs::read_to_string(file) {
+                Ok(text) => tests.extend(results::tests(&text)),
+                Err(error) => {
+                    ledger.unread.push(format!("failed to read {}, which `--results` names: {error}", file.display()));
+                }
+            }
         }
         ledger.count(&requests, &commits, tests, faults);
         Ok(ledger)
@@ -144,7 +150,7 @@ impl Ledger {
         Row {
             name: test.name.clone(),
             failed: test.failed,
-            took_ms: (test.to_us - test.from_us) / 1000,
+            took_ms: test.to_us.saturating_sub(test.from_us) / 1000,
             requests: asked.len(),
             conflicts: asked.iter().filter(|request| request.status == 409).count(),
             objects: written.len(),
@@ -180,6 +186,7 @@ impl Ledger {
         }
         let failed = self.tests.iter().filter(|test| test.failed && !test.hits.is_empty());
         notable.extend(failed.take(5).map(|test| format!("{} failed while {}", test.name, test.hits[0])));
+        notable.extend(self.unread.iter().cloned());
         if self.lines_lost > 0 {
             notable.push(format!(
                 "{} lines of the record were lost: the suite is too long for it, or the disk full",

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 /// A test, and when it ran.
@@ -51,13 +53,14 @@ fn of_junit(text: &str) -> Vec<Test> {
     for element in text.split('<').skip(1) {
         if element.starts_with("testsuite ") {
             let began = attribute(element, "timestamp").unwrap_or_default();
-            // Ginkgo writes no zone, and means that of the machine, which for its own CI is UTC.
-            let zoned = began.parse::<Timestamp>().or_else(|_| format!("{began}Z").parse());
+            // Ginkgo writes no zone, and means that of the machine.
+            let local = |_| began.parse::<DateTime>()?.to_zoned(TimeZone::system()).map(|zoned| zoned.timestamp());
+            let zoned = began.parse::<Timestamp>().or_else(local);
             at_us = zoned.map_or(at_us, micros);
         } else if element.starts_with("testcase ") {
             let took = attribute(element, "time").and_then(|time| time.parse::<f64>().ok()).unwrap_or_default();
             let took = std::time::Duration::try_from_secs_f64(took).unwrap_or_default();
-            let to_us = at_us + u64::try_from(took.as_micros()).unwrap_or_default();
+            let to_us = at_us.saturating_add(u64::try_from(took.as_micros()).unwrap_or_default());
             let name = attribute(element, "name").unwrap_or_default();
             if attribute(element, "status").as_deref() != Some("skipped") {
                 tests.push(Test { name, from_us: at_us, to_us, failed: false });

@@ -58,10 +58,14 @@ impl Clocks {
         let lines = state.lines.iter().map(|(name, line)| (name.clone(), Arc::clone(line)));
         let lines: Vec<_> = lines.filter(|(name, _)| process.is_none() || name.as_deref() == process).collect();
         for (name, line) in lines {
-            let there = line.tell(shift).unwrap_or(0);
+            let whose = name.map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
+            let there = line.tell(shift).unwrap_or_else(|why| {
+                // A fault without a hit makes the run inconclusive; this is why.
+                crate::out::err!("longhaul: the clock of {whose} was not changed: {}", crate::shown::text(&why));
+                0
+            });
             let Some(what) = what.filter(|_| there > 0) else { continue };
             let at_us = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
-            let whose = name.map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
             state.fresh.push(Hit { fault: id, at_us, detail: format!("the clock of {whose} {what}") });
             *state.hits.entry(id).or_default() += 1;
         }

@@ -65,6 +65,11 @@ impl Cluster {
         Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
     }
 
+    /// With the label of the run, where everything has to have one.
+    pub(super) fn marked(&self, object: &Value) -> Value {
+        Api::from(&self.api).marked(object)
+    }
+
     /// An object or a list.
     pub(super) async fn get(&self, path: &str) -> Result<Value> {
         let (status, answer) = self.ask(Method::GET, path, String::new(), install::JSON).await?;

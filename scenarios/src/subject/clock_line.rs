@@ -51,11 +51,20 @@ impl ClockLine {
                 refused = Some(answer);
                 true
             }
-            // It has ended.
-            Err(_) => false,
+            Err(error) if has_ended(&error) => false,
+            // What comes later on this line would be the answer to this.
+            Err(error) => {
+                refused = Some(format!("it did not answer: {error}"));
+                false
+            }
         });
         refused.map_or(Ok(state.open.len()), Err)
     }
+}
+
+fn has_ended(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
 }
 
 /// Sends one line, and reads the answer.

@@ -113,7 +113,7 @@ impl Listen {
         let edge = start.edge.of(name);
         let listener = Listener::bind(self.listen, Protocols::Tls(Arc::clone(&tls)), edge).await;
         let listener = listener.with_context(|| format!("failed to listen on {} ({name}.listen)", self.listen))?;
-        let listener = listener.checked_as(desk.listener()).with_limits(Limits {
+        let listener = listener.checked_as(desk.listener()).known_to_its_clients().with_limits(Limits {
             connections: self.max_connections,
             connections_per_peer: self.max_connections,
             handshakes_per_peer: self.max_connections.div_ceil(4),

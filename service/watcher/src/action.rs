@@ -48,6 +48,8 @@ impl Action {
                 return None;
             }
             if step(object, finalizer, filter.selects(object)) == Step::None {
+                // What waited is done, or not wanted any more.
+                work.forget(&object.key);
                 return None;
             }
             metrics.event(&self.name, "due");

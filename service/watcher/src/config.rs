@@ -17,6 +17,8 @@ use crate::filter::{Filter, On, Pattern};
 const ACTIONS_MAX: usize = 64;
 /// A hook that takes longer is called again: as long as Pepr waits for its own.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// A hook that fails is not called more often.
+const RETRY_LEAST: Duration = Duration::from_millis(100);
 /// The waits of the UDS operator between its five attempts, as in `reconcile`.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
@@ -187,6 +189,23 @@ impl Section for Watcher {
                 return Err(check.value(format!("watcher.actions[{at}].labelSelector"), what));
             }
         }
+        for (at, one) in actions.iter().enumerate() {
+            let Act::Finalize(_, finalizer) = &one.act else { continue };
+            if one.selectors != Selectors::default() {
+                let what = "and `fieldSelector` have no place beside `action: finalize`: what leaves them would keep its finalizer for ever; \
+                            filter by `labels`";
+                return Err(check.value(format!("watcher.actions[{at}].labelSelector"), what));
+            }
+            let is_same = |other: &Action| {
+                matches!(&other.act, Act::Finalize(_, theirs) if theirs == finalizer)
+                    && other.resource.name == one.resource.name
+            };
+            if actions[..at].iter().any(is_same) {
+                let what =
+                    "is that of another action of the same resource, whose hook would take it off: give each its own";
+                return Err(check.value(format!("watcher.actions[{at}].finalizer"), what));
+            }
+        }
         Ok(Some(Self { streaming_lists: raw.streaming_lists.unwrap_or(true), actions }))
     }
 
@@ -247,6 +266,12 @@ fn act(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction) -> Res
         None => RETRIES.to_vec(),
     };
     check.within(&of("retries"), retries.len() as u64, 0, 100)?;
+    if retries.iter().any(|wait| *wait < RETRY_LEAST) {
+        return Err(check.value(
+            of("retries"),
+            "has a wait below 100ms, which would keep a hook busy with failures: write longer ones",
+        ));
+    }
     let workers = check.within(&of("workers"), raw.workers.unwrap_or(WORKERS), 1, 256)?;
     let work = Work { hook, queue: raw.queue.unwrap_or_default(), workers, retries };
     if raw.action == RawAct::Reconcile {

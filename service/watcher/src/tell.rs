@@ -157,6 +157,11 @@ impl Delivery {
                     self.board.taken(action);
                     return true;
                 }
+                // It may be one line of them, or that there are so many.
+                Err(Failure::Never(_)) if batch.len() > 1 => {
+                    let (first, second) = batch.split_at(batch.len() / 2);
+                    return Box::pin(self.deliver(first, flush)).await && Box::pin(self.deliver(second, flush)).await;
+                }
                 Err(Failure::Never(why)) => {
                     self.count(batch, "refused");
                     let lines = batch.len();

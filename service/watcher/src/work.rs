@@ -103,7 +103,9 @@ impl Work {
     /// The object is gone, or not meant any more.
     pub fn forget(&self, key: &Key) {
         let mut pending = self.pending.lock();
-        pending.remove(key);
+        if pending.remove(key).is_none() {
+            return;
+        }
         self.show(&pending);
         drop(pending);
         self.freed.notify_one();

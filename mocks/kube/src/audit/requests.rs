@@ -42,6 +42,8 @@ pub(crate) struct RequestRing {
 #[derive(Debug, Default)]
 struct Inner {
     ring: VecDeque<Kept>,
+    /// All that ever were in it.
+    pushed: u64,
     /// The texts of newer requests by a hash of theirs: most requests repeat the paths and programs of others.
     texts: Vec<Option<Arc<str>>>,
 }
@@ -86,6 +88,17 @@ impl RequestRing {
             inner.ring.pop_front();
         }
         inner.ring.push_back(kept);
+        inner.pushed += 1;
+    }
+
+    /// The requests after the first `seen`, in the order of their answers: how many there were in all, how many of the new ones were dropped
+    /// meanwhile, and the rest.
+    pub fn since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
+        let inner = self.inner.lock();
+        let kept = inner.ring.len() as u64;
+        let new = inner.pushed.saturating_sub(seen);
+        let skip = usize::try_from(kept - new.min(kept)).unwrap_or(usize::MAX);
+        (inner.pushed, new.saturating_sub(kept), inner.ring.iter().skip(skip).map(Kept::record).collect())
     }
 
     /// The newest `max` requests that `keep` accepts, newest first.
@@ -138,10 +151,8 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_kept_request_is_the_one_that_was_made() {
-        let ring = RequestRing::new(300);
-        let record = |index: u64| RequestRecord {
+    fn record(index: u64) -> RequestRecord {
+        RequestRecord {
             at_us: index,
             method: if index.is_multiple_of(2) { "GET" } else { "POST" }.to_owned(),
             path: format!("/api/v1/pods/{}", index % 290),
@@ -151,7 +162,29 @@ mod tests {
             connection: index / 7,
             http_version: 2,
             status: 200,
+        }
+    }
+
+    /// Whenever they came: one that was answered late is new when it is answered.
+    #[test]
+    fn what_is_new_is_told_once_and_what_was_dropped_is_counted() {
+        let ring = RequestRing::new(3);
+        let push = |at_us: u64| ring.push(RequestRecord { at_us, ..record(at_us) });
+        let times = |(all, lost, new): (u64, u64, Vec<RequestRecord>)| {
+            (all, lost, new.into_iter().map(|request| request.at_us).collect::<Vec<_>>())
         };
+        [5, 7].into_iter().for_each(push);
+        assert_eq!(times(ring.since(0)), (2, 0, vec![5, 7]));
+        push(6);
+        assert_eq!(times(ring.since(2)), (3, 0, vec![6]));
+        [8, 9, 10, 11].into_iter().for_each(push);
+        assert_eq!(times(ring.since(3)), (7, 1, vec![9, 10, 11]));
+        assert_eq!(times(ring.since(7)), (7, 0, vec![]));
+    }
+
+    #[test]
+    fn a_kept_request_is_the_one_that_was_made() {
+        let ring = RequestRing::new(300);
         for index in 0..1000 {
             ring.push(record(index));
         }

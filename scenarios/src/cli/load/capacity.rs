@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::{Rate, Span};
 
-use super::{Arguments, senders, traffic, watch};
+use super::{Arguments, opened, senders, traffic, watch};
 use crate::load::capacity::{
     self, CONFIRMATION_LONGER, CONFIRMATIONS_MAX, Context, Culprit, LENGTHENED_MAX, Next, Outcome, STAGES_MAX, Search,
     Stage, Tried,
@@ -69,8 +69,8 @@ pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     arguments.senders.check()?;
     arguments.output.check()?;
     traffic::check(&first, &first.plan()?, to).await?;
-    let mut workers = arguments.senders.open(LONGEST).await?;
     let mut watch = watch(&arguments.output)?;
+    let mut workers = opened(&arguments.senders, LONGEST, &mut watch).await?;
     if !arguments.output.quiet {
         crate::out::err!("{}", bound(arguments, &limits, first.config.timeout.0));
         crate::out::err!("{}", capacity::heads());

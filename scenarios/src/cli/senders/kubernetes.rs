@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use kind::cluster::{Health, NODE_NAME};
 
 use crate::load::workers::job::{self, Job, Place};
+use tokio::process::Command;
 
 /// What a measurement takes beside its own length, start and drain included.
 const BESIDES: Duration = Duration::from_mins(10);
@@ -46,7 +47,7 @@ impl Flags {
     }
 
     /// Starts the Job; with the commands that talk to its workers.
-    pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<String>)> {
+    pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
         let kubectl = job::kubectl()?;
         let state = kind::state::default_directory()?;
         let ours = || -> Result<Option<PathBuf>> {

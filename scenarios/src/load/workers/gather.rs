@@ -27,25 +27,13 @@ impl Workers {
             command.args(["-c", text]);
             starts.push((command, Some(cut(text))));
         }
-        let mut workers = Vec::new();
-        for (number, (mut command, text)) in starts.into_iter().enumerate() {
-            // A group of its own: Ctrl-C on a terminal is ours to pass on.
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).kill_on_drop(true);
-            let child = command.spawn().with_context(|| format!("failed to start worker {number}"))?;
-            let text = text.unwrap_or_else(|| format!("process {}", child.id().unwrap_or_default()));
-            workers.push(Worker::new(format!("worker {number} ({text})"), child)?);
-        }
-        for worker in &mut workers {
-            greet(worker).await?;
-        }
-        Ok(Self(workers, None))
+        Ok(Self(greeted(starts, false).await?, None))
     }
 
     /// Those of a Job, by the commands that pass on what they say.
-    pub(crate) async fn in_cluster(job: Job, commands: &[String]) -> Result<Self> {
-        let mut workers = Self::open(0, commands).await?;
-        workers.1 = Some(job);
-        Ok(workers)
+    pub(crate) async fn in_cluster(job: Job, commands: Vec<(Command, String)>) -> Result<Self> {
+        let starts = commands.into_iter().map(|(command, pod)| (command, Some(pod))).collect();
+        Ok(Self(greeted(starts, true).await?, Some(job)))
     }
 
     /// Whether they are Pods, which a cluster may take away.
@@ -56,6 +44,25 @@ impl Workers {
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
+}
+
+/// Starts them all, then hears from each. Those that are attached to wait for an empty line first: what they say before that nobody would hear.
+async fn greeted(starts: Vec<(Command, Option<String>)>, are_attached: bool) -> Result<Vec<Worker>> {
+    let mut workers = Vec::new();
+    for (number, (mut command, text)) in starts.into_iter().enumerate() {
+        // A group of its own: Ctrl-C on a terminal is ours to pass on.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).kill_on_drop(true);
+        let child = command.spawn().with_context(|| format!("failed to start worker {number}"))?;
+        let text = text.unwrap_or_else(|| format!("process {}", child.id().unwrap_or_default()));
+        workers.push(Worker::new(format!("worker {number} ({text})"), child)?);
+    }
+    for worker in &mut workers {
+        if are_attached {
+            worker.begin().await?;
+        }
+        greet(worker).await?;
+    }
+    Ok(workers)
 }
 
 /// Hears the hello of a worker, which must speak the same version.

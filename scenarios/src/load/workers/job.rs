@@ -30,6 +30,9 @@ const RUNNING_LIMIT: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(300);
 /// One call of kubectl that has nothing to wait for.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// To ask for the removal of all of it, which nobody waits for.
+const REMOVE_LIMIT: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The cluster removes a Job that is over after so many seconds, if nobody did before.
 const KEPT_S: u32 = 60;
 /// A worker's plan, payloads and histograms at the highest rate, with room. Its processor is not limited: it would be late.
@@ -60,7 +63,7 @@ pub(crate) struct Job {
 
 impl Job {
     /// Makes it and waits until every Pod runs. What was made is removed when that fails.
-    pub(crate) async fn start(place: Place) -> Result<(Self, Vec<String>)> {
+    pub(crate) async fn start(place: Place) -> Result<(Self, Vec<(Command, String)>)> {
         // A name that nobody has taken; it need not be a secret.
         let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
         let namespace = place.namespace.clone().unwrap_or_else(|| format!("longhaul-load-{id}"));
@@ -69,7 +72,7 @@ impl Job {
         let objects = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
         job.call(&["create", "-f", "-"], Some(objects)).await.context("failed to make the Job of the workers")?;
         let pods = job.running().await?;
-        let commands = pods.iter().map(|pod| job.attach(pod)).collect();
+        let commands = pods.into_iter().map(|pod| (job.attach(&pod), pod)).collect();
         Ok((job, commands))
     }
 
@@ -156,16 +159,13 @@ impl Job {
         }
     }
 
-    /// The command that passes on stdin and stdout of a Pod. The line ahead tells the worker that somebody listens: what it says before that
-    /// nobody would hear.
-    fn attach(&self, pod: &str) -> String {
-        let words = [
-            self.place.kubectl.display().to_string(),
-            format!("--kubeconfig={}", self.place.kubeconfig.display()),
-            format!("--namespace={}", self.namespace),
-        ];
-        let words: Vec<String> = words.iter().map(|word| crate::quoted(word)).collect();
-        format!("(echo; exec cat) | exec {} attach --stdin --quiet --container={NAME} {pod}", words.join(" "))
+    /// The command that passes on stdin and stdout of a Pod. It is no shell's, so that its end is the end of the pipe.
+    fn attach(&self, pod: &str) -> Command {
+        let mut command = Command::new(&self.place.kubectl);
+        command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));
+        command.arg(format!("--namespace={}", self.namespace));
+        command.args(["attach", "--stdin", "--quiet", "--container", NAME, pod]);
+        command
     }
 
     async fn call(&self, words: &[&str], input: Option<String>) -> Result<String> {
@@ -192,13 +192,34 @@ impl Drop for Job {
             "--wait=false",
             "--ignore-not-found",
         ]);
-        let done = command.args(what).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output();
-        let failed = match done {
-            Ok(output) if output.status.success() => return,
-            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        command.args(what).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let failed = match ended(command, REMOVE_LIMIT) {
+            Ok(Some(status)) if status.success() => return,
+            Ok(Some(status)) => status.to_string(),
+            Ok(None) => format!("kubectl had no answer for {} s", REMOVE_LIMIT.as_secs()),
             Err(error) => error.to_string(),
         };
-        crate::out::err!("longhaul: {} {} was not removed: {}", what[0], what[1], crate::shown::text(&failed));
+        let [kind, name] = what;
+        crate::out::err!(
+            "longhaul: {kind} {name} was not removed ({failed}): `kubectl --namespace {} delete {kind} {name}`",
+            self.namespace
+        );
+    }
+}
+
+/// Waits for a command that is not to take longer; none: it was killed for it. In a destructor nothing else waits.
+fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let (mut child, began) = (command.spawn()?, Instant::now());
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if began.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::park_timeout(LOOK_EVERY);
     }
 }
 
@@ -297,6 +318,17 @@ pub(crate) async fn load_own_image(state: &Path, node: &str) -> Result<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_command_that_has_no_end_is_ended() {
+        let shell = |script: &str| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        assert!(ended(shell("exit 3"), REMOVE_LIMIT).unwrap().is_some_and(|status| status.code() == Some(3)));
+        assert!(ended(shell("exec sleep 1000"), Duration::from_millis(50)).unwrap().is_none());
+    }
+
     fn job(namespace: Option<&str>) -> Job {
         let place = Place {
             kubectl: "/nowhere/kubectl".into(),
@@ -333,9 +365,11 @@ mod tests {
         let there = std::mem::ManuallyDrop::new(self::job(Some("team")));
         let kinds: Vec<Value> = there.objects().iter().map(|object| object["kind"].clone()).collect();
         assert_eq!(kinds, ["Job"], "a namespace that exists is left as it is");
+        let attach = there.attach("w-0");
+        let words: Vec<_> = attach.as_std().get_args().map(|word| word.to_string_lossy()).collect();
         assert_eq!(
-            there.attach("w-0"),
-            "(echo; exec cat) | exec /nowhere/kubectl '--kubeconfig=/my files/config' --namespace=team attach --stdin --quiet --container=worker w-0"
+            words.join(" "),
+            "--kubeconfig=/my files/config --namespace=team attach --stdin --quiet --container worker w-0"
         );
     }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use super::clock::{Offset, UNCERTAINTY_MAX};
@@ -41,6 +42,13 @@ impl Worker {
 
     pub(super) fn name(&self) -> &str {
         &self.reader.name
+    }
+
+    /// The empty line that tells a worker in a Pod that somebody listens.
+    pub(super) async fn begin(&mut self) -> Result<()> {
+        let written = tokio::time::timeout(HELLO_LIMIT, self.output.write_all(b"\n")).await;
+        let why = || format!("{} could not be attached to", self.name());
+        written.with_context(why)?.with_context(why)
     }
 
     pub(super) async fn say(&mut self, order: &Order) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::subject::{Crash, Log, Pods};
 
 const EVERY: Duration = Duration::from_millis(500);
 /// An API server that does not answer for so long, longer than any fault of it, leaves the run without an account of the subject.
-const BLIND_AFTER: Duration = Duration::from_secs(90);
+const BLIND_AFTER: Duration = Duration::from_secs(210);
 /// Containers whose output is read at a time.
 const LOGS_MAX: usize = 256;
 

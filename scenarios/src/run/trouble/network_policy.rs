@@ -1,4 +1,4 @@
-//! `network-policy`: Pods of the subject may reach everything but the registry. A hit is the policy of each Deployment, once it is in force.
+//! `network-policy`: Pods of the subject may reach everything but the registry. A hit is the policies of all Deployments, once they are written.
 //!
 //! The policy is an object of the cluster. Where the network of the cluster enforces none, as a bridge does not, packets to the registry
 //! vanish by rules of the node that say the same.
@@ -20,18 +20,24 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let (subject, ground) = (deed.subject()?, deed.ground()?);
     let registry = ground.registry.context("there is no registry to be cut off from")?;
     let policies = policies(subject, registry);
-    for (path, policy) in &policies {
-        ask(subject, Method::POST, path, policy.to_string()).await?;
-    }
-    let lasted = last(deed, subject, registry).await;
+    let mut lasted = cut(deed, subject, &policies, registry).await;
+    // Whatever became of it: nothing of it stays.
     if let Some(firewall) = &ground.firewall {
-        firewall.open().await?;
+        lasted = lasted.and(firewall.open().await.map_err(Into::into));
     }
     for (path, policy) in &policies {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
-        ask(subject, Method::DELETE, &format!("{path}/{name}"), String::new()).await?;
+        lasted = lasted.and(delete(subject, &format!("{path}/{name}")).await);
     }
     lasted
+}
+
+async fn cut(deed: &Deed<'_>, subject: &Subject, policies: &[(String, Value)], registry: SocketAddr) -> Result<()> {
+    for (path, policy) in policies {
+        let policy = subject.rollout.cluster().marked(policy);
+        ask(subject, Method::POST, path, policy.to_string()).await?;
+    }
+    last(deed, subject, registry).await
 }
 
 /// While it lasts: Pods that come are cut off as well.
@@ -39,7 +45,14 @@ async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Resul
     let mut cut = BTreeSet::new();
     let mut is_told = false;
     loop {
-        let pods: BTreeSet<IpAddr> = subject.here().await?.into_iter().filter_map(|pod| pod.address).collect();
+        // While an API server is away no Pod comes, and those that are there stay cut off.
+        let Ok(here) = subject.here().await else {
+            if deed.rest(LOOK_EVERY).await {
+                continue;
+            }
+            return Ok(());
+        };
+        let pods: BTreeSet<IpAddr> = here.into_iter().filter_map(|pod| pod.address).collect();
         if let Some(firewall) = deed.ground()?.firewall.as_ref().filter(|_| pods != cut) {
             firewall.cut(&pods.iter().copied().collect::<Vec<_>>(), registry).await?;
         }
@@ -58,8 +71,10 @@ async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Resul
 fn policies(subject: &Subject, registry: SocketAddr) -> Vec<(String, Value)> {
     let block = format!("{}/32", registry.ip());
     let port = registry.port();
-    let others: Vec<Value> = [(1, port.saturating_sub(1)), (port.saturating_add(1), u16::MAX)]
+    let above = port.checked_add(1).map(|from| (from, u16::MAX));
+    let others: Vec<Value> = [(1, port.saturating_sub(1))]
         .into_iter()
+        .chain(above)
         .filter(|(from, to)| from <= to)
         .flat_map(|(from, to)| {
             ["TCP", "UDP"].map(|protocol| json!({"protocol": protocol, "port": from, "endPort": to}))
@@ -77,6 +92,14 @@ fn policies(subject: &Subject, registry: SocketAddr) -> Vec<(String, Value)> {
         (format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"), policy)
     };
     subject.rollout.selectors().into_iter().map(one).collect()
+}
+
+async fn delete(subject: &Subject, path: &str) -> Result<()> {
+    let (status, answer) = subject.rollout.cluster().ask(Method::DELETE, path, String::new(), JSON).await?;
+    // One that could not be made is not there.
+    let is_gone = status.is_success() || status == hyper::StatusCode::NOT_FOUND;
+    anyhow::ensure!(is_gone, "{path} could not be deleted: {status}: {}", answer["message"]);
+    Ok(())
 }
 
 async fn ask(subject: &Subject, method: Method, path: &str, body: String) -> Result<()> {

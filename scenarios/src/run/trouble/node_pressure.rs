@@ -11,29 +11,21 @@ use super::{Deed, LOOK_EVERY};
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<NodePressureKeys>());
     let limits = Limits { memory: keys.memory.map(|memory| memory.0), cpu: keys.processor() };
-    let mut pressed = Released(Vec::new());
+    // Whatever ends it, containers have again what they had.
+    let mut pressed: Vec<Pressed> = Vec::new();
     loop {
         // While an API server is away nothing new is found, and nothing else is lost.
         for pod in subject.here().await.unwrap_or_default() {
-            let known: Vec<String> = pressed.0.iter().map(|one| one.container.clone()).collect();
+            let known: Vec<String> = pressed.iter().map(|one| one.container.clone()).collect();
             let more = subject.rollout.press(&pod, limits, &known);
             let more = more.with_context(|| format!("failed to limit the containers of {}", pod.name))?;
             for one in &more {
                 deed.hit(format!("a container of {} has {}", pod.name, one.told));
             }
-            pressed.0.extend(more);
+            pressed.extend(more);
         }
         if !deed.rest(LOOK_EVERY).await {
             return Ok(());
         }
-    }
-}
-
-/// Whatever ends it, containers have again what they had.
-struct Released(Vec<Pressed>);
-
-impl Drop for Released {
-    fn drop(&mut self) {
-        self.0.iter().for_each(Pressed::release);
     }
 }

@@ -2,33 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use mock_faults::ScaleKeys;
 
-use super::{Deed, LOOK_EVERY};
+use super::{Deed, LOOK_EVERY, Subject};
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let subject = deed.subject()?;
     let to = u64::from(deed.fault.keys::<ScaleKeys>().to.unwrap_or(0));
-    let _turn = deed.core.turn.lock().await;
+    let _turn = tokio::select! {
+        biased;
+        () = deed.ended.cancelled() => bail!("another fault of Pods took all of its time: let it begin later, or longer"),
+        turn = deed.core.turn.lock() => turn,
+    };
     let before = subject.rollout.replicas().await?;
-    let began = Instant::now();
-    subject.rollout.scale(&vec![to; before.len()]).await?;
-    let wanted = usize::try_from(to)?.saturating_mul(before.len());
-    let mut is_told = false;
-    loop {
-        if !is_told && subject.here().await?.len() == wanted {
-            let after = began.elapsed().as_secs_f64();
-            deed.hit(format!("{} Deployments have {to} Pods each after {after:.1} s", before.len()));
-            is_told = true;
-        }
-        if !deed.rest(if is_told { Duration::from_hours(24) } else { LOOK_EVERY }).await {
-            break;
-        }
-    }
+    let held = hold(deed, subject, to, before.len()).await;
     subject.pods.died();
     let began = Instant::now();
+    // Whatever became of it: they have their own numbers again.
     subject.rollout.scale(&before).await?;
+    let is_told = held?;
     subject.wait("scaling back", |_| true).await?;
     let all: u64 = before.iter().sum();
     // What never had them has nothing to come back from.
@@ -36,4 +29,23 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
         deed.hit(format!("all {all} Pods were ready again {:.1} s later", began.elapsed().as_secs_f64()));
     }
     Ok(())
+}
+
+/// Gives each of so many Deployments other numbers until the fault ends. Whether they came to have them.
+async fn hold(deed: &Deed<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
+    let began = Instant::now();
+    subject.rollout.scale(&vec![to; deployments]).await?;
+    let wanted = usize::try_from(to)?.saturating_mul(deployments);
+    let mut is_told = false;
+    loop {
+        // While an API server is away nothing is known, and nothing is lost.
+        if !is_told && subject.here().await.is_ok_and(|pods| pods.len() == wanted) {
+            let after = began.elapsed().as_secs_f64();
+            deed.hit(format!("{deployments} Deployments have {to} Pods each after {after:.1} s"));
+            is_told = true;
+        }
+        if !deed.rest(if is_told { Duration::from_hours(24) } else { LOOK_EVERY }).await {
+            return Ok(is_told);
+        }
+    }
 }

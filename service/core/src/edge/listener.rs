@@ -48,6 +48,8 @@ pub struct Listener {
     tcp: TcpListener,
     protocols: Protocols,
     lame_duck: Duration,
+    /// Whether each connection that comes while it drains makes it wait anew.
+    knocks_prolong: bool,
     limits: Limits,
     metrics: ListenerMetrics,
     heartbeat: Arc<Heartbeat>,
@@ -60,7 +62,7 @@ impl Listener {
         let limits =
             Limits { connections: CONNECTIONS, connections_per_peer: CONNECTIONS, handshakes_per_peer: CONNECTIONS };
         let heartbeat = Arc::new(Heartbeat::new("listener"));
-        Ok(Self { tcp, protocols, lame_duck: LAME_DUCK_MIN, limits, metrics, heartbeat })
+        Ok(Self { tcp, protocols, lame_duck: LAME_DUCK_MIN, knocks_prolong: true, limits, metrics, heartbeat })
     }
 
     /// Holds at most so many connections.
@@ -81,6 +83,13 @@ impl Listener {
     #[must_use]
     pub fn through_the_drain(mut self) -> Self {
         self.lame_duck = Duration::from_hours(1);
+        self
+    }
+
+    /// Its clients know its address and come again for as long as it is there: who comes while it drains is served, and prolongs nothing.
+    #[must_use]
+    pub fn known_to_its_clients(mut self) -> Self {
+        self.knocks_prolong = false;
         self
     }
 
@@ -124,7 +133,9 @@ impl Listener {
                 (tcp, address) = self.accept() => {
                     take(&mut connections, tcp, address);
                     // Whoever still comes has not heard of the end; the next one would find nobody.
-                    lame_duck_ends = lame_duck_ends.map(|_| Instant::now() + self.lame_duck);
+                    if self.knocks_prolong {
+                        lame_duck_ends = lame_duck_ends.map(|_| Instant::now() + self.lame_duck);
+                    }
                 }
                 _ = beat.tick() => self.heartbeat.turn(),
                 Some(_) = connections.join_next() => {}
