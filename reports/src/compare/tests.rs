@@ -71,7 +71,9 @@ fn one_burst_ranks_nobody() {
     let long: Vec<(u64, u64)> = (0..12).map(|index| (6, 41_000 + index * 5_000)).collect();
     for losses in [vec![(72, 61_000)], vec![(99, 61_000)], long] {
         let mut once = Example::clean();
-        losses.iter().for_each(|(number, at_ms)| once.miss(*number, *at_ms));
+        for (number, at_ms) in &losses {
+            once.miss(*number, *at_ms);
+        }
         let comparison = compared(&[entrant("right", &[Example::clean()]), entrant("once", &[once])]);
         assert_eq!([0, 1].map(|at| rank(&comparison, at, "missed")), [None, None], "{losses:?}");
         assert!(comparison.rows[1].why.is_some(), "it is told all the same");

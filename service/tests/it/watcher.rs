@@ -121,7 +121,7 @@ async fn a_hook_gets_the_latest_object_and_gets_it_again_until_it_takes_it() {
     let api = Api::start(false).await;
     let hook = Hook::start(&[500, 503]).await;
     let actions =
-        format!("{{id: apply, {PACKAGES}, action: reconcile, url: \"{}\", retries: [30ms, 30ms]}}", hook.url());
+        format!("{{id: apply, {PACKAGES}, action: reconcile, url: \"{}\", retries: [100ms, 100ms]}}", hook.url());
     let service = start(&api, &actions, None).await;
     api.create("app", &[80]);
     until("it is taken at the third attempt", || hook.calls.lock().len() == 3).await;
@@ -151,7 +151,7 @@ async fn an_object_stays_until_its_hook_has_agreed_to_its_end() {
     let hook = Hook::start(&[500, 400]).await;
     api.create("old", &[80]);
     let actions = format!(
-        "{{{PACKAGES}, action: finalize, finalizer: example.com/keep, name: old, url: \"{}\", retries: [30ms]}}",
+        "{{{PACKAGES}, action: finalize, finalizer: example.com/keep, name: old, url: \"{}\", retries: [100ms]}}",
         hook.url()
     );
     let service = start(&api, &actions, None).await;

@@ -397,6 +397,12 @@ mod tests {
             (&format!("{{{hook}, action: finalize, on: [deleted]}}"), "watcher.actions[0].on: has no meaning"),
             (&format!("{{{hook}, action: finalize, finalizer: mine}}"), "is no finalizer: write it as"),
             (&format!("{{{hook}, action: reconcile, finalizer: a.b/c}}"), "is of `action: finalize`"),
+            (&format!("{{{hook}, action: finalize, labelSelector: a=b}}"), "what leaves them would keep its finalizer"),
+            (
+                &format!("{{{hook}, id: a, action: finalize}}, {{{hook}, id: b, action: finalize}}"),
+                "watcher.actions[1].finalizer: is that of another action",
+            ),
+            (&format!("{{{hook}, action: reconcile, retries: [0s]}}"), "watcher.actions[0].retries: has a wait below"),
             (
                 "{resource: pods/v1, action: watch}, {resource: pods/v1, labelSelector: a=b, action: watch}",
                 "watcher.actions[1].labelSelector: differs",

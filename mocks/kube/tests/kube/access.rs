@@ -299,3 +299,23 @@ async fn somebody_acts_as_somebody_else() {
     admin.more = &[("impersonate-group", "system:masters")];
     assert_eq!(admin.get(CONFIG_MAPS).await.0, 500);
 }
+
+/// Where roles decide nothing, acting as somebody else makes nobody more than he is: neither somebody, nor who may play faults.
+#[tokio::test]
+async fn without_roles_nobody_becomes_more_by_acting() {
+    let user = User { name: "guest".to_owned(), groups: Vec::new(), token: "guest-token".to_owned() };
+    let world = World::with(|config| config.users.push(user)).await;
+    let masters = &[("impersonate-user", "anybody"), ("impersonate-group", "system:masters")];
+    let mut nobody = world.bare(Protocol::Http1, None).await;
+    nobody.more = masters;
+    assert_eq!((nobody.get(CONFIG_MAPS).await.0, nobody.get("/longhaul/faults").await.0), (401, 401));
+    let mut guest = world.client(Protocol::Http1, "guest").await;
+    guest.more = masters;
+    assert_eq!((guest.get(CONFIG_MAPS).await.0, guest.get("/longhaul/faults").await.0), (403, 403));
+    guest.more = &[("impersonate-user", "anybody")];
+    assert_eq!((guest.get(CONFIG_MAPS).await.0, guest.get("/longhaul/faults").await.0), (200, 403));
+    // A name beyond ASCII is not as if there were none: the harness is a master, and acts as who is not.
+    let mut harness = world.client(Protocol::Http1, "harness").await;
+    harness.more = &[("impersonate-user", "j\u{fc}rgen")];
+    assert_eq!((harness.get(CONFIG_MAPS).await.0, harness.get("/longhaul/faults").await.0), (200, 403));
+}
