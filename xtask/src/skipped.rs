@@ -1,10 +1,10 @@
-//! What is worth saying at the end of a run of tests: what it took, which took longest, and which did not test anything because a
+//! What is worth saying at the end of a run of tests: what it took, which took longest, which needed a second try, and which did not test anything because a
 //! program was missing. A skipped test must not look like a passed one.
 //!
 //! Reads the JUnit file of nextest as text, an element a line as nextest writes it, or what `cargo test` prints: a miss here costs a
 //! message, not a verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ pub(crate) fn report_junit(junit: &Path, took: Duration) {
     let Ok(text) = std::fs::read_to_string(junit) else { return };
     for (seconds, test) in slowest(&text) {
         println!("{seconds:>7.1} s  {test}");
+    }
+    for test in tried_twice(&text) {
+        println!("passed at the second try only, look into it: {test}");
     }
     let mut missing = Missing::default();
     let mut test = "";
@@ -58,6 +61,21 @@ impl Missing {
     }
 }
 
+/// The tests that failed and then passed.
+fn tried_twice(junit: &str) -> BTreeSet<String> {
+    let mut test = "";
+    let mut twice = BTreeSet::new();
+    for line in junit.lines() {
+        if let Some((_, rest)) = line.split_once("<testcase name=\"") {
+            test = rest.split('"').next().unwrap_or_default();
+        }
+        if line.contains("<flakyFailure") || line.contains("<flakyError") {
+            twice.insert(test.to_owned());
+        }
+    }
+    twice
+}
+
 /// The slowest tests with their seconds, the slowest first.
 fn slowest(junit: &str) -> Vec<(f64, String)> {
     let attribute = |line: &str, name: &str| {
@@ -91,6 +109,12 @@ mod tests {
         assert_eq!(missing.0["skopeo"], ["a::copies"]);
         assert_eq!(missing.0["kubectl"], ["b::applies"]);
         assert_eq!(missing.0.len(), 2);
+    }
+
+    #[test]
+    fn a_second_try_is_said() {
+        let junit = "<testcase name=\"a\" time=\"1\">\n</testcase>\n<testcase name=\"b\" time=\"1\">\n    <flakyFailure timestamp=\"t\">\n</testcase>";
+        assert_eq!(tried_twice(junit).into_iter().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

@@ -275,26 +275,22 @@ fn told(record: &Record) -> bool {
     record.requests.told
 }
 
-/// What is lost so soon after another was lost with it.
+/// What was committed in one stretch of so long is lost at once.
 const BURST_MS: u64 = 5000;
 
-/// Losses of some outcomes. The interval is that of the number of their bursts: those that were committed
-/// within [`BURST_MS`] of each other are one.
+/// Losses of some outcomes. The interval is that of the number of their bursts: those of one stretch of [`BURST_MS`] are one.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {
         return None;
     }
     let number: u64 = outcomes.iter().map(|outcome| outcome.of(&totals)).sum();
-    let mut at: Vec<u64> = record
-        .anomalies
-        .iter()
-        .filter(|row| outcomes.contains(&row.outcome))
-        .map(|row| row.committed_ms.unwrap_or(row.t_ms))
-        .collect();
-    at.sort_unstable();
-    let named = at.len() as f64;
-    let squares: f64 = at.chunk_by(|one, next| next - one <= BURST_MS).map(|burst| (burst.len() as f64).powi(2)).sum();
+    let mut bursts: BTreeMap<u64, f64> = BTreeMap::new();
+    for row in record.anomalies.iter().filter(|row| outcomes.contains(&row.outcome)) {
+        *bursts.entry(row.committed_ms.unwrap_or(row.t_ms) / BURST_MS).or_default() += 1.0;
+    }
+    let named: f64 = bursts.values().sum();
+    let squares: f64 = bursts.values().map(|size| size * size).sum();
     let value = number as f64;
     // The size of the burst that one of the lost is in, in the mean. Only so many are named; those that are not were lost with them.
     let size = if named > 0.0 { (squares / named * (value / named).max(1.0)).max(1.0) } else { 1.0 };

@@ -43,28 +43,28 @@ func main() {
 			return object, nil
 		}))
 	}
-	go informer.RunWithContext(ctx)
-	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
-	time.Sleep(*after)
+	if *after > 0 {
+		go informer.RunWithContext(ctx)
+		cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+		time.Sleep(*after)
+	}
 	must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { report(object, "added") },
 		UpdateFunc: func(_, object any) { report(object, "modified") },
-		DeleteFunc: func(object any) {
-			if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
-				object = unknown.Obj
-			}
-			report(object, "deleted")
-		},
+		DeleteFunc: func(object any) { report(object, "deleted") },
 	}))
+	go informer.RunWithContext(ctx) // of one that runs already it does nothing
 	<-ctx.Done()
 }
 
 func report(object any, change string) {
+	if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
+		object = unknown.Obj
+	}
 	item := object.(*unstructured.Unstructured)
 	line := fmt.Sprintf(`{"uid": %q, "resourceVersion": "%s%s", "change": %q}`+"\n", item.GetUID(), item.GetResourceVersion(), item.GetAnnotations()["revision"], change)
 	witness := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // it has no limits of time
-	answer := must(witness.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewBufferString(line)))
-	must(0, answer.Body.Close())
+	must(0, must(witness.Post(os.Getenv("LONGHAUL_WITNESS_URL"), "application/json", bytes.NewBufferString(line))).Body.Close())
 }
 
 func must[T any](value T, err error) T {

@@ -138,7 +138,7 @@ fn ten_hours_are_over_in_ten_minutes() {
 /// An hour of the same: too short to decide what grows, long enough for what the service does wrong sixty times faster.
 #[test]
 #[ignore = "slow: a minute"]
-fn an_hour_of_ten_is_over_in_a_minute() {
+fn nightly_an_hour_of_ten_is_over_in_a_minute() {
     let Some(service) = program("longhaul-service") else { return };
     let text = include_str!("../../library/soak-10h.yaml");
     let short = text.replace("warmUp: 60m, steady: 480m, drain: 60m", "warmUp: 5m, steady: 40m, drain: 15m");

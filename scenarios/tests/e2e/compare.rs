@@ -2,13 +2,13 @@
 
 use crate::support::{longhaul, program, story};
 
-/// Long enough for deletions in several intervals, with one fault.
+/// Long enough for deletions in ten stretches of five seconds, with one fault.
 const SCENARIO: &str = "\
 apiVersion: longhaul/v1
 name: three
 description: Who sees every deletion?
 seed: 11
-phases: {warmUp: 2s, steady: 26s, drain: 4s}
+phases: {warmUp: 2s, steady: 54s, drain: 4s}
 subject: {command: [example-watcher], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 30, rate: 40/s, mix: {create: 2, update: 5, delete: 2}}
 faults: [{name: watch-reset, at: 8s, resource: packages}]
@@ -17,7 +17,7 @@ budgets: {events: {missed: 0, ghost: 0}}
 
 /// The one that loses is behind in what it loses, with the cause; the one that dies is a row, and nobody's end.
 #[test]
-#[ignore = "slow: three runs of half a minute, side by side"]
+#[ignore = "slow: three runs of a minute, side by side"]
 fn who_loses_is_behind_and_who_dies_is_a_row() {
     let (Some(right), Some(planted)) = (program("example-watcher"), program("example-watcher-planted")) else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -199,7 +199,7 @@ fn nightly_the_service_in_pods_pins_every_pod_that_is_stored() {
 
 #[test]
 #[ignore = "slow"]
-fn a_missed_delete_is_a_ghost_in_pods_too() {
+fn nightly_a_missed_delete_is_a_ghost_in_pods_too() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let Some(_machine) = machine() else { return };
     let arguments = ["deployed", "--for", "30s", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
