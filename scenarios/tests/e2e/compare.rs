@@ -38,7 +38,10 @@ fn who_loses_is_behind_and_who_dies_is_a_row() {
     let row = |at: usize| &told["rows"][at];
     let fates: Vec<&str> = (0..4).map(|at| row(at)["fate"].as_str().unwrap()).collect();
     assert_eq!(fates, ["ran", "ran", "died", "never-began"], "{told:#}");
-    assert_eq!((&row(0)["verdict"], &row(0)["why"]), (&"pass".into(), &serde_json::Value::Null), "{told:#}");
+    assert_eq!(row(0)["verdict"], "pass", "{told:#}");
+    // It may have a little more memory than another, which is told; it lost nothing.
+    let behind = row(0)["why"]["sentence"].as_str().unwrap_or_default();
+    assert!(!behind.contains("never seen"), "{behind}");
     let ranks: Vec<Option<u64>> = (0..3).map(|at| row(at)["figures"]["ghosts"]["rank"].as_u64()).collect();
     assert_eq!(ranks, [Some(1), Some(2), None], "{told:#}");
     let why = |at: usize| row(at)["why"]["sentence"].as_str().unwrap();
