@@ -284,6 +284,55 @@ impl Containers {
         server.map(|url| url.trim().to_owned()).ok_or(Error::Said { program, what: "its server", said: String::new() })
     }
 
+    /// Who has the Lease of kube-controller-manager, as the API server of this control plane says.
+    pub(crate) async fn holder(&self, node: &str) -> Result<String, Error> {
+        // That of the administrator leads through the load balancer, to whichever API server it believes to be there.
+        let own = "/etc/kubernetes/controller-manager.conf";
+        let path = "jsonpath={.spec.holderIdentity}";
+        let words = ["exec", node, "kubectl", "--kubeconfig", own, "-n", "kube-system", "get", "lease", "-o", path];
+        let tool = self.engine().with(words);
+        let mend = format!("docker exec {node} kubectl --kubeconfig {own} -n kube-system get leases");
+        let step = Step::new("ask who leads", mend, &tool, ["kube-controller-manager"]);
+        Ok(step.within(LOOK_LIMIT).tried(3).call().await?)
+    }
+
+    /// Lets a node stand still, with all its processes.
+    pub(crate) async fn pause(&self, node: &str) -> Result<(), Error> {
+        let tool = self.engine();
+        Step::new("let a node stand still", format!("docker unpause {node}"), &tool, ["pause", node]).call().await?;
+        Ok(())
+    }
+
+    /// Lets it go on.
+    pub(crate) async fn unpause(&self, node: &str) -> Result<(), Error> {
+        let tool = self.engine();
+        let step = Step::new("let a node go on", format!("docker unpause {node}"), &tool, ["unpause", node]);
+        step.tried(3).call().await?;
+        Ok(())
+    }
+
+    /// The same, for who cannot wait otherwise.
+    pub(crate) fn unpause_now(&self, node: &str) -> Result<(), Failed> {
+        let tool = self.engine();
+        let step = Step::new("let a node go on", format!("docker unpause {node}"), &tool, ["unpause", node]);
+        step.within(LOOK_LIMIT).call_now().map(drop)
+    }
+
+    /// Lets go on what a guest that was killed had left standing.
+    pub(crate) async fn unpause_all(&self) -> Result<(), Error> {
+        let label = format!("label=io.x-k8s.kind.cluster={}", self.name);
+        let tool = self.engine();
+        let words = ["ps", "--filter", &label, "--filter", "status=paused", "--format", "{{.Names}}"];
+        let said = Step::new("list the nodes that stand still", "start the container engine", &tool, words)
+            .within(LOOK_LIMIT)
+            .call()
+            .await?;
+        for node in said.lines().map(str::trim).filter(|name| !name.is_empty()) {
+            self.unpause(node).await?;
+        }
+        Ok(())
+    }
+
     /// kubectl, as the first control plane has it.
     pub(crate) async fn kubectl(&self) -> Result<Tool, Error> {
         let nodes = self.nodes().await?;

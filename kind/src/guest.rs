@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::containers::{self, Containers, found};
 use crate::labelled::Labelled;
+use crate::leaders::Leaders;
 use crate::node::{Pods, TAINT};
 use crate::programs::{self, User, files};
 use crate::state::{Identity, Outside, Ready, Registration};
@@ -155,6 +156,9 @@ impl Guest {
                     None => Ok(()),
                 };
                 let mut stay = Stay::new(Tool::new(PathBuf::new()), Some(containers.clone()), is_made);
+                if !is_made {
+                    containers.unpause_all().await?;
+                }
                 if is_made {
                     note(
                         Outside { containers: Some(containers.clone()), guest: None, within: None },
@@ -298,6 +302,11 @@ impl Guest {
     /// Where ports of nodes are reached from this machine.
     pub fn node_address(&self) -> Option<IpAddr> {
         self.nodes.first().map(|(_, address)| *address)
+    }
+
+    /// Its control planes, where they are containers.
+    pub(crate) fn leaders(&self) -> Option<Leaders> {
+        self.stay.containers.clone().map(Leaders::of)
     }
 
     /// Its Pods, for whoever looks at their processes: those of nodes on this machine are found.

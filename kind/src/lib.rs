@@ -9,6 +9,7 @@ pub mod containers;
 pub mod fetch;
 pub mod guest;
 pub mod labelled;
+pub mod leaders;
 pub mod local;
 pub mod machinery;
 pub mod manifests;

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::guest::{self, Guest};
+use crate::leaders::Leaders;
 use crate::local::Local;
 use crate::machinery::Machinery;
 use crate::node::{self, Firewall, Node, Pods};
@@ -181,6 +182,14 @@ impl Provider {
             Self::Local(local) => Some(local.machinery()),
             Self::Node(node) => Some(node.machinery()),
             Self::Guest(_) => None,
+        }
+    }
+
+    /// Its control planes, for whoever lets one stand still; none where there is one alone, or they are not ours to stop.
+    pub fn leaders(&self) -> Option<Leaders> {
+        match self {
+            Self::Local(_) | Self::Node(_) => None,
+            Self::Guest(guest) => guest.leaders(),
         }
     }
 

@@ -157,6 +157,7 @@ catalogue! {
         NetworkPolicy = pods::NETWORK_POLICY,
         ApiserverRestart = plane::APISERVER_RESTART,
         EtcdSlow = plane::ETCD_SLOW,
+        LeaderLoss = plane::LEADER_LOSS,
     }
 }
 

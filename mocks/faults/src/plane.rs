@@ -59,6 +59,15 @@ pub(super) const ETCD_SLOW: Row = row("etcd-slow", "etcd stands still for a part
     .sees("writes and reads that must be fresh take as long")
     .hit("a standstill");
 
+pub(super) const LEADER_LOSS: Row = row(
+    "leader-loss",
+    "The control plane that leads stands still, as a machine that has lost its disk or its network; two others go on.",
+)
+.refuses(lasts)
+.sees("what went through it says nothing more and stays open; the others take over its Leases and its part of etcd")
+.hit("another one that leads")
+.drawn(40, None);
+
 fn stalls(fault: &Fault) -> Result<(), Error> {
     lasts(fault)?;
     let stall = fault.keys::<EtcdSlowKeys>().stall.unwrap_or(STALL);

@@ -121,13 +121,16 @@ struct Cluster {
     /// With `kind`: the version of Kubernetes, such as 1.34.1.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
+    /// With `kind`: how many control planes, 1 or 3.
+    #[arg(long, value_name = "NUMBER")]
+    control_planes: Option<u8>,
 }
 
 impl Cluster {
     fn named(&self) -> Named {
         let (image, kubernetes) = (self.node_image.clone(), self.kubernetes.clone());
         Named {
-            containers: kind::containers::Config { image, kubernetes, ..Default::default() },
+            containers: kind::containers::Config { image, kubernetes, control_planes: self.control_planes, file: None },
             kubeconfig: self.kubeconfig.clone(),
             cluster: self.known.clone(),
         }
@@ -357,6 +360,7 @@ fn repeat(arguments: &Arguments, source: &Source) -> String {
         path("kubeconfig", &arguments.cluster.kubeconfig),
         flag("node-image", arguments.cluster.node_image.clone()),
         flag("kubernetes", arguments.cluster.kubernetes.clone()),
+        flag("control-planes", arguments.cluster.control_planes.map(|number| number.to_string())),
         arguments.metrics_series.iter().map(|name| flag("metrics-series", Some(name.clone()))).collect(),
         path("service", &arguments.service),
         if arguments.keep_events { " --keep-events" } else { "" }.to_owned(),

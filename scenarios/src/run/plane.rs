@@ -146,6 +146,14 @@ impl Plane {
         }
     }
 
+    /// Its control planes, where one can be stopped.
+    pub(super) fn leaders(&self) -> Option<kind::leaders::Leaders> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Real(real, _) => real.provider().leaders(),
+        }
+    }
+
     /// Where the control plane reaches what listens on this machine.
     pub(super) fn machine(&self) -> Ipv4Addr {
         match self {

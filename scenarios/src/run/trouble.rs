@@ -6,6 +6,7 @@
 mod apiserver_restart;
 mod certificate_expiry;
 mod etcd_slow;
+mod leader_loss;
 mod network_policy;
 mod node_pressure;
 mod pod_kill;
@@ -17,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use kind::leaders::Leaders;
 use kind::machinery::Machinery;
 use kind::node::Firewall;
 use loadgen::churn;
@@ -60,6 +62,8 @@ pub(super) struct Ground {
     pub(super) deployed: Option<Subject>,
     /// The programs of the control plane, where somebody knows them.
     pub(super) machinery: Option<Machinery>,
+    /// The control planes, where one can be stopped.
+    pub(super) leaders: Option<Leaders>,
     /// What lets packets vanish where the network of the cluster does not.
     pub(super) firewall: Option<Firewall>,
     /// The API as the harness asks it.
@@ -180,6 +184,7 @@ impl Deed<'_> {
             Name::NetworkPolicy => network_policy::play(self).await,
             Name::ApiserverRestart => apiserver_restart::play(self).await,
             Name::EtcdSlow => etcd_slow::play(self).await,
+            Name::LeaderLoss => leader_loss::play(self).await,
             _ => bail!("it is somebody else's"),
         }
     }

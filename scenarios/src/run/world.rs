@@ -247,6 +247,7 @@ impl World {
         self.troubles.act_on(Ground {
             deployed: deployed.map(subject),
             machinery: self.plane.machinery(),
+            leaders: self.plane.leaders(),
             firewall: self.plane.nodes().and_then(|nodes| nodes.firewall()),
             api: Some(self.api()),
             registry: Some(self.registry.address()),

@@ -14,6 +14,10 @@ pub(crate) fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault)
         (Family::Network, _) if fault.name == Name::NetLoss && is_in_pods => Some(
             "loses packets in a network namespace between a process and the control plane, which Pods do not pass: use `net-freeze`",
         ),
+        (Family::Plane, ControlPlaneKind::Kind) if fault.name == Name::LeaderLoss => None,
+        (Family::Plane, _) if fault.name == Name::LeaderLoss => Some(
+            "stops one of three control planes: use `controlPlane: {kind: kind}` with `--control-planes 3`, or leave it out",
+        ),
         (Family::Pods, _) if !is_in_pods => {
             Some("is done to Pods, and the subject is in none: use `subject: {deployment: …}` or leave it out")
         }

@@ -24,7 +24,7 @@ const PLAYED_WITH: &str = "played with ";
 /// What says so of faults that a registry alone plays to its clients.
 const PLAYED_TO: &str = "played to a registry's clients";
 /// What says so of faults that only a cluster has: each is played in a test of its own there, and the example has only to be a file that runs.
-const PLAYED_IN: &str = "played on a node";
+const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
 /// What says how often each of its faults is hit, see `hits`.
 const HITS: &str = "hits: ";
 /// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
@@ -55,8 +55,8 @@ struct Example {
     arguments: Vec<String>,
     /// A registry alone plays it.
     registry: bool,
-    /// Only a node can play it.
-    node: bool,
+    /// Only a cluster can play it.
+    in_cluster: bool,
     /// How often each fault is hit.
     hits: Vec<Hits>,
     /// What is played, as the page says: a list stands for the faults of the first file, other keys replace its keys.
@@ -86,7 +86,7 @@ fn play(client: &Path, example: &Example) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
     std::fs::write(&file, example.scenario.to_string()).unwrap();
-    if example.node {
+    if example.in_cluster {
         let checked = longhaul(&["check", "--plan", file.to_str().unwrap()]).output().unwrap();
         let wrong = if checked.status.success() {
             String::new()
@@ -221,6 +221,7 @@ fn examples() -> Vec<Example> {
         let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
         let (registry, arguments, hits) =
             (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
+        let cluster = PLAYED_IN.iter().find_map(|(mark, kind)| find(mark).map(|_| *kind));
         let yaml: Value = serde_saphyr::from_str(&PAGE[text..end])
             .unwrap_or_else(|error| panic!("line {line}: {error}\n{}", &PAGE[text..end]));
         let mut scenario = base.clone();
@@ -228,8 +229,8 @@ fn examples() -> Vec<Example> {
             whole @ Value::Object(_) if whole.get("apiVersion").is_some() => scenario = whole,
             list @ Value::Array(_) => {
                 scenario["faults"] = list;
-                if find(PLAYED_IN).is_some() {
-                    scenario["controlPlane"] = json!({"kind": "node"});
+                if let Some(kind) = cluster {
+                    scenario["controlPlane"] = json!({"kind": kind});
                     scenario["subject"] = json!({"deployment": {"build": "service"}, "witness": {"kind": "http"}});
                 }
             }
@@ -242,8 +243,7 @@ fn examples() -> Vec<Example> {
         let arguments = arguments.split_whitespace().map(str::to_owned).collect();
         let faults = scenario["faults"].as_array().map_or(&[][..], Vec::as_slice);
         let hits = hits::meant(hits, faults).unwrap_or_else(|wrong| panic!("line {line}: {wrong}"));
-        let node = find(PLAYED_IN).is_some();
-        examples.push(Example { line, arguments, registry, node, hits, scenario });
+        examples.push(Example { line, arguments, registry, in_cluster: cluster.is_some(), hits, scenario });
         at = end;
     }
     examples

@@ -1,0 +1,46 @@
+//! `leader-loss`: the control plane that has the Lease of kube-controller-manager stands still. A hit is another one that has it then.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use kind::leaders::Leaders;
+
+use super::{Deed, LOOK_EVERY};
+
+/// As many outlive the loss of one.
+const NEEDED: usize = 3;
+
+pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+    let leaders = deed.ground()?.leaders.as_ref().context("nobody knows the control planes of this cluster")?;
+    let all = leaders.all().await?;
+    ensure!(
+        all.len() >= NEEDED,
+        "the cluster has {} control plane(s), and two have to go on: `longhaul cluster up --kind kind --control-planes 3`, or \
+         `longhaul soak … --control-planes 3`",
+        all.len()
+    );
+    let leader = leaders.leader(&all[0]).await?.context("no control plane leads")?;
+    let other = all.iter().find(|name| **name != leader).context("there is no other control plane")?;
+    let still = leaders.stop(&leader).await?;
+    let told = take_over(deed, leaders, &leader, other).await;
+    still.go_on().await?;
+    told
+}
+
+/// Until the fault ends. Says once who took over.
+async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: &str) -> Result<()> {
+    let began = Instant::now();
+    let mut is_told = false;
+    while deed.rest(LOOK_EVERY).await {
+        if is_told {
+            continue;
+        }
+        // Who cannot be asked for a moment is asked again: etcd elects as well.
+        let Ok(Some(now)) = leaders.leader(seen_from).await else { continue };
+        if now != leader {
+            deed.hit(format!("{leader} stood still; {now} leads after {:.1} s", began.elapsed().as_secs_f64()));
+            is_told = true;
+        }
+    }
+    Ok(())
+}
