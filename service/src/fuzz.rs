@@ -19,7 +19,7 @@ use service_admission::fuzz::{self as admission, Decision};
 use service_admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
 use service_core::authority::Authority;
 use service_registry::verdicts::{Class, Failure};
-use service_registry::{Challenge, Image, Keyring, Kind, Reference, check, token};
+use service_registry::{Challenge, Keyring, Kind, Reference, check, token};
 
 /// A policy with rules of all kinds.
 const CONFIG: &str = r#"
@@ -118,42 +118,6 @@ fn apply(object: &mut Value, patch: Option<&str>) {
         let place = object.pointer_mut(path).expect("a patch leads to what is there");
         assert!(place.is_string(), "only images are replaced");
         *place = operation["value"].clone();
-    }
-}
-
-/// The walk: every pointer leads to the text that it is said to, and an object that stays as it is has nothing new.
-pub fn walk(bytes: &[u8]) {
-    let text = String::from_utf8_lossy(bytes);
-    let images = admission::images(&text);
-    if let Ok(object) = serde_json::from_str::<Value>(&text) {
-        for (pointer, image) in &images {
-            assert_eq!(object.pointer(pointer).and_then(Value::as_str), Some(image.as_str()), "{pointer}");
-        }
-    }
-    assert_eq!(admission::changed(&text, &text), Vec::<String>::new());
-}
-
-/// References: what is taken is taken again by its full name; nothing but a digest or a rule leaves an image alone; the explanation
-/// says the same and cannot move a cursor.
-pub fn reference(bytes: &[u8]) {
-    static POLICY: LazyLock<Policy> = LazyLock::new(|| Policy::new(&LOADED));
-    let text = String::from_utf8_lossy(bytes);
-    let parsed = Image::parse(&text);
-    if let Ok(image) = &parsed {
-        let name = image.full_name();
-        let again = Image::parse(&name);
-        assert_eq!(again.as_ref().map(Image::full_name), Ok(name), "{text}");
-        if let Ok(reference) = Reference::parse(&text) {
-            assert_eq!(Reference::parse(&reference.canonical()), Ok(reference));
-        }
-    }
-    let explanation = POLICY.explain(&text, None).to_string();
-    assert!(!explanation.chars().any(|char| char.is_control() && char != '\n'), "{explanation}");
-    if POLICY.treatment(&text) == Treatment::LeaveAlone {
-        let pinned = parsed.as_ref().is_ok_and(|image| image.digest.is_some());
-        assert!(
-            pinned || text.starts_with("ko://") || parsed.is_ok_and(|image| image.full_name().contains("ghcr.io/"))
-        );
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     // Tests and benchmarks are looked at once, with the features that they are built with; what ships, without them.
     step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", "--", "--deny=warnings"]))?;
     // What the fuzz targets call, and what only shipped programs have, is built by nothing else here.
-    let more = "--features=service/fuzz,service-seed/fuzz,reports/fuzz,scenarios/dist,service/dist";
+    let more = "--features=service/fuzz,reports/fuzz,scenarios/dist,service/dist";
     let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, more, "--", "--deny=warnings"];
     step("lints with planted bugs", cargo().args(planted))?;
     let lean = [

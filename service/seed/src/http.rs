@@ -9,7 +9,3 @@ mod route;
 
 pub use answer::{Answer, Body, answer};
 pub use head::{HEAD_BYTES_MAX, Head, HeadError, complete, parse};
-#[cfg(feature = "fuzz")]
-pub use range::{Range, range};
-#[cfg(feature = "fuzz")]
-pub use route::{Route, route};

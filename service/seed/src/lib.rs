@@ -12,9 +12,6 @@ pub mod catalog;
 mod chunks;
 pub mod digest;
 pub mod failure;
-#[cfg(feature = "fuzz")]
-#[doc(hidden)]
-pub mod fuzz;
 mod http;
 pub mod index;
 #[cfg(feature = "planted-bugs")]
