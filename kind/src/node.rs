@@ -17,7 +17,6 @@ mod link;
 mod needs;
 mod pods;
 mod pressure;
-mod tool;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,11 +31,11 @@ use crate::programs::files::Files;
 use crate::programs::process::{self, Lifetime, Process};
 use crate::programs::{self, Unready, User, ready};
 use crate::state::{Ready, Registration, Traces};
+use crate::step::{Failed, Step, Tool};
 use cgroup::Groups;
 use init::{Ground, Plan};
 use link::Link;
 use needs::{Found, Tools};
-use tool::Call;
 
 pub use firewall::Firewall;
 pub use init::first_process;
@@ -121,34 +120,12 @@ pub enum Error {
     /// Every block of addresses is in use.
     #[error("failed to find free addresses for a node: every block from 10.200.0.0/16 to 10.250.0.0/16 is in use")]
     NoAddresses,
-    /// A program could not be called.
-    #[error("failed to call {} ({step})", program.display())]
-    Call {
-        /// What it was called for.
-        step: &'static str,
-        /// Which one.
-        program: PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A program said no.
-    #[error("{step}: `{} {command}` ended with {status}: {said}", program.display())]
-    Refused {
-        /// What it was called for.
-        step: &'static str,
-        /// Which one.
-        program: PathBuf,
-        /// Its arguments.
-        command: String,
-        /// How it ended.
-        status: String,
-        /// What it said.
-        said: String,
-    },
+    /// A program of the machine did not do its step.
+    #[error(transparent)]
+    Step(#[from] Failed),
     /// A step took too long, or the node ended meanwhile.
     #[error("{step}: {reason} after {waited_s} s; the end of {}:\n{tail}", log.display())]
-    Step {
+    Late {
         /// What was waited for.
         step: &'static str,
         /// What was seen last.
@@ -196,7 +173,7 @@ impl Waiting<'_> {
     ) -> Result<T, Error> {
         let failed = |reason: String, log: PathBuf| {
             let tail = process::tail(&log);
-            Error::Step { step, reason, waited_s: self.began.elapsed().as_secs(), log, tail }
+            Error::Late { step, reason, waited_s: self.began.elapsed().as_secs(), log, tail }
         };
         loop {
             if let Some(status) = self.process.ended() {
@@ -403,18 +380,11 @@ pub(crate) async fn load(directory: &Path, archive: Vec<u8>) -> Result<(), Error
 }
 
 async fn import(found: &Tools, pid: u32, archive: Vec<u8>) -> Result<(), Error> {
-    let target = pid.to_string();
-    let mut attempt = 1;
-    loop {
-        let ctr = found.ctr.as_os_str();
-        let words = ["-t", &target, "-m", "-n", "-p", "--"].map(OsString::from).into_iter();
-        let words = words.chain([ctr.to_owned()]).chain(["-n", "k8s.io", "images", "import", "-"].map(OsString::from));
-        let call = Call::new("load an image", &found.nsenter, words).reading(archive.clone(), LOAD_LIMIT);
-        match tool::call(call).await {
-            Err(Error::Refused { .. }) if attempt < LOAD_ATTEMPTS => attempt += 1,
-            outcome => return outcome.map(drop),
-        }
-    }
+    let entered = Tool::new(found.nsenter.clone()).with(["-t", &pid.to_string(), "-m", "-n", "-p", "--"]);
+    let tool = entered.with([&found.ctr]);
+    let step = Step::new("load an image", "longhaul cluster down", &tool, ["-n", "k8s.io", "images", "import", "-"]);
+    step.reading(archive).within(LOAD_LIMIT).tried(LOAD_ATTEMPTS).call().await?;
+    Ok(())
 }
 
 /// What a node that is no more has left on the machine beside its folder is removed; fails while something of it still runs.

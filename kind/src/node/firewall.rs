@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::Error;
-use super::tool::{self, Call};
+use crate::step::{Step, Tool};
 
 /// The chain of our rules.
 const CHAIN: &str = "LONGHAUL-POLICY";
@@ -48,12 +48,10 @@ impl Firewall {
     }
 
     async fn call(&self, words: &str) -> Result<String, Error> {
-        let (pid, iptables) = (self.pid.to_string(), self.iptables.as_os_str().to_owned());
+        let entered = Tool::new(self.nsenter.clone()).with(["-t", &self.pid.to_string(), "-n", "--"]);
         // Somebody else may hold the lock of the tables for a moment.
-        let words = format!("-w 5 {words}");
-        let enter = ["-t", &pid, "-n", "--"].map(std::ffi::OsString::from);
-        let all = enter.into_iter().chain([iptables]).chain(words.split(' ').map(Into::into));
-        tool::call(Call::new("cut off Pods", &self.nsenter, all)).await
+        let (tool, words) = (entered.with([&self.iptables]), format!("-w 5 {words}"));
+        Ok(Step::new("cut off Pods", "longhaul cluster down", &tool, words.split(' ')).call().await?)
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::Error;
-use super::tool::{self, Call};
+use crate::step::{Step, Tool};
 
 /// Second bytes of the blocks `10.N.0.0/16` that are tried.
 const BLOCKS: std::ops::RangeInclusive<u8> = 200..=250;
@@ -68,7 +68,9 @@ impl Link {
 
     /// Takes the first block that nobody uses; making the link is what claims it. `pid` is a process of the node.
     pub(super) async fn claim(ip: &Path, pid: u32) -> Result<Self, Error> {
-        let ask = async |words: &str| tool::call(Call::new("network", ip, words.split(' '))).await;
+        let ip = Tool::new(ip.to_owned());
+        let ask =
+            async |words: &str| Step::new("link the node", "longhaul show doctor", &ip, words.split(' ')).call().await;
         let mut last = None;
         for link in BLOCKS.map(|block| Self { block }) {
             let used = ask(&format!("-o address show to {}", link.all())).await?;
@@ -87,6 +89,6 @@ impl Link {
             ask(&format!("route add {} via {}", link.all(), link.node())).await?;
             return Ok(link);
         }
-        Err(last.unwrap_or(Error::NoAddresses))
+        Err(last.map_or(Error::NoAddresses, Error::Step))
     }
 }

@@ -65,8 +65,7 @@ pub(crate) fn real_kubectl() -> Option<PathBuf> {
     let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok()?;
     let named = std::env::var_os("TEST_ASSET_KUBECTL").map(PathBuf::from);
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| PathBuf::from(folder).join("kubectl"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("kubectl")).collect::<Vec<_>>();
+    let on_path = installer::folders().into_iter().map(|folder| folder.join("kubectl"));
     named.into_iter().chain(assets).chain(on_path).find(|file| file.canonicalize().is_ok_and(|file| file != own))
 }
 

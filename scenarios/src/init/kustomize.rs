@@ -43,9 +43,8 @@ pub(crate) enum Kustomized {
 
 /// Where kubectl is: in `PATH`, or beside the programs of a real control plane.
 pub(crate) fn kubectl() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let beside = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    std::env::split_paths(&path).chain(beside).map(|folder| folder.join("kubectl")).find(|path| path.is_file())
+    let beside = std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| PathBuf::from(folder).join("kubectl"));
+    installer::on_path("kubectl").or_else(|| beside.filter(|path| path.is_file()))
 }
 
 /// Builds what there is to build below `root`.

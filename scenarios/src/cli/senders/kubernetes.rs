@@ -48,7 +48,7 @@ impl Flags {
 
     /// Starts the Job; with the commands that talk to its workers.
     pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
-        let kubectl = job::kubectl()?;
+        let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
         let state = kind::state::default_directory()?;
         let ours = || -> Result<Option<PathBuf>> {
             let clusters = kind::cluster::status(&state)?.clusters;

@@ -81,10 +81,7 @@ const fn need(name: &'static str, look: Look, purpose: &'static str, remedy: &'s
 impl Look {
     fn find(&self) -> Option<PathBuf> {
         match self {
-            Program(name) => {
-                let path = std::env::var_os("PATH")?;
-                std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
-            }
+            Program(name) => installer::on_path(name),
             Beside(name) => crate::subject::sibling(name).ok(),
             In(variable, files) => {
                 let folder = PathBuf::from(std::env::var_os(variable).filter(|value| !value.is_empty())?);

@@ -291,14 +291,6 @@ async fn call(mut command: Command, input: Option<String>) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// `kubectl` on the PATH, or beside the programs of a control plane.
-pub(crate) fn kubectl() -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from));
-    let found = folders.map(|folder| folder.join("kubectl")).find(|file| file.is_file());
-    found.context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")
-}
-
 /// Makes the image of this program and loads it into a node of ours; its name there.
 pub(crate) async fn load_own_image(state: &Path, node: &str) -> Result<String> {
     let program = std::env::current_exe().context("failed to find this program")?;
