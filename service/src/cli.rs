@@ -277,7 +277,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
 /// The values of `--role`, with what each role does.
 fn role_names() -> Vec<PossibleValue> {
     let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
-    let roles = ROLES.iter().map(|role| PossibleValue::new(role.name()).help(role.about()));
+    let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
     std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).collect()
 }
 
@@ -376,7 +376,7 @@ mod tests {
     fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
         let error =
             Cli::try_parse_from(["longhaul-service", "run", "--role", "operator", "--config", "x"]).unwrap_err();
-        let roles = ROLES.iter().fold(String::from("all"), |names, role| names + ", " + role.name());
+        let roles = ROLES.iter().fold(String::from("all"), |names, role| names + ", " + role.about().name);
         assert!(error.to_string().contains(&format!("[possible values: {roles}]")), "{error}");
     }
 

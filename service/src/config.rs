@@ -22,7 +22,7 @@ pub use show::show;
 /// Every section, once.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let mut kinds = vec![kind::<Health>()];
-    for section in ROLES.iter().flat_map(|role| role.sections()).chain(SHARED) {
+    for section in ROLES.iter().flat_map(|role| role.about().sections).chain(SHARED) {
         if !kinds.contains(section) {
             kinds.push(*section);
         }

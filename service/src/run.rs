@@ -57,12 +57,12 @@ impl Default for Options {
 
 /// The roles of `list` in a process that the command line calls `name`.
 pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
-    let roles: Vec<_> = match list.iter().find(|role| role.name() == name) {
+    let roles: Vec<_> = match list.iter().find(|role| role.about().name == name) {
         Some(role) => vec![*role],
-        None => list.iter().copied().filter(|role| name == ALL && role.belongs(config)).collect(),
+        None => list.iter().copied().filter(|role| name == ALL && role.about().belongs(config)).collect(),
     };
     anyhow::ensure!(!roles.is_empty(), "there is no role {name}");
-    match roles.iter().find_map(|role| role.lacks(config)) {
+    match roles.iter().find_map(|role| role.about().lacks(config)) {
         Some(lacks) => anyhow::bail!("the role needs {lacks}"),
         None => Ok(roles),
     }
@@ -157,7 +157,7 @@ impl App {
             part: None,
             shared: &mut shared,
         };
-        let is_chosen = |role: &dyn Role| chosen.iter().any(|one| one.name() == role.name());
+        let is_chosen = |role: &dyn Role| chosen.iter().any(|one| one.about().name == role.about().name);
         let borrowed = chosen.iter().any(|role| role.borrows(config));
         let mut reloads = Vec::new();
         for role in options.roles {
@@ -179,7 +179,7 @@ impl App {
             self.running.push(started.running);
             if let Some((listener, handler)) = started.served {
                 let address = listener.address().context("failed to read the address of a listener")?;
-                self.addresses.push((role.name(), address));
+                self.addresses.push((role.about().name, address));
                 let handler = move |request, peer| handler(request, peer);
                 self.listeners.spawn(listener.serve(handler, self.drain.clone()));
             }

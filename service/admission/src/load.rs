@@ -97,10 +97,6 @@ impl Probe for Load {
         };
         saturated.map(what).or_else(|| self.dead())
     }
-
-    fn page(&self) -> Option<String> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use service_core::config::{Config as File, Kind};
+use service_core::config::Config as File;
 use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
-use service_core::role::{Handler, Lent, Reload, Review, Role, Running, Start, Started};
+use service_core::role::{About, Handler, Lent, Reload, Review, Role, Running, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{self, Admission, Config};
@@ -22,30 +22,22 @@ use crate::generations::Generations;
 use crate::upkeep::Upkeep;
 use crate::validator;
 
+const ABOUT: About = About {
+    name: "manager",
+    help: "Only the webhook",
+    sections: config::KINDS,
+    needs: &[File::has::<Admission>],
+    lacks: "the section `admission` in the configuration (listen, certificate, key)",
+    always: true,
+};
+
 /// The webhook is served.
 #[derive(Debug)]
 pub struct Manager;
 
 impl Role for Manager {
-    fn name(&self) -> &'static str {
-        "manager"
-    }
-
-    fn about(&self) -> &'static str {
-        "Only the webhook"
-    }
-
-    fn sections(&self) -> &'static [Kind] {
-        config::KINDS
-    }
-
-    fn belongs(&self, _: &File) -> bool {
-        true
-    }
-
-    fn lacks(&self, config: &File) -> Option<&'static str> {
-        let lacks = "the section `admission` in the configuration (listen, certificate, key)";
-        config.find::<Admission>().is_none().then_some(lacks)
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn check(&self, config: &File) -> anyhow::Result<()> {

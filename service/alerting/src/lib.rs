@@ -8,6 +8,7 @@ mod collapse;
 pub mod config;
 mod dead;
 mod metrics;
+mod queue;
 mod receiver;
 mod remote;
 mod role;

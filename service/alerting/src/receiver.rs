@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use service_core::alert::Alert;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::collapse::Collapse;
 use crate::config;
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
+use crate::queue::Queue;
 use crate::send::Sender;
 use crate::template::{Template, shipped};
 
@@ -24,8 +23,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// A receiver that waits for alerts.
 pub struct Receiver {
     work: Arc<Work>,
-    queue: Mutex<Option<mpsc::Sender<Arc<Alert>>>>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    queue: Queue,
 }
 
 /// What the task and blocking callers share.
@@ -64,12 +62,10 @@ impl Receiver {
         let pod = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
         let sender = Sender::new(settings)?;
         let (settings, cluster) = (settings.clone(), cluster.to_owned());
-        let queued = settings.queue;
-        let work = Work { settings, cluster, pod, template, sender, metrics, dead };
-        let work = Arc::new(work);
-        let (queue, waiting) = mpsc::channel(queued);
-        let task = tokio::spawn(Arc::clone(&work).tell_all(waiting));
-        Ok(Arc::new(Self { work, queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }))
+        let work = Arc::new(Work { settings, cluster, pod, template, sender, metrics, dead });
+        let (settings, both) = (&work.settings, (&work.metrics, &work.dead));
+        let queue = Queue::begin(&settings.name, settings.queue, both, |waiting| Arc::clone(&work).tell_all(waiting));
+        Ok(Arc::new(Self { work, queue }))
     }
 
     /// Whether nothing is decided unless it was told.
@@ -79,16 +75,8 @@ impl Receiver {
 
     /// Lets an alert wait for its turn; nobody waits with it.
     pub fn enqueue(&self, alert: Arc<Alert>) {
-        let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(Arc::clone(&alert)));
-        if let Some(Ok(())) = sent {
-            self.work.metrics.waiting.inc();
-            return;
-        }
-        self.work.metrics.count(&self.work.settings.name, "full");
-        self.work.dead.behind(|| {
-            let work = Arc::clone(&self.work);
-            async move { work.bury(&alert, "its queue is full").await }
-        });
+        let work = Arc::clone(&self.work);
+        self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
     }
 
     /// Tells an alert now.
@@ -100,17 +88,7 @@ impl Receiver {
 
     /// Tells what waits until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
-        drop(self.queue.lock().take());
-        let task = self.task.lock().take();
-        if let Some(mut task) = task
-            && timeout_at(deadline, &mut task).await.is_err()
-        {
-            task.abort();
-            tracing::warn!(
-                name: service_core::logs::names::ALERT_FAILED, receiver = self.work.settings.name,
-                error = "the process ended before all that waited was sent", "an alert could not be sent"
-            );
-        }
+        self.queue.stop(deadline).await;
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, header};
-use parking_lot::Mutex;
 use rand::RngExt as _;
 use service_contract::alerts::{ALERTS_MAX, Brought, Taken};
 use service_contract::answer::{Breach, read, success};
@@ -19,12 +18,12 @@ use service_core::judge::CONTRACT;
 use service_core::logs::names;
 use service_core::wire::Protocol;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use crate::config;
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
+use crate::queue::Queue;
 
 /// What numbers and letters call it.
 const NAME: &str = "alerting";
@@ -40,8 +39,7 @@ const ANSWER_BYTES_MAX: usize = 4 << 10;
 /// The way to the other process.
 pub struct Remote {
     work: Arc<Work>,
-    queue: Mutex<Option<mpsc::Sender<Arc<Alert>>>>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    queue: Queue,
 }
 
 struct Work {
@@ -70,9 +68,9 @@ impl Remote {
         };
         let pool = Pool::open(pool, PoolMetrics::default()).map_err(|error| error.to_string())?;
         let work = Arc::new(Work { settings: settings.clone(), pool, metrics, dead });
-        let (queue, waiting) = mpsc::channel(settings.queue);
-        let task = tokio::spawn(Arc::clone(&work).bring_all(waiting));
-        Ok(Arc::new(Self { work, queue: Mutex::new(Some(queue)), task: Mutex::new(Some(task)) }))
+        let both = (&work.metrics, &work.dead);
+        let queue = Queue::begin(NAME, settings.queue, both, |waiting| Arc::clone(&work).bring_all(waiting));
+        Ok(Arc::new(Self { work, queue }))
     }
 
     /// Whether nothing is decided unless it was told.
@@ -82,16 +80,8 @@ impl Remote {
 
     /// Lets an alert wait for its turn; nobody waits with it.
     pub fn enqueue(&self, alert: Arc<Alert>) {
-        let sent = self.queue.lock().as_ref().map(|queue| queue.try_send(Arc::clone(&alert)));
-        if let Some(Ok(())) = sent {
-            self.work.metrics.waiting.inc();
-            return;
-        }
-        self.work.metrics.count(NAME, "full");
-        self.work.dead.behind(|| {
-            let work = Arc::clone(&self.work);
-            async move { work.bury(&alert, "its queue is full").await }
-        });
+        let work = Arc::clone(&self.work);
+        self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
     }
 
     /// Brings an alert now.
@@ -108,15 +98,7 @@ impl Remote {
 
     /// Brings what waits until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
-        drop(self.queue.lock().take());
-        let task = self.task.lock().take();
-        if let Some(mut task) = task
-            && timeout_at(deadline, &mut task).await.is_err()
-        {
-            task.abort();
-            let error = "the process ended before all that waited was sent";
-            tracing::warn!(name: names::ALERT_FAILED, receiver = NAME, error, "an alert could not be sent");
-        }
+        self.queue.stop(deadline).await;
     }
 }
 

@@ -12,15 +12,14 @@ use service_contract::alerts::{ALERTS_MAX, Brought, Taken};
 use service_contract::answer;
 use service_contract::desk::{Desk, Refusal, Route};
 use service_core::alert::AlertSink;
-use service_core::config::{Config, Kind, kind};
+use service_core::config::{Config, kind};
 use service_core::edge::Labels;
 use service_core::judge::CONTRACT;
-use service_core::role::{Role, Start, Started};
+use service_core::role::{About, Role, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{Alerting, Alerts};
 
-const SECTIONS: &[Kind] = &[kind::<Alerting>(), kind::<Alerts>()];
 const LABELS: Labels = Labels {
     check: "alerting-certificate",
     server: "alerting",
@@ -29,30 +28,22 @@ const LABELS: Labels = Labels {
 };
 const ROUTES: &[Route] = &[Route { method: Method::POST, path: ALERTS }];
 
+const ABOUT: About = About {
+    name: "alerting",
+    help: "Only receivers of alerts, for managers that bring them",
+    sections: &[kind::<Alerting>(), kind::<Alerts>()],
+    needs: &[Config::has::<Alerting>, Config::has::<Alerts>],
+    lacks: "the sections `alerting` (listen, certificate, key, clientCA) and `alerts` (receivers) in the configuration",
+    always: false,
+};
+
 /// Other processes bring alerts.
 #[derive(Debug)]
 pub struct Telling;
 
 impl Role for Telling {
-    fn name(&self) -> &'static str {
-        "alerting"
-    }
-
-    fn about(&self) -> &'static str {
-        "Only receivers of alerts, for managers that bring them"
-    }
-
-    fn sections(&self) -> &'static [Kind] {
-        SECTIONS
-    }
-
-    fn belongs(&self, config: &Config) -> bool {
-        config.find::<Alerting>().is_some()
-    }
-
-    fn lacks(&self, config: &Config) -> Option<&'static str> {
-        let lacks = "the sections `alerting` (listen, certificate, key, clientCA) and `alerts` (receivers) in the configuration";
-        (config.find::<Alerting>().is_none() || config.find::<Alerts>().is_none()).then_some(lacks)
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {

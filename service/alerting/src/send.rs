@@ -1,13 +1,12 @@
 //! One alert over HTTP: attempts, waits between them, and what counts as told.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, StatusCode};
 use rand::RngExt as _;
-use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Trust, client_config};
+use service_core::wire::{Client, Limits};
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::{self, Secret};
@@ -42,20 +41,9 @@ impl Sender {
     /// Reads what files say; connects to nobody.
     pub fn new(settings: &config::Receiver) -> Result<Self, String> {
         let uri = config::address(&settings.url.read()?)?;
-        let tls = match (uri.scheme_str(), &settings.ca_file) {
-            (Some("https"), None) => Some(client_config(Trust::System, None).map_err(|error| error.to_string())?),
-            (Some("https"), Some(path)) => {
-                let pem = std::fs::read(path).map_err(|error| format!("caFile: {}: {error}", path.display()))?;
-                Some(client_config(Trust::Pem(&pem), None).map_err(|error| format!("caFile: {error}"))?)
-            }
-            _ => None,
-        };
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-        let origin = Origin { host, port, tls: tls.map(Arc::new), server_name: None };
-        let proxy = Proxies::from_env().map_err(|error| error.to_string())?.proxy(&origin);
-        let client = Client::new(origin, Protocol::Http1, Limits { open_max: OPEN_MAX, idle_max: 2 }).through(proxy);
-        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let limits = Limits { open_max: OPEN_MAX, idle_max: 2 };
+        let made = Client::of_address(&uri, settings.ca_file.as_deref(), limits);
+        let (client, path) = made.map_err(|error| error.to_string())?;
         let named = settings.headers.iter().map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| format!("{name}: {error}"))?;
             value.read().map(|_| (name, value.clone()))

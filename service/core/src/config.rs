@@ -114,6 +114,11 @@ impl Config {
             .find_map(|one| (one as &dyn Any).downcast_ref())
     }
 
+    /// Whether there is such a section.
+    pub fn has<S: Section>(&self) -> bool {
+        self.find::<S>().is_some()
+    }
+
     /// The same, to change it.
     pub fn find_mut<S: Section>(&mut self) -> Option<&mut S> {
         self.sections

@@ -24,20 +24,8 @@ use crate::known::Knowledge;
 
 /// Something that a process can be.
 pub trait Role: Sync {
-    /// As the command line calls it.
-    fn name(&self) -> &'static str;
-
-    /// One line for the help.
-    fn about(&self) -> &'static str;
-
-    /// The sections of the file that it reads.
-    fn sections(&self) -> &'static [Kind];
-
-    /// Whether a process with all roles has it.
-    fn belongs(&self, config: &Config) -> bool;
-
-    /// The part that the configuration lacks for it.
-    fn lacks(&self, config: &Config) -> Option<&'static str>;
+    /// What is known of it before it is started.
+    fn about(&self) -> &'static About;
 
     /// Refuses what can be seen to be wrong without starting anything, such as keys that cannot be read.
     fn check(&self, config: &Config) -> anyhow::Result<()> {
@@ -59,6 +47,35 @@ pub trait Role: Sync {
 
     /// Binds, loads and starts everything; fails before anything is served.
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>>;
+}
+
+/// What is known of a role before it is started.
+#[derive(Debug)]
+pub struct About {
+    /// As the command line calls it.
+    pub name: &'static str,
+    /// One line for the help.
+    pub help: &'static str,
+    /// The sections of the file that it reads.
+    pub sections: &'static [Kind],
+    /// Whether the configuration has the sections without which it cannot be started, its own first.
+    pub needs: &'static [fn(&Config) -> bool],
+    /// Said where one of them is missing.
+    pub lacks: &'static str,
+    /// Whether a process with all roles has it without them, too.
+    pub always: bool,
+}
+
+impl About {
+    /// Whether a process with all roles has it.
+    pub fn belongs(&self, config: &Config) -> bool {
+        self.always || self.needs.first().is_some_and(|has| has(config))
+    }
+
+    /// The part that the configuration lacks for it.
+    pub fn lacks(&self, config: &Config) -> Option<&'static str> {
+        self.needs.iter().any(|has| !has(config)).then_some(self.lacks)
+    }
 }
 
 /// Whoever reviews objects: the seam between roles that change some and the one that knows the policy.

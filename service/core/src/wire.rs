@@ -10,11 +10,12 @@ mod tls;
 mod x509;
 
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -76,6 +77,25 @@ pub struct Limits {
     pub open_max: usize,
     /// Idle HTTP/1.1 connections kept for later.
     pub idle_max: usize,
+}
+
+/// Why there is no client of an address.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// A file cannot be read.
+    #[error("caFile: {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+    /// What it holds cannot be used.
+    #[error("caFile: {0}")]
+    Content(#[from] TlsError),
+    /// A proxy variable cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
 }
 
 /// Why a request has no answer.
@@ -228,6 +248,22 @@ impl Client {
         }
     }
 
+    /// A client of one address over HTTP/1.1, through the proxy of the environment, and the path of the address. It trusts the authorities
+    /// of `ca_file`, else those of the machine.
+    pub fn of_address(uri: &Uri, ca_file: Option<&Path>, limits: Limits) -> Result<(Self, String), AddressError> {
+        let is_tls = uri.scheme_str() == Some("https");
+        let read = |path: &Path| std::fs::read(path).map_err(|source| AddressError::Read { path: path.into(), source });
+        let pem = ca_file.filter(|_| is_tls).map(read).transpose()?;
+        let trust = pem.as_deref().map_or(Trust::System, Trust::Pem);
+        let tls = is_tls.then(|| client_config(trust, None).map(Arc::new)).transpose()?;
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let origin = Origin { host, port, tls, server_name: None };
+        let proxy = Proxies::from_env()?.proxy(&origin);
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        Ok((Self::new(origin, Protocol::Http1, limits).through(proxy), path))
+    }
+
     /// Keeps the client from addresses that are not in `reach`.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
@@ -366,7 +402,7 @@ impl Client {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(http::uri::Scheme::HTTP);
         parts.authority = Some(self.origin.authority().parse().expect("host and port are an authority"));
-        *request.uri_mut() = http::Uri::from_parts(parts).expect("scheme, authority and path make a URI");
+        *request.uri_mut() = Uri::from_parts(parts).expect("scheme, authority and path make a URI");
         if let Some(authorization) = &proxy.authorization {
             request.headers_mut().insert(http::header::PROXY_AUTHORIZATION, authorization.clone());
         }
@@ -377,7 +413,7 @@ impl Client {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(scheme.parse().expect("both schemes are valid"));
         parts.authority = Some(self.origin.authority().parse().expect("host and port are an authority"));
-        *request.uri_mut() = http::Uri::from_parts(parts).expect("scheme, authority and path make a URI");
+        *request.uri_mut() = Uri::from_parts(parts).expect("scheme, authority and path make a URI");
         let known = self.shared.lock().clone().filter(|connection| connection.is_open());
         let connection = match known {
             Some(connection) => connection,

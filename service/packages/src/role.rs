@@ -3,39 +3,30 @@
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use service_core::config::{Config, Kind, Kubernetes, kind};
-use service_core::role::{Role, Running, Start, Started};
+use service_core::config::{Kubernetes, kind};
+use service_core::role::{About, Role, Running, Start, Started};
 use service_watch::Metrics;
 use service_watch::config::Watch;
 
 use crate::config::Reconcile;
 use crate::controller::Controller;
 
-const SECTIONS: &[Kind] = &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Reconcile>()];
+const ABOUT: About = About {
+    name: "watch",
+    help: "Only watch and reconciler",
+    sections: &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Reconcile>()],
+    needs: &[],
+    lacks: "",
+    always: true,
+};
 
 /// Packages are watched and reconciled.
 #[derive(Debug)]
 pub struct Packages;
 
 impl Role for Packages {
-    fn name(&self) -> &'static str {
-        "watch"
-    }
-
-    fn about(&self) -> &'static str {
-        "Only watch and reconciler"
-    }
-
-    fn sections(&self) -> &'static [Kind] {
-        SECTIONS
-    }
-
-    fn belongs(&self, _: &Config) -> bool {
-        true
-    }
-
-    fn lacks(&self, _: &Config) -> Option<&'static str> {
-        None
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {

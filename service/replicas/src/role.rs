@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use service_core::config::{Config, Kind, Kubernetes, kind};
+use service_core::config::{Config, Kubernetes, kind};
 use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::kube::{Client, Cluster};
-use service_core::role::{Handler, Reload, Role, Running, Start, Started};
+use service_core::role::{About, Handler, Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
 use service_watch::{self as watch, Informer};
 use tokio::task::JoinSet;
@@ -20,33 +20,23 @@ use crate::config;
 use crate::deployment::Deployment;
 use crate::metrics::Metrics;
 
-const SECTIONS: &[Kind] = &[kind::<Kubernetes>(), kind::<Watch>(), kind::<config::Replicas>()];
+const ABOUT: About = About {
+    name: "replicas",
+    help: "Only the API over Deployments",
+    sections: &[kind::<Kubernetes>(), kind::<Watch>(), kind::<config::Replicas>()],
+    needs: &[Config::has::<config::Replicas>],
+    lacks: "the section `replicas` in the configuration (listen, certificate, key, clientCA): \
+            `longhaul-service certs dev DIR` makes certificates to begin with",
+    always: false,
+};
 
 /// The API over Deployments is served.
 #[derive(Debug)]
 pub struct Replicas;
 
 impl Role for Replicas {
-    fn name(&self) -> &'static str {
-        "replicas"
-    }
-
-    fn about(&self) -> &'static str {
-        "Only the API over Deployments"
-    }
-
-    fn sections(&self) -> &'static [Kind] {
-        SECTIONS
-    }
-
-    fn belongs(&self, config: &Config) -> bool {
-        config.find::<config::Replicas>().is_some()
-    }
-
-    fn lacks(&self, config: &Config) -> Option<&'static str> {
-        let lacks = "the section `replicas` in the configuration (listen, certificate, key, clientCA): \
-                     `longhaul-service certs dev DIR` makes certificates to begin with";
-        config.find::<config::Replicas>().is_none().then_some(lacks)
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn borrows(&self, config: &Config) -> bool {

@@ -7,11 +7,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use service_admission::config::{Admission, Images, ValidatorKind};
 use service_core::alert::AlertSink;
-use service_core::config::{Config, Kind, Kubernetes, kind};
+use service_core::config::{Config, Kubernetes, kind};
 use service_core::edge::Probe;
 use service_core::known::Knowledge;
 use service_core::kube::{Cluster, Transport};
-use service_core::role::{Lent, Role, Start, Started};
+use service_core::role::{About, Lent, Role, Start, Started};
 use service_registry::config::Resolve;
 use service_replicas::config::Replicas;
 use service_shared_cache::SharedCache;
@@ -47,7 +47,7 @@ struct Planted {
 
 impl Planted {
     fn watches(&self) -> bool {
-        self.role.sections().contains(&kind::<Watch>())
+        self.role.about().sections.contains(&kind::<Watch>())
     }
 
     /// The configuration as the bug has it.
@@ -173,24 +173,8 @@ fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
 }
 
 impl Role for Planted {
-    fn name(&self) -> &'static str {
-        self.role.name()
-    }
-
-    fn about(&self) -> &'static str {
+    fn about(&self) -> &'static About {
         self.role.about()
-    }
-
-    fn sections(&self) -> &'static [Kind] {
-        self.role.sections()
-    }
-
-    fn belongs(&self, config: &Config) -> bool {
-        self.role.belongs(config)
-    }
-
-    fn lacks(&self, config: &Config) -> Option<&'static str> {
-        self.role.lacks(config)
     }
 
     fn check(&self, config: &Config) -> anyhow::Result<()> {

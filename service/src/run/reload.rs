@@ -72,22 +72,10 @@ impl Probe for Trouble {
         "config"
     }
 
-    fn dead(&self) -> Option<String> {
-        None
-    }
-
-    /// Never: the old configuration works, and all replicas read the same file. To fail here would turn a typing mistake into
+    /// No more than a note: the old configuration works, and all replicas read the same file. To fail here would turn a typing mistake into
     /// an outage of the whole webhook.
-    fn unready(&self) -> Option<String> {
-        None
-    }
-
     fn note(&self) -> Option<String> {
         self.0.lock().clone()
-    }
-
-    fn page(&self) -> Option<String> {
-        None
     }
 }
 

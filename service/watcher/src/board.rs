@@ -62,14 +62,6 @@ impl Probe for Board {
         "watcher"
     }
 
-    fn dead(&self) -> Option<String> {
-        None
-    }
-
-    fn unready(&self) -> Option<String> {
-        None
-    }
-
     fn note(&self) -> Option<String> {
         let ways = self.0.lock();
         let long = ways.iter().filter_map(|(action, way)| {

@@ -1,14 +1,13 @@
 //! One call over HTTP: what is sent, with what, and what the answer means. When it is tried again is the caller's knowledge.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Request, StatusCode, Uri};
-use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Trust, client_config};
+use service_core::wire::{Client, Limits};
 use tokio::time::Instant;
 
 use crate::config::Receiver;
@@ -39,20 +38,8 @@ impl Hook {
     /// Reads the authorities; connects to nobody. `open_max` is how many calls there are at one time.
     pub fn new(settings: &Receiver, open_max: usize) -> anyhow::Result<Self> {
         let uri: Uri = settings.url.parse().with_context(|| format!("{} is no address", settings.url))?;
-        let tls = match (uri.scheme_str(), &settings.ca_file) {
-            (Some("https"), None) => Some(client_config(Trust::System, None).map_err(|error| anyhow!("{error}"))?),
-            (Some("https"), Some(path)) => {
-                let pem = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
-                Some(client_config(Trust::Pem(&pem), None).map_err(|error| anyhow!("{}: {error}", path.display()))?)
-            }
-            _ => None,
-        };
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-        let origin = Origin { host, port, tls: tls.map(Arc::new), server_name: None };
-        let proxy = Proxies::from_env()?.proxy(&origin);
-        let client = Client::new(origin, Protocol::Http1, Limits { open_max, idle_max: open_max }).through(proxy);
-        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let limits = Limits { open_max, idle_max: open_max };
+        let (client, path) = Client::of_address(&uri, settings.ca_file.as_deref(), limits)?;
         Ok(Self { client, path, token_file: settings.token_file.clone(), timeout: settings.timeout })
     }
 

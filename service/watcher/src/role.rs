@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, select_all};
 use parking_lot::RwLock;
-use service_core::config::{Config, Kind, Kubernetes, kind};
+use service_core::config::{Config, Kubernetes, kind};
 use service_core::edge::Probe;
 use service_core::kube::{Client, Cluster};
-use service_core::role::{Reload, Role, Running, Start, Started};
+use service_core::role::{About, Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
 use service_watch::{Form, Informer, Metrics as Watches, Source, Start as Begin};
 use tokio::sync::Semaphore;
@@ -30,35 +30,27 @@ use crate::tell::{self, Entrance};
 use crate::visit::Tools;
 use crate::work::{Task, Work};
 
-const SECTIONS: &[Kind] = &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Watcher>()];
 /// How long workers may finish what they hold, and receivers take what waits, at the end.
 const FINISH_MAX: Duration = Duration::from_secs(3);
 /// As long as the witness of other roles is waited for.
 const WITNESS_TIMEOUT: Duration = Duration::from_secs(5);
+
+const ABOUT: About = About {
+    name: "watcher",
+    help: "Only what is told of objects of any resource, and their hooks",
+    sections: &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Watcher>()],
+    needs: &[Config::has::<Watcher>],
+    lacks: "the section `watcher` (actions) in the configuration",
+    always: false,
+};
 
 /// Others are told of objects, or work on them through hooks.
 #[derive(Debug)]
 pub struct Watching;
 
 impl Role for Watching {
-    fn name(&self) -> &'static str {
-        "watcher"
-    }
-
-    fn about(&self) -> &'static str {
-        "Only what is told of objects of any resource, and their hooks"
-    }
-
-    fn sections(&self) -> &'static [Kind] {
-        SECTIONS
-    }
-
-    fn belongs(&self, config: &Config) -> bool {
-        config.find::<Watcher>().is_some()
-    }
-
-    fn lacks(&self, config: &Config) -> Option<&'static str> {
-        config.find::<Watcher>().is_none().then_some("the section `watcher` (actions) in the configuration")
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {

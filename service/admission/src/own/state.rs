@@ -56,14 +56,6 @@ impl Probe for State {
         "certificates"
     }
 
-    fn dead(&self) -> Option<String> {
-        None
-    }
-
-    fn unready(&self) -> Option<String> {
-        None
-    }
-
     fn note(&self) -> Option<String> {
         self.0.lock().trouble.clone()
     }

@@ -76,21 +76,9 @@ impl Probe for State {
         "registration"
     }
 
-    fn dead(&self) -> Option<String> {
-        None
-    }
-
-    /// Never: a replica that is taken out of the Service is called even less.
-    fn unready(&self) -> Option<String> {
-        None
-    }
-
+    /// No more than a note: a replica that is taken out of the Service is called even less.
     fn note(&self) -> Option<String> {
         let known = self.known.lock();
         known.why.as_ref().map(|(why, _)| why.clone()).or_else(|| known.note.clone())
-    }
-
-    fn page(&self) -> Option<String> {
-        None
     }
 }

@@ -19,15 +19,21 @@ pub trait Probe: Send + Sync {
     /// Its name in the answers.
     fn name(&self) -> &'static str;
     /// Why the process should be restarted, or nothing.
-    fn dead(&self) -> Option<String>;
+    fn dead(&self) -> Option<String> {
+        None
+    }
     /// Why it should get no traffic, or nothing.
-    fn unready(&self) -> Option<String>;
+    fn unready(&self) -> Option<String> {
+        None
+    }
     /// A note for a person though nothing has to be done to the process; shown by `?verbose`.
     fn note(&self) -> Option<String> {
         None
     }
     /// A JSON page for `/debug/{name}`, or nothing.
-    fn page(&self) -> Option<String>;
+    fn page(&self) -> Option<String> {
+        None
+    }
     /// JSON lines for `/debug/{name}/objects`, or nothing.
     fn objects(&self) -> Option<String> {
         None

@@ -101,10 +101,6 @@ impl Probe for Heartbeat {
     fn unready(&self) -> Option<String> {
         self.trouble(FAILING_MAX)
     }
-
-    fn page(&self) -> Option<String> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -259,10 +259,6 @@ impl Probe for ServerTls {
         self.labels.check
     }
 
-    fn dead(&self) -> Option<String> {
-        None
-    }
-
     /// No call can succeed with an expired certificate; a restart would not help, so this is not about liveness.
     fn unready(&self) -> Option<String> {
         let loaded = self.current.read().loaded.clone();
@@ -295,10 +291,6 @@ impl Probe for ServerTls {
         }
         let ends = self.current.read().lists_end?;
         (ends <= SystemTime::now()).then(|| "a list of revoked certificates is out of date: replace it".to_owned())
-    }
-
-    fn page(&self) -> Option<String> {
-        None
     }
 }
 
