@@ -22,6 +22,7 @@ pub mod churn;
 mod examples;
 mod failure;
 mod histogram;
+mod one_or_more;
 mod open_loop;
 pub mod script;
 mod seed;

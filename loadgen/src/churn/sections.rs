@@ -1,12 +1,6 @@
 //! [`Sections`]: one section of churn, or a list of them.
 
-use std::fmt;
-use std::ops::{Deref, DerefMut};
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ops::DerefMut;
 
 use super::{Config, Error};
 
@@ -33,68 +27,14 @@ impl Sections {
     }
 }
 
-impl Deref for Sections {
-    type Target = [Config];
-    fn deref(&self) -> &[Config] {
-        &self.0
-    }
+crate::one_or_more! {
+    Sections of Config, at most SECTIONS_MAX, as "ChurnSections",
+    "a section of churn such as `{resource: v1/configmaps, population: 50, rate: 10/s}`, or a list of them"
 }
 
 impl DerefMut for Sections {
     fn deref_mut(&mut self) -> &mut [Config] {
         &mut self.0
-    }
-}
-
-impl Serialize for Sections {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0[..] {
-            [] => serializer.serialize_none(),
-            [one] => one.serialize(serializer),
-            several => several.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Sections {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMore;
-        impl<'de> Visitor<'de> for OneOrMore {
-            type Value = Sections;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a section of churn such as `{resource: v1/configmaps, population: 50, rate: 10/s}`, or a list of them")
-            }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Sections, E> {
-                Ok(Sections::default())
-            }
-            fn visit_none<E: serde::de::Error>(self) -> Result<Sections, E> {
-                Ok(Sections::default())
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sections, A::Error> {
-                Config::deserialize(MapAccessDeserializer::new(map)).map(|one| Sections(vec![one]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sections, A::Error> {
-                let mut all = Vec::new();
-                while let Some(one) = list.next_element()? {
-                    all.push(one);
-                }
-                Ok(Sections(all))
-            }
-        }
-        deserializer.deserialize_any(OneOrMore)
-    }
-}
-
-impl JsonSchema for Sections {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ChurnSections".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<Config>();
-        json_schema!({"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": SECTIONS_MAX}, {"type": "null"}]})
     }
 }
 

@@ -2,13 +2,10 @@
 //!
 //! Owns the keys and their checks.
 
-use std::ops::Deref;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::Span;
 
 /// What stands for the parent's name in `by: {name: …}`.
@@ -206,63 +203,9 @@ impl Kinds {
     }
 }
 
-impl Deref for Kinds {
-    type Target = [Children];
-    fn deref(&self) -> &[Children] {
-        &self.0
-    }
-}
-
-impl Serialize for Kinds {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0[..] {
-            [] => serializer.serialize_none(),
-            [one] => one.serialize(serializer),
-            several => several.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Kinds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMore;
-        impl<'de> Visitor<'de> for OneOrMore {
-            type Value = Kinds;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("children such as `{resource: configmaps/v1, by: owner}`, or a list of them")
-            }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Kinds, E> {
-                Ok(Kinds::default())
-            }
-            fn visit_none<E: serde::de::Error>(self) -> Result<Kinds, E> {
-                Ok(Kinds::default())
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Kinds, A::Error> {
-                Children::deserialize(MapAccessDeserializer::new(map)).map(|one| Kinds(vec![one]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Kinds, A::Error> {
-                let mut all = Vec::new();
-                while let Some(one) = list.next_element()? {
-                    all.push(one);
-                }
-                Ok(Kinds(all))
-            }
-        }
-        deserializer.deserialize_any(OneOrMore)
-    }
-}
-
-impl JsonSchema for Kinds {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ChildrenKinds".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<Children>();
-        json_schema!({"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": KINDS_MAX}, {"type": "null"}]})
-    }
+loadgen::one_or_more! {
+    Kinds of Children, at most KINDS_MAX, as "ChildrenKinds",
+    "children such as `{resource: configmaps/v1, by: owner}`, or a list of them"
 }
 
 #[cfg(test)]
