@@ -63,6 +63,15 @@ pub fn patched(answer: &Value, object: &Value) -> Value {
     object
 }
 
+/// The image of the Pod `object` as it is stored, or the denial.
+pub fn verdict(answer: &Value, object: &Value) -> Result<String, String> {
+    if answer["allowed"] == true {
+        Ok(patched(answer, object)["spec"]["containers"][0]["image"].as_str().unwrap().to_owned())
+    } else {
+        Err(answer["status"]["message"].as_str().unwrap().to_owned())
+    }
+}
+
 /// A mirror inside the cluster answers for a name that need not exist in DNS, and images keep that name.
 #[tokio::test]
 async fn an_endpoint_stands_in_for_the_host_that_images_name() {

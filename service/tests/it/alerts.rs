@@ -13,8 +13,8 @@ use crate::admission::{pod, post, review};
 use crate::support::registry::Registry;
 use crate::support::{Server, Service, status, until};
 
-/// A receiver, and what it was told.
-async fn receiver() -> (Server, Arc<Mutex<Vec<Value>>>) {
+/// A receiver that answers with this status, and what it was told.
+pub async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&told);
     let handler = move |request: http::Request<hyper::body::Incoming>| {
@@ -22,7 +22,7 @@ async fn receiver() -> (Server, Arc<Mutex<Vec<Value>>>) {
         async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             into.lock().push(serde_json::from_slice(&body).unwrap());
-            status(200, "ok")
+            status(code, "ok")
         }
         .boxed()
     };
@@ -46,7 +46,7 @@ async fn ask(service: &Service, path: &str, review: Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_decision_is_told_once_and_dry_runs_never() {
     let registry = Registry::start().await;
-    let ((admit, admitted), (reject, refused)) = (receiver().await, receiver().await);
+    let ((admit, admitted), (reject, refused)) = (receiver(200).await, receiver(200).await);
     let alerts = format!(
         "cluster: c, admit: {{receivers: [{{template: ecs-1-12-0, url: 'http://{}/'}}]}}, \
          reject: {{receivers: [{{template: ecs-1-12-0, url: 'http://{}/'}}]}}",

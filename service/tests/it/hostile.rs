@@ -3,7 +3,7 @@
 use service::run::Options;
 use service_core::wire::Protocol;
 
-use crate::admission::{ask, patched, pod, review};
+use crate::admission::{self, ask, pod, review};
 use crate::support::Service;
 use crate::support::raw::{Answer, Raw};
 use crate::support::registry::{MANIFEST, digest};
@@ -34,11 +34,7 @@ async fn start(host: &str, more: &str) -> Service {
 async fn verdict(service: &Service, registry: &Raw, name: &str) -> Result<String, String> {
     let object = pod(&[&format!("{}/{name}", registry.host())]);
     let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;
-    if answer["allowed"] == true {
-        Ok(patched(&answer, &object)["spec"]["containers"][0]["image"].as_str().unwrap().to_owned())
-    } else {
-        Err(answer["status"]["message"].as_str().unwrap().to_owned())
-    }
+    admission::verdict(&answer, &object)
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use service::run::Options;
 use service_core::wire::{Client, Protocol};
 
-use crate::admission::{ask, patched, pod, review};
+use crate::admission::{self, ask, pod, review};
 use crate::support::api::Api;
 use crate::support::raw::{Answer, Raw};
 use crate::support::registry::digest;
@@ -77,11 +77,7 @@ async fn verdict(client: &Client, namespace: &str, image: &str, secrets: &[&str]
     let mut review = review("v1", &object);
     review["request"]["namespace"] = namespace.into();
     let answer = ask(client, &review).await;
-    if answer["allowed"] == true {
-        Ok(patched(&answer, &object)["spec"]["containers"][0]["image"].as_str().unwrap().to_owned())
-    } else {
-        Err(answer["status"]["message"].as_str().unwrap().to_owned())
-    }
+    admission::verdict(&answer, &object)
 }
 
 #[tokio::test]

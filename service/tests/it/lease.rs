@@ -6,19 +6,12 @@ use serde_json::Value;
 use service::run::Options;
 
 use crate::support::api::Api;
-use crate::support::{Service, kubeconfig, until};
+use crate::support::{Service, until};
 
 /// A replica whose lease lasts 3 s.
 async fn replica(api: &Api) -> Service {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kube.yaml");
-    kubeconfig(&path, api.address());
-    let config = format!(
-        "health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nwatch: {{backoff: {{initial: 20ms, max: 200ms}}}}\n\
-         reconcile: {{lease: {{namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}}}\n",
-        path.display()
-    );
-    Service::start("watch", &config, Options::default()).await
+    let lease = "reconcile: {lease: {namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}";
+    Service::watching(api.address(), "", lease, Options::default()).await
 }
 
 async fn leads(service: &Service) -> bool {

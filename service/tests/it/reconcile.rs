@@ -4,18 +4,10 @@ use serde_json::{Value, json};
 use service::run::Options;
 
 use crate::support::api::Api;
-use crate::support::{Service, kubeconfig, until};
+use crate::support::{Service, until};
 
 async fn start(api: &Api) -> Service {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kube.yaml");
-    kubeconfig(&path, api.address());
-    let config = format!(
-        "health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nwatch: {{backoff: {{initial: 20ms, max: 200ms}}}}\n\
-         reconcile: {{retries: [50ms, 50ms]}}\n",
-        path.display()
-    );
-    Service::start("watch", &config, Options::default()).await
+    Service::watching(api.address(), "", "reconcile: {retries: [50ms, 50ms]}", Options::default()).await
 }
 
 fn phase(api: &Api, name: &str) -> Value {

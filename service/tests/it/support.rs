@@ -6,6 +6,7 @@ pub mod raw;
 pub mod registry;
 #[cfg(feature = "verify")]
 pub mod signed;
+mod watches;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -92,6 +93,20 @@ impl Service {
         let config = config::parse(config, &folder.path().join("service.yaml")).unwrap();
         let app = App::start(role, config, options).await.unwrap();
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
+    }
+
+    /// Starts the role `watch` before an API server; `watch` and `more` are the rest of its sections.
+    pub async fn watching(address: SocketAddr, watch: &str, more: &str, options: Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kube.yaml");
+        kubeconfig(&path, address);
+        let config = format!(
+            "health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\n\
+             watch: {{backoff: {{initial: 20ms, max: 200ms}}{watch}}}\n{more}\n",
+            path.display()
+        );
+        // The kubeconfig is read at the start; its folder may go.
+        Self::start("watch", &config, options).await
     }
 
     /// The certificate of the authority that signed the webhook's, PEM.

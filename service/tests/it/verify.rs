@@ -54,21 +54,9 @@ fn class(answer: &Value) -> &str {
 #[tokio::test]
 async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
     for api in [true, false] {
-        let (registry, key, stranger) = (Signed::start().await, Key::new(), Key::new());
+        let (registry, key) = (Signed::start().await, Key::new());
         registry.world.lock().api = api;
-        for (repository, signed_by) in [("tagged", &key), ("foreign", &stranger)] {
-            let digest = registry.push(repository);
-            registry.sign_at_tag(repository, &digest, &digest, &[signed_by]);
-        }
-        for (repository, signed_by) in [("bundled", &key), ("foreign-bundle", &stranger)] {
-            let digest = registry.push(repository);
-            registry.sign_in_bundle(repository, &digest, &digest, signed_by);
-        }
-        let unsigned = registry.push("unsigned");
-        let moved = registry.push("moved");
-        registry.sign_at_tag("moved", &moved, &unsigned, &[&key]);
-        let moved = registry.push("moved-bundle");
-        registry.sign_in_bundle("moved-bundle", &moved, &unsigned, &key);
+        registry.fill(&key, &Key::new());
         let (service, client) = start(&config(&registry, &[("default", &key)], ALL, "")).await;
         // What the registry can do is learned from the first image.
         about(&client, &registry.image("unsigned")).await;

@@ -7,21 +7,13 @@ use serde_json::Value;
 use service::run::Options;
 
 use crate::support::api::{Api, Fault};
-use crate::support::{Service, kubeconfig, until};
+use crate::support::{Service, until};
 
 /// A watch of `api` with short limits.
 async fn start(api: &Api, transport: &str, more: &str) -> Service {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kube.yaml");
-    kubeconfig(&path, api.address());
-    let config = format!(
-        "health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 1s}}\n\
-         watch: {{transport: {transport}, silenceLimit: 1s, backoff: {{initial: 20ms, max: 200ms}}{more}}}\n",
-        path.display()
-    );
     let options = Options { witness_url: Some(api.witness_url()), ..Options::default() };
-    // The kubeconfig is read at the start; its folder may go.
-    Service::start("watch", &config, options).await
+    let watch = format!(", transport: {transport}, silenceLimit: 1s{more}");
+    Service::watching(api.address(), &watch, "shutdown: {drain: 1s}", options).await
 }
 
 async fn page(service: &Service) -> Value {

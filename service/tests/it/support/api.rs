@@ -6,35 +6,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::FutureExt as _;
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::{Frame, Incoming};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{Body, Server, full, status};
-
-/// What happens to the next watch request.
-#[derive(Debug, Clone)]
-pub enum Fault {
-    /// An HTTP status, with Retry-After in seconds.
-    Status(u16, Option<u64>),
-    /// HTTP 200, then this line, then the stream stays open.
-    LineThenHold(String),
-    /// HTTP 200, then nothing for ever.
-    Silence,
-    /// The request is never answered.
-    Swallow,
-    /// HTTP 200 and a clean end at once.
-    Empty,
-    /// HTTP 200, so many events, then the connection breaks in the middle of a line.
-    Torn(usize),
-    /// HTTP 200; events are sent, but every deletion is left out.
-    WithoutDeletions,
-}
+pub use super::watches::Fault;
+use super::watches::{Log, open, page, pairs};
+use super::{Body, Server, status};
 
 #[derive(Default)]
 pub struct World {
@@ -101,14 +83,7 @@ impl World {
     }
 
     fn list(&self, query: &BTreeMap<String, String>) -> Value {
-        let limit: usize =
-            query.get("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-        // The token is the last name sent; tests do not write while they list in pages.
-        let after = query.get("continue").cloned().unwrap_or_default();
-        let mut rest = self.packages.iter().filter(|(key, _)| **key > after);
-        let page: Vec<_> = rest.by_ref().take(limit).collect();
-        let token = if rest.next().is_some() { page.last().unwrap().0.as_str() } else { "" };
-        let items: Vec<_> = page.iter().map(|(_, object)| (*object).clone()).collect();
+        let (items, token) = page(&self.packages, query);
         json!({"kind": "PackageList", "metadata": {"resourceVersion": self.version.to_string(), "continue": token}, "items": items})
     }
 
@@ -246,14 +221,7 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let path = head.uri.path().to_owned();
-    let query: BTreeMap<String, String> = head
-        .uri
-        .query()
-        .unwrap_or_default()
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .map(|(k, v)| (k.to_owned(), v.to_owned()))
-        .collect();
+    let query = pairs(head.uri.query());
     world.lock().requests.push((
         Instant::now(),
         format!("{} {path}{}", head.method, if query.contains_key("watch") { "?watch" } else { "" }),
@@ -270,7 +238,12 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     }
     assert_eq!(head.headers["authorization"], "Bearer secret");
     if query.contains_key("watch") {
-        return open_watch(&world, &moved, &query, path.ends_with("/packages")).await;
+        // No list by a watch: like a server from before it.
+        let Some(from) = query.get("resourceVersion") else { return status(400, "{}") };
+        let packages = path.ends_with("/packages");
+        // Faults are for the watch of packages.
+        let fault = if packages { world.lock().watch_faults.pop_front() } else { None };
+        return open(Watched { world, packages }, &moved, from.parse().unwrap(), fault).await;
     }
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     let answer = write(&mut world.lock(), &head.method, &path, &query, &value);
@@ -278,81 +251,18 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     answer
 }
 
-async fn open_watch(
-    world: &Arc<Mutex<World>>,
-    moved: &watch::Sender<u64>,
-    query: &BTreeMap<String, String>,
+/// The changes of packages, or of network policies.
+struct Watched {
+    world: Arc<Mutex<World>>,
     packages: bool,
-) -> Response<Body> {
-    // No list by a watch: like a server from before it.
-    let Some(from) = query.get("resourceVersion") else { return status(400, "{}") };
-    let from: u64 = from.parse().unwrap();
-    // Faults are for the watch of packages.
-    let fault = if packages { world.lock().watch_faults.pop_front() } else { None };
-    let hold = |first: Vec<Bytes>| {
-        let chunks = stream::iter(first.into_iter().map(|chunk| Ok(Frame::data(chunk)))).chain(stream::pending());
-        Response::new(BodyExt::boxed(StreamBody::new(chunks)))
-    };
-    match fault {
-        Some(Fault::Status(code, retry_after)) => {
-            let mut answer = status(code, r#"{"kind":"Status","message":"scripted"}"#);
-            if let Some(seconds) = retry_after {
-                answer.headers_mut().insert("retry-after", seconds.into());
-            }
-            answer
-        }
-        Some(Fault::LineThenHold(line)) => hold(vec![(line + "\n").into()]),
-        Some(Fault::Silence) => hold(vec![]),
-        Some(Fault::Swallow) => std::future::pending().await,
-        // One DATA frame without a byte, as servers end HTTP/2 streams; HTTP/1.1 has no such thing and leaves it out.
-        Some(Fault::Empty) => {
-            let chunks = stream::iter([Ok(Frame::data(Bytes::new()))]);
-            Response::new(BodyExt::boxed(StreamBody::new(chunks)))
-        }
-        Some(Fault::Torn(events)) => {
-            let mut text: String =
-                pending(&world.lock(), from, true).into_iter().take(events).map(|(_, line)| line + "\n").collect();
-            text.push_str(r#"{"type":"ADDED","obj"#);
-            Response::new(full(text))
-        }
-        Some(Fault::WithoutDeletions) => events(world, moved, from, packages, true),
-        None => events(world, moved, from, packages, false),
+}
+
+impl Log for Watched {
+    fn pending(&self, from: u64) -> Vec<(u64, String)> {
+        let world = self.world.lock();
+        let new = world.log.iter().filter(|(version, of_package, _)| *version > from && *of_package == self.packages);
+        new.map(|(version, _, line)| (*version, line.clone())).collect()
     }
-}
-
-fn pending(world: &World, from: u64, packages: bool) -> Vec<(u64, String)> {
-    let new = world.log.iter().filter(|(version, of_package, _)| *version > from && *of_package == packages);
-    new.map(|(version, _, line)| (*version, line.clone())).collect()
-}
-
-/// The honest stream; each event is cut in two chunks.
-fn events(
-    world: &Arc<Mutex<World>>,
-    moved: &watch::Sender<u64>,
-    from: u64,
-    packages: bool,
-    lossy: bool,
-) -> Response<Body> {
-    let state = (Arc::clone(world), moved.subscribe(), from, VecDeque::<Bytes>::new());
-    let chunks = stream::unfold(state, move |(world, mut moved, mut from, mut ready)| async move {
-        while ready.is_empty() {
-            moved.borrow_and_update();
-            for (version, line) in pending(&world.lock(), from, packages) {
-                from = version;
-                if !(lossy && line.contains(r#""type":"DELETED""#)) {
-                    let line = Bytes::from(line + "\n");
-                    ready.push_back(line.slice(..line.len() / 2));
-                    ready.push_back(line.slice(line.len() / 2..));
-                }
-            }
-            if ready.is_empty() {
-                moved.changed().await.ok()?;
-            }
-        }
-        let chunk = ready.pop_front()?;
-        Some((Ok(Frame::data(chunk)), (world, moved, from, ready)))
-    });
-    Response::new(BodyExt::boxed(StreamBody::new(chunks)))
 }
 
 fn write(

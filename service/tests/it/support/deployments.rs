@@ -5,17 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::FutureExt as _;
 use http::{Request, Response};
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::{Frame, Incoming};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::api::Fault;
-use super::{Body, Server, full, status};
+use super::watches::{Fault, Log, open, page, pairs};
+use super::{Body, Server, status};
 
 /// What happens to the next write, or read of a scale.
 #[derive(Debug, Clone)]
@@ -141,7 +140,7 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let path = head.uri.path().to_owned();
-    let query: BTreeMap<String, String> = pairs(head.uri.query().unwrap_or_default());
+    let query = pairs(head.uri.query());
     let is_down = {
         let mut world = world.lock();
         world.requests.push(format!("{} {}", head.method, head.uri));
@@ -152,7 +151,8 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     }
     assert_eq!(head.headers["authorization"], "Bearer secret");
     if query.contains_key("watch") {
-        return open_watch(&world, &moved, &query).await;
+        let (from, fault) = (query["resourceVersion"].parse().unwrap(), world.lock().watch_faults.pop_front());
+        return open(world, &moved, from, fault).await;
     }
     if path == "/apis/apps/v1/deployments" {
         return list(&mut world.lock(), &query);
@@ -173,11 +173,6 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     answer
 }
 
-fn pairs(query: &str) -> BTreeMap<String, String> {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-}
-
 /// `NAMESPACE/NAME` of a path.
 fn key(path: &str) -> String {
     let parts: Vec<_> = path.split('/').collect();
@@ -191,13 +186,7 @@ fn list(world: &mut World, query: &BTreeMap<String, String>) -> Response<Body> {
     if let Some(code) = world.list_failures.pop_front() {
         return status(code, "");
     }
-    let limit: usize =
-        query.get("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-    let after = query.get("continue").map(|token| token.replace("%2F", "/").replace("%2D", "-")).unwrap_or_default();
-    let mut rest = world.objects.iter().filter(|(key, _)| **key > after);
-    let page: Vec<_> = rest.by_ref().take(limit).collect();
-    let token = if rest.next().is_some() { page.last().unwrap().0.as_str() } else { "" };
-    let items: Vec<_> = page.iter().map(|(_, object)| (*object).clone()).collect();
+    let (items, token) = page(&world.objects, query);
     let meta = json!({"resourceVersion": world.version.to_string(), "continue": token});
     status(200, &json!({"kind": "DeploymentList", "metadata": meta, "items": items}).to_string())
 }
@@ -249,63 +238,16 @@ fn object(
     shown(&world.commit("MODIFIED", key, fresh))
 }
 
-async fn open_watch(
-    world: &Arc<Mutex<World>>,
-    moved: &watch::Sender<u64>,
-    query: &BTreeMap<String, String>,
-) -> Response<Body> {
-    let from: u64 = query["resourceVersion"].parse().unwrap();
-    let fault = world.lock().watch_faults.pop_front();
-    let hold = |first: Vec<Bytes>| {
-        let chunks = stream::iter(first.into_iter().map(|chunk| Ok(Frame::data(chunk)))).chain(stream::pending());
-        Response::new(BodyExt::boxed(StreamBody::new(chunks)))
-    };
-    match fault {
-        None => events(world, moved, from, false),
-        Some(Fault::Status(code, _)) => status(code, r#"{"kind":"Status","message":"scripted"}"#),
-        Some(Fault::LineThenHold(line)) => hold(vec![(line + "\n").into()]),
-        Some(Fault::Silence) => hold(vec![]),
-        Some(Fault::Swallow) => std::future::pending().await,
-        Some(Fault::Empty) => Response::new(full("")),
-        Some(Fault::Torn(count)) => {
-            let lines: String =
-                pending(&world.lock(), from).into_iter().take(count).map(|(_, line)| line + "\n").collect();
-            Response::new(full(lines + r#"{"type":"ADDED","obj"#))
-        }
-        Some(Fault::WithoutDeletions) => events(world, moved, from, true),
+impl Log for Arc<Mutex<World>> {
+    fn pending(&self, from: u64) -> Vec<(u64, String)> {
+        self.lock().log.iter().filter(|(version, _)| *version > from).cloned().collect()
     }
-}
 
-fn pending(world: &World, from: u64) -> Vec<(u64, String)> {
-    world.log.iter().filter(|(version, _)| *version > from).cloned().collect()
-}
+    fn lag(&self) -> Duration {
+        self.lock().lag
+    }
 
-/// The honest stream; it ends when the server goes down.
-fn events(world: &Arc<Mutex<World>>, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
-    let state = (Arc::clone(world), moved.subscribe(), from, VecDeque::<Bytes>::new());
-    let chunks = stream::unfold(state, move |(world, mut moved, mut from, mut ready)| async move {
-        while ready.is_empty() {
-            moved.borrow_and_update();
-            let (lag, is_down) = {
-                let world = world.lock();
-                (world.lag, world.is_down)
-            };
-            if is_down {
-                return None;
-            }
-            tokio::time::sleep(lag).await;
-            for (version, line) in pending(&world.lock(), from) {
-                from = version;
-                if !(lossy && line.contains(r#""type":"DELETED""#)) {
-                    ready.push_back(Bytes::from(line + "\n"));
-                }
-            }
-            if ready.is_empty() {
-                moved.changed().await.ok()?;
-            }
-        }
-        let chunk = ready.pop_front()?;
-        Some((Ok(Frame::data(chunk)), (world, moved, from, ready)))
-    });
-    Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+    fn is_down(&self) -> bool {
+        self.lock().is_down
+    }
 }

@@ -66,6 +66,24 @@ impl Key {
 }
 
 impl Signed {
+    /// Pushes images that `key` signed (`tagged`, `bundled`), that `stranger` did (`foreign`, `foreign-bundle`), nobody (`unsigned`), and
+    /// whose signatures are about another image (`moved`, `moved-bundle`).
+    pub fn fill(&self, key: &Key, stranger: &Key) {
+        for (repository, by) in [("tagged", key), ("foreign", stranger)] {
+            let digest = self.push(repository);
+            self.sign_at_tag(repository, &digest, &digest, &[by]);
+        }
+        for (repository, by) in [("bundled", key), ("foreign-bundle", stranger)] {
+            let digest = self.push(repository);
+            self.sign_in_bundle(repository, &digest, &digest, by);
+        }
+        let unsigned = self.push("unsigned");
+        let moved = self.push("moved");
+        self.sign_at_tag("moved", &moved, &unsigned, &[key]);
+        let moved = self.push("moved-bundle");
+        self.sign_in_bundle("moved-bundle", &moved, &unsigned, key);
+    }
+
     /// An empty registry with the referrers API.
     pub async fn start() -> Self {
         let world = Arc::new(Mutex::new(World { api: true, ..World::default() }));

@@ -93,19 +93,7 @@ fn corpus(registry: &Signed) -> Vec<(String, Value)> {
 #[ignore = "slow"]
 async fn one_process_and_many_answer_every_review_with_the_same_bytes() {
     let (registry, key, stranger, pki) = (Signed::start().await, Key::new(), Key::new(), Pki::new());
-    for (repository, by) in [("tagged", &key), ("foreign", &stranger)] {
-        let digest = registry.push(repository);
-        registry.sign_at_tag(repository, &digest, &digest, &[by]);
-    }
-    for (repository, by) in [("bundled", &key), ("foreign-bundle", &stranger)] {
-        let digest = registry.push(repository);
-        registry.sign_in_bundle(repository, &digest, &digest, by);
-    }
-    let unsigned = registry.push("unsigned");
-    let moved = registry.push("moved");
-    registry.sign_at_tag("moved", &moved, &unsigned, &[&key]);
-    let moved = registry.push("moved-bundle");
-    registry.sign_in_bundle("moved-bundle", &moved, &unsigned, &key);
+    registry.fill(&key, &stranger);
     let with = json!({"verifyInTransparencyLog": false});
     let actions = json!({"unsigned": "allow", "invalid": "error", "not-found": "allow", "mismatch": "allow"});
     let rule = |mode: &str, more: Value| {

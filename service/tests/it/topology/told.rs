@@ -1,33 +1,14 @@
 //! Alerts that another process tells.
 
-use std::sync::Arc;
-
-use futures_util::FutureExt as _;
-use http_body_util::BodyExt as _;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use service::run::Options;
 use service_core::wire::Protocol;
 
 use super::world::{Pki, admission, at, config};
 use crate::admission::{pod, post, review};
+use crate::alerts::receiver;
 use crate::support::registry::Registry;
-use crate::support::{Server, Service, status, until};
-
-async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let into = Arc::clone(&told);
-    let handler = move |request: http::Request<hyper::body::Incoming>| {
-        let into = Arc::clone(&into);
-        async move {
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            into.lock().push(serde_json::from_slice(&body).unwrap());
-            status(code, "ok")
-        }
-        .boxed()
-    };
-    (Server::start(false, Arc::new(handler)).await, told)
-}
+use crate::support::{Service, until};
 
 fn remote(pki: &Pki, address: std::net::SocketAddr, blocking: bool) -> Value {
     json!({"url": format!("https://{address}"), "caFile": pki.path("ca.crt"), "certificate": pki.path("client.crt"),

@@ -1,0 +1,123 @@
+//! What the API servers of these tests have in common: pages of a list, an honest stream of a log, and what can be wrong with one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http::Response;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{Body, full, status};
+
+/// What happens to the next watch request.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// An HTTP status, with Retry-After in seconds.
+    Status(u16, Option<u64>),
+    /// HTTP 200, then this line, then the stream stays open.
+    LineThenHold(String),
+    /// HTTP 200, then nothing for ever.
+    Silence,
+    /// The request is never answered.
+    Swallow,
+    /// HTTP 200 and a clean end at once.
+    Empty,
+    /// HTTP 200, so many events, then the connection breaks in the middle of a line.
+    Torn(usize),
+    /// HTTP 200; events are sent, but every deletion is left out.
+    WithoutDeletions,
+}
+
+/// A log that is watched.
+pub trait Log: Send + Sync + 'static {
+    /// The events behind a version, oldest first, each with its own version.
+    fn pending(&self, from: u64) -> Vec<(u64, String)>;
+
+    /// Watches are held back for so long before each event.
+    fn lag(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// All watches end.
+    fn is_down(&self) -> bool {
+        false
+    }
+}
+
+/// The pairs of a query.
+pub fn pairs(query: Option<&str>) -> BTreeMap<String, String> {
+    let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// A page of a list, and the token of the next one: the last name sent; tests do not write while they list in pages.
+pub fn page<'w>(objects: &'w BTreeMap<String, Value>, query: &BTreeMap<String, String>) -> (Vec<&'w Value>, String) {
+    let limit = query.get("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
+    let after = query.get("continue").map(|token| token.replace("%2F", "/").replace("%2D", "-")).unwrap_or_default();
+    let mut rest = objects.iter().filter(|(key, _)| **key > after);
+    let page: Vec<_> = rest.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+    let token = if rest.next().is_some() { page.last().unwrap().0.clone() } else { String::new() };
+    (page.into_iter().map(|(_, object)| object).collect(), token)
+}
+
+/// The answer to a watch from a version.
+pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: Option<Fault>) -> Response<Body> {
+    let hold = |first: Vec<Bytes>| {
+        let chunks = stream::iter(first.into_iter().map(|chunk| Ok(Frame::data(chunk)))).chain(stream::pending());
+        Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+    };
+    match fault {
+        Some(Fault::Status(code, retry_after)) => {
+            let mut answer = status(code, r#"{"kind":"Status","message":"scripted"}"#);
+            if let Some(seconds) = retry_after {
+                answer.headers_mut().insert("retry-after", seconds.into());
+            }
+            answer
+        }
+        Some(Fault::LineThenHold(line)) => hold(vec![(line + "\n").into()]),
+        Some(Fault::Silence) => hold(vec![]),
+        Some(Fault::Swallow) => std::future::pending().await,
+        // One DATA frame without a byte, as servers end HTTP/2 streams; HTTP/1.1 has no such thing and leaves it out.
+        Some(Fault::Empty) => {
+            let chunks = stream::iter([Ok(Frame::data(Bytes::new()))]);
+            Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+        }
+        Some(Fault::Torn(events)) => {
+            let lines: String = log.pending(from).into_iter().take(events).map(|(_, line)| line + "\n").collect();
+            Response::new(full(lines + r#"{"type":"ADDED","obj"#))
+        }
+        Some(Fault::WithoutDeletions) => events(log, moved, from, true),
+        None => events(log, moved, from, false),
+    }
+}
+
+/// The honest stream; each event is cut in two chunks.
+fn events(log: impl Log, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
+    let state = (log, moved.subscribe(), from, VecDeque::<Bytes>::new());
+    let chunks = stream::unfold(state, move |(log, mut moved, mut from, mut ready)| async move {
+        while ready.is_empty() {
+            moved.borrow_and_update();
+            if log.is_down() {
+                return None;
+            }
+            tokio::time::sleep(log.lag()).await;
+            for (version, line) in log.pending(from) {
+                from = version;
+                if !(lossy && line.contains(r#""type":"DELETED""#)) {
+                    let line = Bytes::from(line + "\n");
+                    ready.extend([line.slice(..line.len() / 2), line.slice(line.len() / 2..)]);
+                }
+            }
+            if ready.is_empty() {
+                moved.changed().await.ok()?;
+            }
+        }
+        let chunk = ready.pop_front()?;
+        Some((Ok(Frame::data(chunk)), (log, moved, from, ready)))
+    });
+    Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+}
