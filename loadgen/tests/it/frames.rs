@@ -105,7 +105,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-pub fn answer(stream: u32, uid: &str) -> Vec<u8> {
+fn answer(stream: u32, uid: &str) -> Vec<u8> {
     let body = webhook::answer(&json!({"request": {"uid": uid}}), json!({"allowed": true})).to_string();
     [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
 }

@@ -264,49 +264,6 @@ async fn what_never_ends_is_a_timeout() {
     }
 }
 
-/// Bytes that are no HTTP, and answers that break off, are broken exchanges and no timeouts.
-#[tokio::test]
-async fn garbage_and_early_ends_are_http_errors() {
-    for bytes in [
-        "\u{0}\u{1}\u{2} what?\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Le",
-        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"kind\":",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
-        "",
-    ] {
-        let server = Hostile::tls(move |mut wire: Wire| async move {
-            if wire.request().await.is_some() {
-                wire.send(bytes.as_bytes()).await;
-                // A client that has hung up already is fine.
-                let _ = wire.stream.shutdown().await;
-            }
-        })
-        .await;
-        let interval = server.meets(20).await;
-        let examples = &interval.examples;
-        assert_eq!((interval.counts.http_error, interval.errors()), (CALLS, CALLS), "{bytes:?}: {examples:?}");
-    }
-}
-
-/// An answer to the connection's previous call does not count for this one.
-#[tokio::test]
-async fn an_answer_to_another_call_is_invalid() {
-    let server = Hostile::tls(|mut wire: Wire| async move {
-        let mut previous = "00000000-0000-4000-8000-000000000000".to_owned();
-        while let Some(uid) = wire.request().await {
-            if !wire.send(answer(&previous, "").as_bytes()).await {
-                return;
-            }
-            previous = uid;
-        }
-    })
-    .await;
-    let interval = server.meets(20).await;
-    assert_eq!((interval.counts.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
-    assert_example(&interval, "expected response.uid=");
-}
-
 /// No TLS session: the server hangs up in the handshake, speaks plain HTTP, or sends noise without end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ends_and_noise_in_the_handshake_are_tls_failures() {

@@ -6,32 +6,13 @@ use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use loadgen::admission::{Load, Target};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::frames::{
-    DATA, DELETIONS, END_HEADERS, GOAWAY, HEADERS, OK, RST_STREAM, Raw, SETTINGS, Wire, answer, assert_example, frame,
+    DATA, DELETIONS, END_HEADERS, GOAWAY, HEADERS, OK, RST_STREAM, Raw, SETTINGS, Wire, assert_example, frame,
 };
 use crate::server::{Identity, Server, until};
 use crate::webhook::{self, assert_accounts, plan, run, target};
-
-/// Answers in the pieces that a very slow network makes of them are answers.
-#[tokio::test]
-async fn answers_byte_by_byte() {
-    let server = Raw::start(|mut wire| async move {
-        wire.welcome().await?;
-        loop {
-            let (stream, uid) = wire.request().await?;
-            for byte in answer(stream, &uid) {
-                wire.send_bytes(&[byte]).await?;
-            }
-        }
-    })
-    .await;
-    let interval = server.meets(8, 20).await;
-    assert_eq!((interval.counts.allowed, interval.errors()), (8, 0), "{:?}", interval.examples);
-    assert_eq!(server.accepted(), 1);
-}
 
 /// What never ends is a timeout that says how far it came. Its stream is reset and the connection goes on.
 #[tokio::test]
@@ -129,43 +110,6 @@ async fn a_window_that_stays_shut_is_told() {
     let interval = run(plan(3, large), server.target()).await;
     assert_eq!((interval.counts.timeout, interval.errors()), (3, 3), "{:?}", interval.examples);
     assert_example(&interval, "HTTP/2's flow control let only a part of the request through");
-}
-
-/// What is no HTTP/2, and what breaks off, is a broken exchange with a text that says what happened.
-#[tokio::test]
-async fn garbage_and_early_ends_are_http_errors() {
-    for (bytes, expected) in [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "what came is no HTTP/2: a frame is longer than 16 KiB"),
-        (frame(HEADERS, END_HEADERS, 1, OK), "what came is no HTTP/2: it does not begin with SETTINGS"),
-        (vec![0; 100], "what came is no HTTP/2: a frame of a stream names none"),
-        (vec![], "the connection broke before an answer: the server closed it"),
-        (
-            [frame(SETTINGS, 0, 0, &[]), frame(HEADERS, END_HEADERS, 1, OK)].concat(),
-            "the body broke off: the server closed it",
-        ),
-        (
-            [frame(SETTINGS, 0, 0, &[]), frame(GOAWAY, 0, 0, b"\0\0\0\x01\0\0\0\x0bslower")].concat(),
-            "the server closed it (GOAWAY ENHANCE_YOUR_CALM: `slower`)",
-        ),
-        (
-            [frame(SETTINGS, 0, 0, &[]), frame(HEADERS, END_HEADERS, 1, &[0xff; 9])].concat(),
-            "the server does not keep to HTTP/2: a number is larger than any that makes sense (COMPRESSION_ERROR)",
-        ),
-    ] {
-        let server = Raw::start(move |mut wire: Wire| {
-            let bytes = bytes.clone();
-            async move {
-                wire.preface().await?;
-                wire.request().await?;
-                wire.send_bytes(&bytes).await?;
-                wire.stream.shutdown().await.ok()
-            }
-        })
-        .await;
-        let interval = server.meets(1, 20).await;
-        assert_eq!((interval.counts.http_error, interval.errors()), (1, 1), "{expected}: {:?}", interval.examples);
-        assert_example(&interval, expected);
-    }
 }
 
 /// A server that goes away and comes back: the calls that it left are errors, the next ones go over a new connection.

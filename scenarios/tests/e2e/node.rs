@@ -166,19 +166,6 @@ fn nightly_the_service_passes_on_a_node() {
     }
 }
 
-#[test]
-#[ignore = "slow"]
-fn nightly_a_missed_delete_is_a_ghost_on_a_node_too() {
-    let Some(service) = program("longhaul-service-planted") else { return };
-    let Some(_machine) = machine() else { return };
-    let arguments = ["--control-plane", "node", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
-    let soak = soak(&[&[SMALL][..], &arguments].concat());
-    let mut broken = soak.broken();
-    // The bug loses deletions of what a package owns as well: one that waits for them is not let go, which is as true.
-    broken.retain(|budget| budget != "finalizers.stuck");
-    assert_eq!(broken, ["events.ghost"], "{}", soak.story());
-}
-
 /// The service as people deploy it: an image of its program, its own manifests, the webhook through its Service.
 #[test]
 #[ignore = "slow"]

@@ -200,7 +200,3 @@ impl Store {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "store/tests.rs"]
-mod tests;

@@ -217,7 +217,3 @@ impl Policy {
         Self::then(next, backoff::pause(failures, random).max(asked))
     }
 }
-
-#[cfg(test)]
-#[path = "policy/tests.rs"]
-mod tests;
