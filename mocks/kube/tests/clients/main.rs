@@ -1,7 +1,7 @@
 //! Real, unmodified clients against the mock API server.
 //!
-//! Owns what every client must be able to do: see a list and its changes, come through a reset and through both forms
-//! of 410, and read and write objects. A client that is missing here and cannot be installed is skipped with a line
+//! Owns what every client must be able to do: read and write objects, and with kube-rs and kubectl see a list and its changes, through a
+//! reset and both forms of 410. What other clients see is in `scenarios/tests/e2e/clients.rs`. A client that is missing here and cannot be installed is skipped with a line
 //! that says what it needs. Nothing of a client is kept in the tree: npm and Python packages go to the user's cache
 //! folder (`longhaul/clients/<name>-<version>`), once.
 //!
@@ -13,7 +13,6 @@ mod controller_manager;
 mod kube_rs;
 mod kubectl;
 mod node;
-mod ordeal;
 mod program;
 mod python;
 mod world;

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use installer::Missing;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::ordeal::{self, Habit};
-use crate::program::Program;
+use crate::program;
 use crate::world::World;
 
 /// A JavaScript client and its program.
@@ -61,10 +60,10 @@ fn link(_: &Path, _: &Path) -> Result<(), Needs> {
 }
 
 impl Installed {
-    fn start(&self, mode: &str, world: &World) -> Program {
+    async fn run(&self, world: &World) -> Vec<Value> {
         let mut command = Command::new(&self.node);
-        command.env_clear().arg("program.mjs").arg(mode).current_dir(self.folder.path());
-        Program::start(self.name, command, world)
+        command.env_clear().arg("program.mjs").current_dir(self.folder.path());
+        program::run(self.name, command, world).await
     }
 }
 
@@ -74,23 +73,11 @@ async fn installed(client: &Client) -> Option<Installed> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_nodes_informer_sees_every_change_and_survives() {
-    let Some(client) = installed(&CLIENT_NODE).await else { return };
-    let mut world = World::start().await;
-    world.create("listed").await;
-    let mut program = client.start("watch", &world);
-    ordeal::watch(&mut world, &mut program, Habit::Resumes).await;
-    program.stop().await;
-    world.server.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: an interpreter and its packages"]
 async fn client_node_reads_and_writes() {
     let Some(client) = installed(&CLIENT_NODE).await else { return };
     let world = World::start().await;
-    let mut program = client.start("crud", &world);
-    program.finish().await;
-    assert_eq!(program.remarks.len(), 1, "it came to its end");
+    assert_eq!(client.run(&world).await.len(), 1, "it came to its end");
     let left = world.get("generic").await;
     assert_eq!(left["spec"], json!({"image": "a:2", "replicas": 3}));
     assert_eq!((&left["status"]["phase"], &left["metadata"]["generation"]), (&json!("Ready"), &json!(3)));
@@ -98,22 +85,11 @@ async fn client_node_reads_and_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_fluent_clients_watcher_sees_every_change_and_survives() {
-    let Some(client) = installed(&FLUENT).await else { return };
-    let mut world = World::start().await;
-    world.create("listed").await;
-    let mut program = client.start("watch", &world);
-    ordeal::watch(&mut world, &mut program, Habit::Lists).await;
-    println!("it told: {:?}", program.remarks);
-    program.stop().await;
-    world.server.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: an interpreter and its packages"]
 async fn the_fluent_client_reads_and_writes() {
     let Some(client) = installed(&FLUENT).await else { return };
     let world = World::start().await;
-    client.start("crud", &world).finish().await;
+    client.run(&world).await;
     assert!(world.truth().await.is_empty(), "the finalizer was taken away and the object went");
     let asked = world.story(0).join("\n");
     assert!(asked.contains("PATCH /apis/longhaul.dev/v1/namespaces/default/packages/fluent/status"), "{asked}");

@@ -1,30 +1,10 @@
-// @kubernetes/client-node against the server of KUBECONFIG: `watch` runs an informer until it is killed, `crud` uses
-// the typed and the generic API once. Every line of output is one JSON object.
+// @kubernetes/client-node against the server of KUBECONFIG: the typed and the generic API are used once. Every line of output is one JSON object.
 import assert from "node:assert/strict";
 import * as k8s from "@kubernetes/client-node";
 
 const say = (object) => process.stdout.write(JSON.stringify(object) + "\n");
 const config = new k8s.KubeConfig();
 config.loadFromDefault();
-
-async function watch() {
-  const api = config.makeApiClient(k8s.CustomObjectsApi);
-  const where = { group: "longhaul.dev", version: "v1", namespace: "default", plural: "packages" };
-  const list = () => api.listNamespacedCustomObject(where);
-  const informer = k8s.makeInformer(config, "/apis/longhaul.dev/v1/namespaces/default/packages", list);
-  const tell = (event) => (object) =>
-    say({ event, name: object.metadata.name, revision: object.metadata.resourceVersion });
-  informer.on("add", tell("ADDED"));
-  informer.on("update", tell("MODIFIED"));
-  informer.on("delete", tell("DELETED"));
-  informer.on("connect", () => say({ connect: informer.latestResourceVersion() }));
-  // The package's documentation: an informer that failed stays down until it is started again.
-  informer.on("error", (error) => {
-    say({ error: String(error), cause: String(error?.cause ?? "") });
-    setTimeout(() => informer.start(), 200);
-  });
-  await informer.start();
-}
 
 async function refused(code, promise) {
   await assert.rejects(promise, (error) => {
@@ -101,8 +81,5 @@ async function generic() {
   say({ server: version.gitVersion });
 }
 
-if (process.argv[2] === "watch") await watch();
-else {
-  await typed();
-  await generic();
-}
+await typed();
+await generic();

@@ -1,23 +1,9 @@
-// kubernetes-fluent-client against the server of KUBECONFIG: `watch` runs a watcher until it is killed, `crud` uses
-// the fluent API once. Every line of output is one JSON object.
+// kubernetes-fluent-client against the server of KUBECONFIG: the fluent API is used once.
 import assert from "node:assert/strict";
-import { GenericKind, K8s, RegisterKind, WatchEvent, kind } from "kubernetes-fluent-client";
+import { GenericKind, K8s, RegisterKind, kind } from "kubernetes-fluent-client";
 
 class Package extends GenericKind {}
 RegisterKind(Package, { group: "longhaul.dev", version: "v1", kind: "Package", plural: "packages" });
-const say = (object) => process.stdout.write(JSON.stringify(object) + "\n");
-
-async function watch() {
-  const tell = (object, event) =>
-    say({ event, name: object.metadata.name, revision: object.metadata.resourceVersion });
-  // The shortest pauses that it offers; its defaults are 5 s and 10 min.
-  const watcher = K8s(Package).InNamespace("default").Watch(tell, { resyncDelaySec: 1, lastSeenLimitSeconds: 20 });
-  for (const name of ["CONNECT", "NETWORK_ERROR", "DATA_ERROR", "RECONNECT", "OLD_RESOURCE_VERSION", "LIST_ERROR",
-    "WATCH_ERROR", "GIVE_UP", "ABORT"]) {
-    watcher.events.on(WatchEvent[name], (detail) => say({ client: name, detail: String(detail) }));
-  }
-  await watcher.start();
-}
 
 async function refused(code, promise) {
   await assert.rejects(promise, (error) => {
@@ -57,8 +43,5 @@ async function crud() {
   await refused(404, packages().Get("fluent"));
 }
 
-if (process.argv[2] === "watch") await watch();
-else {
-  await crud();
-  process.exit(0);
-}
+await crud();
+process.exit(0);

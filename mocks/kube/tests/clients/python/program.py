@@ -1,16 +1,13 @@
 """The official Python client against the server of KUBECONFIG.
 
-`stream` lists and watches by hand, `informer` uses the shared informer, both until killed; `crud` uses the typed, the
-custom objects and the dynamic API once. Every line of output is one JSON object.
+The typed, the custom objects and the dynamic API are used once. Every line of output is one JSON object.
 """
 
 import json
 import sys
-import threading
-import time
 
 import kubernetes
-from kubernetes import client, config, dynamic, informer, watch
+from kubernetes import client, config, dynamic
 from kubernetes.client.rest import ApiException
 
 WHERE = {"group": "longhaul.dev", "version": "v1", "namespace": "default", "plural": "packages"}
@@ -19,62 +16,6 @@ WHERE = {"group": "longhaul.dev", "version": "v1", "namespace": "default", "plur
 def say(**what):
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
-
-
-def tell(event, item):
-    say(event=event, name=item["metadata"]["name"], revision=item["metadata"]["resourceVersion"])
-
-
-def stream():
-    """List, then watch from there; list again after 410, as the package documents."""
-    api = client.CustomObjectsApi()
-    known = {}
-    while True:
-        listed = api.list_namespaced_custom_object(**WHERE)
-        fresh = {item["metadata"]["name"]: item for item in listed["items"]}
-        for name in [name for name in known if name not in fresh]:
-            tell("DELETED", known.pop(name))
-        for name, item in fresh.items():
-            if name not in known:
-                tell("ADDED", item)
-            elif known[name]["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
-                tell("MODIFIED", item)
-        known = fresh
-        follow(api, known, listed["metadata"]["resourceVersion"])
-
-
-def follow(api, known, revision):
-    while True:
-        watcher = watch.Watch()
-        try:
-            events = watcher.stream(api.list_namespaced_custom_object, resource_version=revision, **WHERE)
-            for event in events:
-                item = event["object"]
-                if event["type"] == "DELETED":
-                    known.pop(item["metadata"]["name"], None)
-                else:
-                    known[item["metadata"]["name"]] = item
-                tell(event["type"], item)
-        except ApiException as error:
-            say(error=error.status, reason=str(error.reason))
-            if error.status == 410:
-                return
-        except Exception as error:  # what urllib3 raises when the connection breaks
-            say(error=type(error).__name__)
-        revision = watcher.resource_version or revision
-        time.sleep(0.1)
-
-
-def inform():
-    api = client.CoreV1Api()
-    running = informer.SharedInformer(api.list_namespaced_config_map, namespace="default")
-    for event in ("ADDED", "MODIFIED", "DELETED"):
-        def handler(item, event=event):
-            say(event=event, name=item.metadata.name, revision=item.metadata.resource_version)
-        running.add_event_handler(event, handler)
-    running.add_event_handler("ERROR", lambda error: say(error=str(error)))
-    running.start()
-    threading.Event().wait()
 
 
 def refused(code, call):
@@ -155,10 +96,5 @@ def generic():
 
 
 config.load_kube_config()
-if sys.argv[1] == "stream":
-    stream()
-elif sys.argv[1] == "informer":
-    inform()
-else:
-    typed()
-    generic()
+typed()
+generic()
