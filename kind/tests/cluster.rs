@@ -27,7 +27,7 @@ fn assets() -> Option<PathBuf> {
 /// Runs one test of this program as a command of its own.
 fn copy(test: &str, state: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture"])
+        .args([test, "--exact", "--include-ignored", "--nocapture"])
         .env(STATE, state)
         .stdout(Stdio::null())
         .kill_on_drop(true)
@@ -48,6 +48,7 @@ async fn until(what: &str, mut met: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
+#[ignore = "slow: a control plane"]
 async fn it_outlives_the_command_and_goes_when_told() {
     let Some(assets) = assets() else { return };
     if let Some(state) = std::env::var_os(STATE) {
@@ -80,6 +81,7 @@ async fn it_outlives_the_command_and_goes_when_told() {
 }
 
 #[tokio::test]
+#[ignore = "slow: a control plane"]
 async fn what_a_killed_start_leaves_is_found_and_taken_down() {
     let Some(assets) = assets() else { return };
     if let Some(state) = std::env::var_os(STATE) {
@@ -102,6 +104,7 @@ async fn what_a_killed_start_leaves_is_found_and_taken_down() {
 
 /// The processes of a run die with it. Its keys and data are found by its note.
 #[tokio::test]
+#[ignore = "slow: a control plane"]
 async fn what_a_killed_run_leaves_is_found_and_taken_down() {
     let Some(assets) = assets() else { return };
     if let Some(state) = std::env::var_os(STATE) {
@@ -119,7 +122,7 @@ async fn what_a_killed_run_leaves_is_found_and_taken_down() {
     let test = "what_a_killed_run_leaves_is_found_and_taken_down";
     for killed in [false, true] {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([test, "--exact", "--nocapture"]).env(STATE, root.path()).kill_on_drop(true);
+        command.args([test, "--exact", "--include-ignored", "--nocapture"]).env(STATE, root.path()).kill_on_drop(true);
         let mut command = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let ready = || cluster::status(&state).unwrap().clusters.first().is_some_and(|run| run.version.is_some());
         until("the run to be ready", ready).await;

@@ -197,6 +197,7 @@ async fn until_known(kubectl: &Kubectl, verb: &str, resource: &str, expected: bo
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a control plane"]
 async fn dropping_is_enough_to_leave_nothing() {
     let Some(assets) = assets() else { return };
     let directory = tempfile::tempdir().unwrap();
@@ -207,6 +208,7 @@ async fn dropping_is_enough_to_leave_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a control plane"]
 async fn nothing_survives_the_sudden_death_of_its_owner() {
     let Some(assets) = assets() else { return };
     if let Some(directory) = std::env::var_os(HOLD) {
@@ -218,7 +220,7 @@ async fn nothing_survives_the_sudden_death_of_its_owner() {
     }
     let directory = tempfile::tempdir().unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args(["nothing_survives_the_sudden_death_of_its_owner", "--exact", "--nocapture"])
+        .args(["nothing_survives_the_sudden_death_of_its_owner", "--exact", "--include-ignored", "--nocapture"])
         .env(HOLD, directory.path())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -23,6 +23,7 @@ fn program() -> Option<PathBuf> {
 
 /// A deployment becomes a replica set and pods, is scaled, and takes all of them with it.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: kube-controller-manager"]
 async fn a_real_one_makes_pods_of_a_deployment_and_takes_them_away() {
     let Some(program) = program() else {
         println!("skipped: needs {PROGRAM}");
