@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-use crate::support::{longhaul, story};
+use crate::support::{itself, longhaul, story};
 use crate::webhook::{Habit, Webhook};
 
 /// A busy machine may take long to start processes; a test that waits longer has found a hang.
@@ -152,7 +152,7 @@ fn a_worker_refuses_what_it_does_not_know() {
 
 /// A worker of the program under test behind a command that only passes its stdin and stdout on, as `ssh` does.
 fn elsewhere() -> String {
-    format!("cat | sh -c '{} worker' | cat", env!("CARGO_BIN_EXE_longhaul"))
+    format!("cat | sh -c '{} worker' | cat", itself().display())
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn workers_behind_commands_do_the_same() {
 fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
     let webhook = Webhook::start(Habit::Allow);
     // It passes the third interval on, then is gone.
-    let lost = format!("{} worker | sed -u '/\"number\":2,/q'", env!("CARGO_BIN_EXE_longhaul"));
+    let lost = format!("{} worker | sed -u '/\"number\":2,/q'", itself().display());
     let output = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "1", "--worker", &lost])
         .wait_with_output()
         .unwrap();

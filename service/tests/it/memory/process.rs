@@ -13,10 +13,11 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 
 use crate::support::deadline;
 
-/// `LONGHAUL_SERVICE_BINARY` names another build of it.
+/// As it is optimized, where the programs of a soak lie; `LONGHAUL_SERVICE_BINARY` names another build of it.
 fn binary() -> PathBuf {
-    std::env::var_os("LONGHAUL_SERVICE_BINARY")
-        .map_or_else(|| env!("CARGO_BIN_EXE_longhaul-service").into(), Into::into)
+    let named = std::env::var_os("LONGHAUL_SERVICE_BINARY").map(PathBuf::from);
+    let built = || std::env::var_os("LONGHAUL_PROGRAMS").map(|folder| Path::new(&folder).join("longhaul-service"));
+    named.or_else(built).unwrap_or_else(|| env!("CARGO_BIN_EXE_longhaul-service").into())
 }
 
 pub struct Process {
