@@ -51,9 +51,9 @@ pub enum Missing {
     /// Its own folder lacks something.
     #[error(transparent)]
     Own(#[from] FolderError),
-    /// What a program of Go is built with.
+    /// What a program of Go or Java is built with.
     #[error("{0}")]
-    Go(String),
+    Toolchain(String),
     /// A folder for the adapter's files.
     #[error("a folder for {id}: {source}")]
     Folder {
@@ -80,10 +80,13 @@ macro_rules! adapter {
 }
 
 /// Every adapter, in the order of the columns.
-const ADAPTERS: [Adapter; 8] = [
+const ADAPTERS: [Adapter; 11] = [
     adapter!("service", []),
     adapter!("kube-rs", []),
     adapter!("client-go", ["main.go", "go.mod"]),
+    adapter!("controller-runtime", ["main.go", "go.mod"]),
+    adapter!("fabric8", ["Subject.java", "pom.xml"]),
+    adapter!("java", ["Subject.java", "pom.xml"]),
     adapter!("client-node", ["subject.mjs", "../witness.mjs"]),
     adapter!("kubernetes-fluent-client", ["subject.mjs", "../witness.mjs"]),
     adapter!("pepr", ["subject.mjs", "../witness.mjs"]),
@@ -156,12 +159,18 @@ impl Column {
                 vec![text(&program(name, name)?)]
             }
             Run::Go(file) => {
-                let content =
-                    |name: &str| self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content);
-                let (name, source, module) = (self.client.name.clone(), content(file), content("go.mod"));
+                let (name, source, module) = (self.client.name.clone(), self.content(file), self.content("go.mod"));
                 let built = tokio::task::spawn_blocking(move || installer::go_program(&name, source, module));
                 let built = built.await.unwrap_or_else(|error| Err(error.to_string()));
-                vec![text(&built.map_err(Missing::Go)?)]
+                vec![text(&built.map_err(Missing::Toolchain)?)]
+            }
+            Run::Java(file) => {
+                let (name, source, pom) = (self.client.name.clone(), self.content(file), self.content("pom.xml"));
+                let (class, file) = (file.trim_end_matches(".java").to_owned(), file.clone());
+                let built = tokio::task::spawn_blocking(move || installer::java_program(&name, &file, source, pom));
+                let built = built.await.unwrap_or_else(|error| Err(error.to_string()));
+                let built = built.map_err(Missing::Toolchain)?;
+                vec![text(&built.java), "-cp".to_owned(), built.class_path, class]
             }
             Run::Node(file) => {
                 let installed = self.install().await?;
@@ -183,6 +192,11 @@ impl Column {
         command.extend(self.entry.arguments.iter().cloned());
         let variables = variables.into_iter().map(|(name, value)| format!("{name}={value}"));
         Ok(std::iter::once("env".to_owned()).chain(variables).chain(command).collect())
+    }
+
+    /// A file of the adapter; a test looks that those named are there.
+    fn content(&self, name: &str) -> &'static str {
+        self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content)
     }
 
     async fn install(&self) -> Result<installer::Installed, Missing> {
@@ -240,7 +254,12 @@ mod tests {
         let ids: BTreeSet<&str> = columns.iter().map(Column::id).collect();
         assert_eq!(ids.len(), columns.len(), "ids are unique");
         for column in &columns {
-            let built = matches!(column.client.run, Run::Program(_) | Run::Service | Run::Go(_));
+            let built = match &column.client.run {
+                Run::Program(_) | Run::Service => true,
+                Run::Go(file) => !column.content(file).is_empty() && !column.content("go.mod").is_empty(),
+                Run::Java(file) => !column.content(file).is_empty() && !column.content("pom.xml").is_empty(),
+                _ => false,
+            };
             let locked = installer::package(column.client(), column.version()).is_some();
             assert!(built || locked, "{} is locked", column.id());
             assert!(column.entry.http.iter().all(|version| [1, 2].contains(version)), "{}", column.id());
@@ -257,11 +276,18 @@ mod tests {
         }
     }
 
+    /// As above, by the file that its build reads.
     #[test]
-    fn the_version_of_client_go_is_the_one_that_is_built() {
-        let module = include_str!("../subjects/client-go/go.mod");
-        for column in columns().iter().filter(|column| column.client() == "client-go") {
-            assert!(module.contains(&format!("k8s.io/client-go v{}\n", column.version())), "{}", column.version());
+    fn the_version_of_what_is_built_is_the_one_of_its_module() {
+        for column in columns() {
+            let version = column.version();
+            let (file, named) = match column.client() {
+                "client-go" => ("go.mod", format!("k8s.io/client-go v{version}\n")),
+                "controller-runtime" => ("go.mod", format!("sigs.k8s.io/controller-runtime v{version}\n")),
+                "fabric8" | "client-java" => ("pom.xml", format!("<version>{version}</version>")),
+                _ => continue,
+            };
+            assert!(column.content(file).contains(&named), "{} {version}", column.id());
         }
     }
 

@@ -85,11 +85,11 @@ fn folder(name: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-fn failed(error: &std::io::Error) -> String {
+pub(crate) fn failed(error: &std::io::Error) -> String {
     format!("a folder to build in ({error})")
 }
 
-fn is_built(program: &Path, stamp: &Path, asked: &str) -> bool {
+pub(crate) fn is_built(program: &Path, stamp: &Path, asked: &str) -> bool {
     std::fs::read_to_string(stamp).is_ok_and(|text| text == asked) && program.is_file()
 }
 
@@ -120,10 +120,12 @@ fn sources(module: &Path) -> std::io::Result<String> {
 }
 
 /// Runs it to its end; the error is what it said.
-fn run(command: &mut Command) -> Result<(), String> {
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    // Maven says what is wrong on its standard output.
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    Err(String::from_utf8_lossy(said).trim().to_owned())
 }

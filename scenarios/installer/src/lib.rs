@@ -1,6 +1,6 @@
-//! Client packages of other languages and Go programs of our own, installed once into the user's cache folder.
+//! Client packages of other languages and programs of our own in Go and Java, installed once into the user's cache folder.
 //!
-//! Owns the cache folders `longhaul/clients` and, of `longhaul/go`, what is built from source that travels with us. The lock files beside the programs that use a package name
+//! Owns the cache folders `longhaul/clients`, `longhaul/java` and, of `longhaul/go`, what is built from source that travels with us. The lock files beside the programs that use a package name
 //! every version, those of npm with its digest, so that a run means the same tomorrow. What cannot be installed is
 //! reported as missing, never as an error: whoever asked says `skipped: needs …`.
 
@@ -14,9 +14,11 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 mod go;
+mod java;
 mod packages;
 
 pub use go::{GoError, go_module, go_program};
+pub use java::{JavaProgram, java_program};
 pub use packages::{PACKAGES, Package, package};
 
 /// A registry that does not deliver by then counts as out of reach.

@@ -55,6 +55,8 @@ pub(super) enum Run {
     Python(Vec<String>),
     /// This file of Go, built with the adapter's `go.mod`.
     Go(String),
+    /// This class of Java, compiled with the packages of the adapter's `pom.xml`.
+    Java(String),
     /// A program beside `longhaul`.
     Program(String),
     /// Program and arguments; those that are files of the folder are taken from there.

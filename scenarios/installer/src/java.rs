@@ -1,0 +1,58 @@
+//! Java programs whose source travels with us: packages through Maven, classes through the JDK, built once into the user's cache, and
+//! again when the source is another.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::go::{failed, is_built, run};
+
+/// The only part of Maven that is asked for, of a version that is always the same. What it fetches, `pom.xml` names with versions.
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// What runs a Java program.
+#[derive(Debug, Clone)]
+pub struct JavaProgram {
+    /// The interpreter.
+    pub java: PathBuf,
+    /// Its classes and its packages, for `-cp`.
+    pub class_path: String,
+}
+
+/// Builds the one source file `file` of the program `name` with the packages of its `pom.xml`, unless the cache has it. Those who want it
+/// at the same time build it once.
+///
+/// # Errors
+///
+/// What is missing, to say after `skipped: needs`: a JDK, Maven, a folder to build in, or a package that Maven's registry does not have.
+pub fn java_program(name: &str, file: &str, source: &str, pom: &str) -> Result<JavaProgram, String> {
+    let found = |program: &str, what: &str| crate::on_path(program).ok_or_else(|| what.to_owned());
+    let (java, compiler, maven) = (found("java", "a JDK")?, found("javac", "a JDK")?, found("mvn", "Maven")?);
+    let folder = crate::cache().map_err(|missing| missing.to_string())?.join("java").join(name);
+    std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
+    let lock = File::create(folder.join("lock")).map_err(|error| failed(&error))?;
+    lock.lock().map_err(|error| failed(&error))?;
+    let (packages, classes) = (folder.join("packages"), folder.join("classes"));
+    let class_path = format!("{}:{}/*", classes.display(), packages.display());
+    let (stamp, asked) = (folder.join("built-from"), format!("{pom}\n{source}"));
+    if is_built(&classes.join(file).with_extension("class"), &stamp, &asked) {
+        return Ok(JavaProgram { java, class_path });
+    }
+    println!("building {name} with Maven and javac …");
+    // What an older `pom.xml` asked for would come first.
+    for old in [&packages, &classes] {
+        let _ = std::fs::remove_dir_all(old);
+    }
+    for (file, content) in [(file, source), ("pom.xml", pom)] {
+        std::fs::write(folder.join(file), content).map_err(|error| failed(&error))?;
+    }
+    let into = |what: &str, folder: &Path| format!("{what}{}", folder.display());
+    let mut fetch = Command::new(maven);
+    fetch.args(["--quiet", "--batch-mode", COPY]).arg(into("-DoutputDirectory=", &packages)).current_dir(&folder);
+    run(&mut fetch).map_err(|said| format!("the Maven packages of {name}: {said}"))?;
+    let mut compile = Command::new(compiler);
+    compile.args(["-cp", &class_path, "-d"]).arg(&classes).arg(file).current_dir(&folder);
+    run(&mut compile).map_err(|said| format!("a JDK that compiles {name}: {said}"))?;
+    std::fs::write(&stamp, asked).map_err(|error| failed(&error))?;
+    Ok(JavaProgram { java, class_path })
+}
