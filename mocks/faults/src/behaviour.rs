@@ -23,8 +23,8 @@ pub trait Host: Send + Sync + std::fmt::Debug {
     fn restore(&self, restore: Restore) -> Option<String>;
     /// What there is now, and the revision of `age` ago.
     fn moment(&self, age: Duration) -> Moment;
-    /// Gives a user another token; answers what was done, `None` when there is no such user.
-    fn rotate_token(&self, user: &str) -> Option<String>;
+    /// Gives a user another token and takes the old one for so long; answers what was done, `None` when there is no such user.
+    fn rotate_token(&self, user: &str, stays: Duration) -> Option<String>;
 }
 
 /// Where the server stands.

@@ -1,20 +1,34 @@
-//! `token-rotated`: the subject's token is refused with 401 from now on, and its token file has a new one. Open streams live
-//! on. A hit is each request that still comes with the old one, and the first that comes with the new one: who asks for nothing has
-//! noticed nothing.
+//! `token-rotated`: the subject's token file has a new one, and the old one is refused with 401 at once, or when it has stayed as long
+//! as is said. Open streams live on. A hit is each request that is refused, and the first that surely comes with the new one: who asks
+//! for nothing has noticed nothing.
 
 use std::sync::Arc;
 
-use super::{Asked, Behaviour, Host, PlayedRow, Row, Scene, Stream};
+use std::time::Duration;
+
+use units::Span;
+
+use super::settings::keys;
+use super::{Asked, Behaviour, Fault, Host, PlayedRow, Row, Scene, Stream};
+
+keys! {
+    /// The keys of `token-rotated`.
+    pub struct RotatedKeys {
+        stays "stays": Span = ("0s", "how long the old token is still taken, as in a cluster for some minutes"),
+    }
+}
 
 pub(super) const ROW: PlayedRow =
     Row::server("token-rotated", "The subject's token is refused from now on; its token file has a new one.")
+        .takes::<RotatedKeys>()
         .instant()
-        .sees("the client's token is refused; a new one stands in its token file")
+        .sees("the client's token is refused, at once or later; a new one stands in its token file")
         .hit("a refusal; the first request with the new token")
-        .played(|_| Box::new(TokenRotated::default()));
+        .played(|fault| Box::new(TokenRotated::new(fault)));
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TokenRotated {
+    stays: Duration,
     rotated: Vec<Rotated>,
 }
 
@@ -24,14 +38,27 @@ struct Rotated {
     user: Arc<str>,
     /// What was done.
     what: String,
+    /// Until then a request says nothing, since the old one is taken too.
+    ends_us: u64,
     /// The new one was used.
     is_known: bool,
 }
 
+impl TokenRotated {
+    fn new(fault: &Fault) -> Self {
+        let stays = fault.keys::<RotatedKeys>().stays.map_or(Duration::ZERO, |stays| stays.0);
+        Self { stays, rotated: Vec::new() }
+    }
+}
+
 impl Behaviour for TokenRotated {
     fn prepare(&mut self, host: &dyn Host, targets: &[Arc<str>]) {
-        let rotate =
-            |user: &Arc<str>| Some(Rotated { user: user.clone(), what: host.rotate_token(user)?, is_known: false });
+        let stays_us = u64::try_from(self.stays.as_micros()).unwrap_or(u64::MAX);
+        let ends_us = if stays_us == 0 { 0 } else { host.now_us().saturating_add(stays_us) };
+        let rotate = |user: &Arc<str>| {
+            let what = host.rotate_token(user, self.stays)?;
+            Some(Rotated { user: user.clone(), what, ends_us, is_known: false })
+        };
         self.rotated = targets.iter().filter_map(rotate).collect();
     }
 
@@ -41,6 +68,9 @@ impl Behaviour for TokenRotated {
     /// With the old token nobody gets as far.
     fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
         let Some(its) = self.rotated.iter_mut().find(|its| its.user == *asked.user) else { return false };
+        if scene.now_us < its.ends_us {
+            return false;
+        }
         if !std::mem::replace(&mut its.is_known, true) {
             scene.hit(format!("{}: {} comes with the new one", its.what, asked.describe()));
         }

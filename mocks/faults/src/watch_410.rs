@@ -97,7 +97,7 @@ mod tests {
         fn moment(&self, _age: Duration) -> Moment {
             Moment { revision: 1, revision_then: 1, next_connection: 2 }
         }
-        fn rotate_token(&self, _user: &str) -> Option<String> {
+        fn rotate_token(&self, _user: &str, _stays: Duration) -> Option<String> {
             None
         }
     }

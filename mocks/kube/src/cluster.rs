@@ -249,10 +249,10 @@ impl Cluster {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Gives a user another token: the new one, and whether its file could be written.
-    pub fn rotate_token(&self, user: &str) -> Option<(String, std::io::Result<()>)> {
+    /// Gives a user another token and takes the old one for so long: the new one, and whether its file could be written.
+    pub fn rotate_token(&self, user: &str, stays: Duration) -> Option<(String, std::io::Result<()>)> {
         let token = self.fresh().uid;
-        let written = self.users.rotate(user, &token)?;
+        let written = self.users.rotate(user, &token, stays)?;
         Some((token, written))
     }
 
@@ -412,8 +412,8 @@ impl Host for FaultHost {
         Moment { revision, revision_then, next_connection: cluster.next_connection.load(Ordering::Relaxed) }
     }
 
-    fn rotate_token(&self, user: &str) -> Option<String> {
-        let (_, written) = self.0.upgrade()?.rotate_token(user)?;
+    fn rotate_token(&self, user: &str, stays: Duration) -> Option<String> {
+        let (_, written) = self.0.upgrade()?.rotate_token(user, stays)?;
         Some(match written {
             Ok(()) => format!("the token of {user} is another one from now on"),
             Err(error) => {

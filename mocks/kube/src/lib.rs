@@ -48,6 +48,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use mock_faults::{Faults, Newer, View, Watches};
 
@@ -312,7 +313,7 @@ impl Server {
     /// Gives a user another token, writes it to its file in [`Config::token_files`], and refuses the old one from now on. The
     /// new one, or `None` when there is no such user.
     pub fn rotate_token(&self, user: &str) -> Option<String> {
-        self.cluster.rotate_token(user).map(|(token, _)| token)
+        self.cluster.rotate_token(user, Duration::ZERO).map(|(token, _)| token)
     }
 
     /// Drops the history up to and including `revision`: resuming a watch from before it answers 410.

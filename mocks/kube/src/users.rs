@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -84,6 +85,8 @@ struct Known {
     tokens: BTreeMap<String, String>,
     /// Tokens that were somebody's.
     retired: BTreeMap<String, Arc<str>>,
+    /// Those of them that are taken until then, one of each user.
+    staying: BTreeMap<Arc<str>, (String, Instant)>,
 }
 
 impl Users {
@@ -112,8 +115,8 @@ impl Users {
     }
 
     /// Gives a user another token, and writes it to the user's token file; `None` when there is no such user. The old one is
-    /// refused from now on.
-    pub fn rotate(&self, user: &str, token: &str) -> Option<std::io::Result<()>> {
+    /// refused when `stays` is over, or when there is another one again.
+    pub fn rotate(&self, user: &str, token: &str, stays: Duration) -> Option<std::io::Result<()>> {
         {
             let mut known = self.known.write();
             let old = known.tokens.insert(user.to_owned(), token.to_owned());
@@ -122,6 +125,13 @@ impl Users {
                 return None;
             };
             let who = known.by_token.remove(&old)?;
+            if let Some((older, _)) = known.staying.remove(&who.name) {
+                known.by_token.remove(&older);
+            }
+            if !stays.is_zero() {
+                known.by_token.insert(old.clone(), who.clone());
+                known.staying.insert(who.name.clone(), (old.clone(), Instant::now() + stays));
+            }
             if known.retired.len() >= RETIRED_MAX {
                 known.retired.pop_first();
             }
@@ -139,7 +149,10 @@ impl Users {
 
     /// The user with a token that was configured.
     pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
-        self.known.read().by_token.get(token).cloned()
+        let known = self.known.read();
+        let who = known.by_token.get(token)?;
+        let is_over = |(old, end): &(String, Instant)| old == token && Instant::now() >= *end;
+        (!known.staying.get(&who.name).is_some_and(is_over)).then(|| who.clone())
     }
 
     pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {

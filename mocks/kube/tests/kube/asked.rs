@@ -204,3 +204,21 @@ async fn requests_with_an_old_token_are_their_users() {
     assert_eq!(stranger.get(PACKAGES).await.0, 401);
     assert!(world.server.take_requests("subject").0.is_empty());
 }
+
+/// Where the old token stays for a while, who reads its file in time is never refused, and who does not is refused then.
+#[tokio::test]
+async fn an_old_token_may_stay_for_a_while() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "subject").await;
+    let began = std::time::Instant::now();
+    begin(&world, 1, json!({"name": "token-rotated", "stays": "300ms"}));
+    // Asked until it is refused: no sleep decides when that is.
+    let refused = loop {
+        match client.get(PACKAGES).await.0 {
+            200 => assert!(began.elapsed() < std::time::Duration::from_secs(20)),
+            status => break status,
+        }
+    };
+    assert_eq!(refused, 401);
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300), "{:?}", began.elapsed());
+}
