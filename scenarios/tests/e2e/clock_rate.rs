@@ -152,12 +152,12 @@ fn nightly_an_hour_of_ten_is_over_in_a_minute() {
 
 /// A day of an operator of two replicas with leader election, whose token is another each of its hours and whose certificate twice a day.
 #[test]
-#[ignore = "slow: 48 minutes, asked for by LONGHAUL_HOURS"]
+#[ignore = "slow: 24 minutes, asked for by LONGHAUL_HOURS"]
 fn an_operator_lasts_a_day_of_its_own() {
     let Some(project) = crate::operator::project().filter(|_| has_hours()) else { return };
     let file = project.path().join("operator-24h.yaml");
     std::fs::write(&file, include_str!("../files/operator-24h.yaml")).unwrap();
-    let soak = soak(&[file.to_str().unwrap(), "--clock-rate", "30"]);
+    let soak = soak(&[file.to_str().unwrap(), "--clock-rate", "60"]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"flag"
 	"os"
+	"time"
 
 	// Import all Kubernetes client auth plugins (e.g. Azure, GCP, OIDC, etc.)
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
@@ -42,6 +43,7 @@ func main() {
 	var metricsCertPath, metricsCertName, metricsCertKey string
 	var webhookCertPath, webhookCertName, webhookCertKey string
 	var webhookPort int
+	var leaseDuration, renewDeadline, retryPeriod time.Duration
 	var enableLeaderElection, secureMetrics, enableHTTP2 bool
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address the metrics endpoint binds to. "+
 		"Use :8443 for HTTPS or :8080 for HTTP, or leave as 0 to disable the metrics service.")
@@ -49,6 +51,9 @@ func main() {
 	flag.BoolVar(&enableLeaderElection, "leader-elect", false, "Ensure that only one manager is active.")
 	flag.StringVar(&leaderElectionNamespace, "leader-election-namespace", "",
 		"Where its Lease is; empty: the namespace of its Pod.")
+	flag.DurationVar(&leaseDuration, "lease-duration", 15*time.Second, "How long others wait for a leader that says nothing.")
+	flag.DurationVar(&renewDeadline, "renew-deadline", 10*time.Second, "How long a leader tries to renew its Lease; then it ends.")
+	flag.DurationVar(&retryPeriod, "retry-period", 2*time.Second, "How often it is tried.")
 	flag.BoolVar(&secureMetrics, "metrics-secure", true, "Serve the metrics over HTTPS; =false for HTTP.")
 	flag.StringVar(&webhookCertPath, "webhook-cert-path", "", "The directory that contains the webhook certificate.")
 	flag.StringVar(&webhookCertName, "webhook-cert-name", "tls.crt", "The name of the webhook certificate file.")
@@ -105,6 +110,9 @@ func main() {
 		LeaderElectionID:       "14def3c8.example.com",
 
 		LeaderElectionNamespace: leaderElectionNamespace,
+		LeaseDuration:           &leaseDuration,
+		RenewDeadline:           &renewDeadline,
+		RetryPeriod:             &retryPeriod,
 	})
 	if err != nil {
 		setupLog.Error(err, "Failed to start manager")
