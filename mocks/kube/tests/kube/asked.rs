@@ -210,15 +210,15 @@ async fn requests_with_an_old_token_are_their_users() {
 async fn an_old_token_may_stay_for_a_while() {
     let world = World::start().await;
     let mut client = world.client(Protocol::Http1, "subject").await;
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     begin(&world, 1, json!({"name": "token-rotated", "stays": "300ms"}));
     // Asked until it is refused: no sleep decides when that is.
     let refused = loop {
         match client.get(PACKAGES).await.0 {
-            200 => assert!(began.elapsed() < std::time::Duration::from_secs(20)),
+            200 => assert!(began.elapsed() < Duration::from_secs(20)),
             status => break status,
         }
     };
     assert_eq!(refused, 401);
-    assert!(began.elapsed() >= std::time::Duration::from_millis(300), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_millis(300), "{:?}", began.elapsed());
 }
