@@ -265,6 +265,43 @@ fn a_set_user_id_program_is_ended_by_name() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
 }
 
+/// A program that writes another one in its own place while it runs, and becomes it: whatever the file is then counts, and nothing stays behind.
+/// The output ends only when everybody who could write has ended.
+#[test]
+fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (program, next) = (folder.path().join("program"), folder.path().join("next"));
+    let becomes = |content: &[u8], mode: u32, then: &str| {
+        std::fs::copy("/bin/sh", &program).unwrap();
+        std::fs::write(&next, content).unwrap();
+        std::fs::set_permissions(&next, std::fs::Permissions::from_mode(mode)).unwrap();
+        let [program, next] = [&program, &next].map(|path| path.display().to_string());
+        let text = format!("mv {next} {program}; exec {program} {then}");
+        let output = under(RATE, Path::new(&program)).args(["-c", &text]).output().unwrap();
+        (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let shell = std::fs::read("/bin/sh").unwrap();
+    let began = Instant::now();
+    let (status, said) = becomes(&shell, 0o755, "-c 'sleep 60; exit 7'");
+    assert_eq!((status.code(), said.as_str()), (Some(7), ""));
+    assert!(began.elapsed() < Duration::from_secs(30), "it has the clock of before: {:?}", began.elapsed());
+    let (status, said) = becomes(&shell, 0o4755, "-c 'exit 7'");
+    assert_eq!(status.signal(), Some(9));
+    assert!(said.contains("program is a set-user-id program"), "{said}");
+    // Nobody's word but the shell's: the file is no program, or is not there for the kernel.
+    for (content, code) in [(&b"\x7fELF cut short"[..], 126), (&b"#!/no/such/interpreter\n"[..], 127)] {
+        let (status, said) = becomes(content, 0o755, "");
+        assert_eq!(status.code(), Some(code), "{said}");
+    }
+    if cfg!(target_arch = "x86_64") {
+        let (status, said) = becomes(&narrow(), 0o755, "");
+        let is_refused = status.signal() == Some(9) && said.contains("program is a program of 32 bits");
+        assert!(is_refused || status.code() == Some(126), "{status}: {said}");
+    }
+}
+
 /// Static, and with its own scheduler: what libraries between program and C library do not reach.
 #[test]
 #[ignore = "slow"]
