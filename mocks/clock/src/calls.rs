@@ -16,6 +16,7 @@ pub struct Call {
 
 /// Where the time of a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Kind {
     /// It waits, and `limit` points to how long.
     Wait {
@@ -95,6 +96,7 @@ pub enum Rest {
 
 /// The call with nanoseconds that takes the place of one with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Finer {
     Ppoll,
     /// `epoll_wait` has no signal mask, `epoll_pwait` has one.

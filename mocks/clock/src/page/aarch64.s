@@ -10,7 +10,7 @@
 
 // clock_gettime(w0: clock, x1: time)
 longhaul_clock_page:
-    stp x29, x30, [sp, #-32]!
+30: stp x29, x30, [sp, #-32]!
     mov x29, sp
     stp x0, x1, [sp, #16]
     bl 20f
@@ -42,7 +42,7 @@ longhaul_clock_page:
 // The kernel's own: its function, or the system call, with a mark that the filter lets pass.
 20: ldr x9, 42f
     cbnz x9, 21f
-    adr x9, longhaul_clock_page
+    adr x9, 30b
     ldr x10, 40f
     add x9, x9, x10
     br x9
@@ -62,7 +62,7 @@ longhaul_clock_page_gettimeofday:
     str x0, [sp, #16]
     add x1, sp, #32
     mov w0, wzr
-    bl longhaul_clock_page
+    bl 30b
     ldr x0, [sp, #16]
     ldp x2, x3, [sp, #32]
     ldp x29, x30, [sp], #48
@@ -79,7 +79,7 @@ longhaul_clock_page_time:
     str x0, [sp, #16]
     add x1, sp, #32
     mov w0, wzr
-    bl longhaul_clock_page
+    bl 30b
     ldr x1, [sp, #16]
     ldr x0, [sp, #32]
     ldp x29, x30, [sp], #48
@@ -116,7 +116,7 @@ longhaul_clock_page_getres:
 8:  ret
 22: ldr x9, 42f
     cbnz x9, 23f
-    adr x9, longhaul_clock_page
+    adr x9, 30b
     ldr x10, 41f
     add x9, x9, x10
     br x9

@@ -1,5 +1,7 @@
 //! The page of this machine, and the code of both processors.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use super::*;
@@ -88,21 +90,118 @@ fn the_code_is_what_it_should_be() {
     }
 }
 
-/// Likewise for arm64, assembled here: Go keeps its goroutine in x28, and x18 is the platform's.
+/// A file of arm64's assembly: its code and its labels. `None` with a word of what is missing.
+fn assembled(source: &str, more: &[&str]) -> Option<(Vec<u8>, BTreeMap<String, u64>)> {
+    let object = tempfile::NamedTempFile::new().unwrap();
+    let source = format!("{}/{source}", env!("CARGO_MANIFEST_DIR"));
+    let arguments = ["-triple=aarch64", "-filetype=obj", source.as_str(), "-o", object.path().to_str().unwrap()];
+    output("llvm-mc", &[&arguments[..], more].concat())?;
+    let bytes = std::fs::read(object.path()).unwrap();
+    let file = FileHeader64::<Endianness>::parse(&*bytes).unwrap();
+    let endian = file.endian().unwrap();
+    let sections = file.sections(endian, &*bytes).unwrap();
+    let (_, text) = sections.section_by_name(endian, b".text").unwrap();
+    let labels = sections.symbols(endian, &*bytes, elf::SHT_SYMTAB).unwrap();
+    let named = |label: &elf::Sym64<Endianness>| {
+        let name = label.name(endian, labels.strings()).unwrap();
+        (String::from_utf8_lossy(name).into_owned(), label.st_value(endian))
+    };
+    Some((text.data(endian, &*bytes).unwrap().to_vec(), labels.iter().map(named).collect()))
+}
+
+/// The code of arm64's page.
+fn code_of_arm64() -> Option<Code> {
+    let (bytes, labels) = assembled("src/page/aarch64.s", &[])?;
+    let at = |name: &str| usize::try_from(labels[&format!("longhaul_clock_page_{name}")]).unwrap();
+    let [gettimeofday, time, getres, data] = ["gettimeofday", "time", "getres", "data"].map(at);
+    Some(Code { bytes, gettimeofday, time, getres, data })
+}
+
+/// Instruction by instruction: likewise for arm64. Go keeps its goroutine in x28, and x18 is the platform's.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
-    let folder = tempfile::tempdir().unwrap();
-    let object = folder.path().join("page.o");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/page/aarch64.s");
-    let arguments = ["-triple=aarch64", "-filetype=obj", source, "-o", object.to_str().unwrap()];
-    if output("llvm-mc", &arguments).is_none() {
-        return;
-    }
-    let Some(listing) = output("llvm-objdump", &["-d", object.to_str().unwrap()]) else { return };
+    let Some(code) = code_of_arm64() else { return };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let words: Vec<String> = code.bytes[..code.data].iter().map(|byte| format!("0x{byte:02x}")).collect();
+    std::fs::write(file.path(), words.join(" ")).unwrap();
+    let arguments = ["-triple=aarch64", "-disassemble", file.path().to_str().unwrap()];
+    // What is no instruction is a warning of it and no line.
+    let Some(listing) = output("llvm-mc", &arguments) else { return };
+    let lines: Vec<&str> = listing.lines().map(str::trim).filter(|line| !line.starts_with('.')).collect();
+    let found: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(found.len(), code.data / 4, "{listing}");
+    let known = [
+        "add", "adr", "b.hi", "bl", "br", "cbnz", "cbz", "cmp", "extr", "ldp", "ldr", "madd", "mov", "movk", "msub",
+        "mul", "nop", "ret", "smulh", "stp", "str", "sub", "svc", "udf", "udiv", "umulh",
+    ];
+    assert!(found.iter().all(|word| known.contains(word)), "{listing}");
+    let count = |word: &str| found.iter().filter(|found| **found == word).count();
+    assert_eq!((count("svc"), count("udiv"), count("ret")), (2, 3, 6), "{listing}");
     let words: Vec<&str> = listing.split([' ', '\t', ',', '[', ']', '\n']).collect();
-    assert_eq!(words.iter().filter(|word| **word == "svc").count(), 2, "{listing}");
-    assert_eq!(words.iter().filter(|word| **word == "udiv").count(), 3, "{listing}");
     for kept in (18..=28).flat_map(|number| [format!("x{number}"), format!("w{number}")]) {
         assert!(!words.contains(&kept.as_str()), "{kept}: {listing}");
     }
+}
+
+/// What arm64's page says, called by a program of arm64 that an emulator runs: see `tests/programs/arm64.s`.
+fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
+    /// Where the program's functions stand in the place of the kernel's, before the page.
+    const KERNEL: [i64; 2] = [-128, -64];
+    const HEAD: u64 = 120;
+    const BASE: u64 = 0x40_0000;
+    let code = code_of_arm64()?;
+    let folder = tempfile::tempdir().unwrap();
+    let [gettime, getres] = KERNEL.map(i64::cast_unsigned);
+    let page = filled(&code, &Clock::of_test(30, 5), mark, gettime, getres);
+    std::fs::write(folder.path().join("page.bin"), page).unwrap();
+    let places = [("gettimeofday", code.gettimeofday), ("time", code.time), ("getres", code.getres)];
+    let places = places.map(|(name, at)| format!("-defsym={name}={at}"));
+    let include = ["-I", folder.path().to_str().unwrap()];
+    let (text, labels) =
+        assembled("tests/programs/arm64.s", &[&include[..], &places.each_ref().map(String::as_str)].concat())?;
+    // A head and one segment, which may be written.
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend([2, 0, 183, 0, 1, 0, 0, 0]);
+    file.extend([BASE + HEAD + labels["_start"], 64, 0].into_iter().flat_map(u64::to_le_bytes));
+    file.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    file.extend([1, 0, 0, 0, 7, 0, 0, 0]);
+    let length = HEAD + text.len() as u64;
+    file.extend([0, BASE, BASE, length, length, 0x1_0000].into_iter().flat_map(u64::to_le_bytes));
+    file.extend(text);
+    let program = folder.path().join("program");
+    std::fs::write(&program, file).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let Ok(output) = Command::new("qemu-aarch64").arg(&program).output() else {
+        println!("skipped: needs qemu-aarch64");
+        return None;
+    };
+    assert!(output.status.success(), "{output:?}");
+    Some(output.stdout.chunks(8).map(|chunk| word(chunk).cast_signed()).collect())
+}
+
+/// The arithmetic of arm64's code is the clock's own, of its clocks alone; errors pass, and registers that a caller keeps are kept.
+#[test]
+fn the_code_of_arm64_tells_the_programs_time() {
+    let Some(said) = said_on_arm64(0) else { return };
+    let clock = Clock::of_test(30, 5);
+    let own = |id: i32| clock.own(id, (1000 + i128::from(id)) * 1_000_000_000 + 999_999_999);
+    let time = |own: i128| [own / 1_000_000_000, own % 1_000_000_000].map(|part| i64::try_from(part).unwrap());
+    for (id, said) in (0..15).zip(said.chunks(3)) {
+        assert_eq!(said, [&[0][..], &time(own(id))].concat(), "{id}");
+    }
+    let [seconds, nanos] = time(own(0));
+    assert_eq!(said[45..48], [-22, 0, 0], "an error of the kernel's");
+    assert_eq!(said[48..52], [seconds, nanos / 1000, seconds, seconds]);
+    assert_eq!(said[52..], [0, 0, 7 * 30, 0]);
+}
+
+/// Where the machine's clock cannot be read through the page, the system call is made.
+#[test]
+fn the_code_of_arm64_makes_the_call_with_a_mark() {
+    let clock = Clock::of_test(30, 5);
+    let now = || clock.own(1, i128::from(crate::now()));
+    let before = now();
+    let Some(said) = said_on_arm64(77) else { return };
+    let told = i128::from(said[4]) * 1_000_000_000 + i128::from(said[5]);
+    assert!(said[3] == 0 && (before..=now()).contains(&told), "{told}");
 }
