@@ -23,6 +23,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
 use form::{Form, Seen};
+pub(crate) use matching::Nowhere;
 
 /// So much of an answer that is no verdict is shown.
 const SHOWN_BYTES: usize = 256;
@@ -155,7 +156,7 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
                     Failure::internal(format!("failed to apply the patch of webhook \"{}\": {error}", hook.name))
                 })?;
                 if next != *seen.object {
-                    seen.form.convert(&Form::asked(attempt.call), &mut next);
+                    seen.form.convert(attempt.call, &Form::asked(attempt.call), &mut next).await?;
                     settle(attempt, &mut next)?;
                     *object = next;
                     admitted.changed = true;
@@ -213,7 +214,7 @@ async fn matching<'a>(
 /// What a hook is to be shown, if it is to be called. Dry runs are no exception: a hook with side effects cannot be configured.
 async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
     let Some(form) = hook.form(attempt, object) else { return Ok(None) };
-    let seen = Seen::new(attempt, object, form);
+    let seen = Seen::new(attempt, object, form).await?;
     if !meets_conditions(attempt, hook, &seen).await? {
         return Ok(None);
     }
@@ -241,7 +242,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("failed to call webhook: {0}")]
-    Nowhere(#[from] matching::Nowhere),
+    Nowhere(#[from] Nowhere),
     #[error("failed to call webhook: {0}")]
     Call(#[from] client::Error),
     #[error("failed to call webhook: the server responded with the status code {code} {text}")]

@@ -348,7 +348,8 @@ impl Cluster {
         if let Some(before) = next.by_full_name(&resource.full_name) {
             let schema = |of: &Resource| of.storage_version().schema.clone();
             // Once is enough: an object may have been written before any of the changes.
-            resource.late_defaults = before.late_defaults || schema(before) != schema(&resource);
+            resource.moved = before.moved || before.storage != resource.storage;
+            resource.late_defaults = before.late_defaults || resource.moved || schema(before) != schema(&resource);
         }
         next.insert(resource);
         *catalogue = Arc::new(next);

@@ -234,6 +234,7 @@ fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Qu
         let first = subresource.find('/').unwrap_or(subresource.len());
         subresource.truncate(first);
     }
+    let resource = resource.in_version(&target.version);
     Ok((target, query, resource))
 }
 

@@ -23,6 +23,7 @@ mod call;
 mod cluster;
 mod config;
 mod connection;
+mod conversion;
 mod discovery;
 mod followed;
 mod handler;

@@ -53,10 +53,10 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         return review::answer(&call, body).await;
     }
     match (call.method.clone(), named, subresource.as_deref()) {
-        (Method::GET, false, None) if call.query.watch => watch::open(&call),
-        (Method::GET, false, None) => read::list(&call),
-        (Method::GET, true, None) => read::one(&call),
-        (Method::GET, true, Some("status")) if call.served().status => read::one(&call),
+        (Method::GET, false, None) if call.query.watch => watch::open(&call).await,
+        (Method::GET, false, None) => read::list(&call).await,
+        (Method::GET, true, None) => read::one(&call).await,
+        (Method::GET, true, Some("status")) if call.served().status => read::one(&call).await,
         // Boxed, because every request has room for it and few are for a scale.
         (_, true, Some("scale")) if call.served().scale.is_some() => Box::pin(scale::answer(&call, body)).await,
         (Method::POST | Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
@@ -82,7 +82,7 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::POST, true, Some("eviction")) if call.resource.rules.has("eviction") => {
             evict::create(&call, body).await
         }
-        (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(&call),
+        (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(&call).await,
         (Method::PUT, true, sub) if call.resource.rules.part(sub).is_some() => write::update(&call, body, false).await,
         (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => patch::patch(&call, body, false).await,
         (Method::DELETE, true, None) => delete::one(&call, body).await,

@@ -30,6 +30,7 @@ use super::broken::Broken;
 use super::call::OpenRequest;
 use super::cluster::Cluster;
 use super::connection::Connection;
+use super::conversion::{self, Converting};
 use super::represent::Renderer;
 
 /// Events taken from the log at a time.
@@ -72,6 +73,8 @@ pub(crate) struct WatchBody {
     o: Opening,
     request: Option<OpenRequest>,
     queue: VecDeque<Arc<Event>>,
+    /// Events that a webhook is converting.
+    converting: Option<Box<Converting>>,
     /// Reads on while the stream is silent, to know what is withheld.
     peek: Option<Cursor>,
     timer: Pin<Box<Sleep>>,
@@ -109,6 +112,7 @@ impl WatchBody {
             o: opening,
             request: None,
             queue: VecDeque::new(),
+            converting: None,
             peek: None,
             timer: Box::pin(tokio::time::sleep_until(first)),
             next_bookmark,
@@ -183,9 +187,10 @@ impl WatchBody {
         }
         loop {
             let drained_at = match self.pull(cx) {
-                Ok(drained_at) => drained_at,
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(drained_at)) => drained_at,
                 // Too slow: the history went by. The real server ends such a stream; resuming answers 410.
-                Err(Lost) => return self.end(),
+                Poll::Ready(Err(Lost)) => return self.end(),
             };
             if let Some(bytes) = self.write() {
                 return Poll::Ready(Some(Ok(bytes)));
@@ -218,7 +223,11 @@ impl WatchBody {
 
     /// Whether this stream is the bytes of the store, as those of many others: no selector, no other form, no fault's view.
     fn shares(&self) -> bool {
-        self.queue.is_empty() && self.o.selector.is_empty() && self.o.renderer.is_plain() && self.o.stale.is_none()
+        self.queue.is_empty() && self.o.selector.is_empty() && self.is_plain() && self.o.stale.is_none()
+    }
+
+    fn is_plain(&self) -> bool {
+        self.o.renderer.is_plain() && !self.o.resource.converts()
     }
 
     /// The revision up to which events are sent now; `cx` is woken when it moves on. Asked for before looking, so that
@@ -255,18 +264,34 @@ impl WatchBody {
     }
 
     /// Takes events from the log into the queue; the answer is the revision that the log is drained up to.
-    fn pull(&mut self, cx: &mut Context<'_>) -> Result<Option<u64>, Lost> {
+    fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, Lost>> {
         if !self.queue.is_empty() {
-            return Ok(None);
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(converting) = &mut self.converting {
+            let Poll::Ready(converted) = converting.poll_join_next(cx) else { return Poll::Pending };
+            self.converting = None;
+            // Nothing: its time is up, as is that of the watch.
+            let Some(Ok(Some(events))) = converted else { return Poll::Ready(Err(Lost)) };
+            self.queue = events;
+            return Poll::Ready(Ok(None));
         }
         let through = self.through(cx);
         let mut events = Vec::new();
         let (id, cursor) = (self.o.resource.id, &mut self.o.cursor);
         let pull = |store: &Store| store.pull(id, cursor, PULL_MAX, through, &mut events);
-        let revision = self.o.cluster.read(pull)?;
+        let revision = match self.o.cluster.read(pull) {
+            Ok(revision) => revision,
+            Err(lost) => return Poll::Ready(Err(lost)),
+        };
         let drained = events.len() < PULL_MAX;
+        if !events.is_empty() && self.o.resource.converts() {
+            let converting = conversion::begin(&self.o.cluster, &self.o.resource, events, self.ends);
+            self.converting = Some(Box::new(converting));
+            return self.pull(cx);
+        }
         self.queue.extend(events);
-        Ok(drained.then_some(revision))
+        Poll::Ready(Ok(drained.then_some(revision)))
     }
 
     /// Turns queued events into one write.

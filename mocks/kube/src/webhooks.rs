@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 
 pub(crate) use client::{Client, Target};
 pub(crate) use conditions::{FailurePolicy, Opinion, judge};
-pub(crate) use hook::{Hook, Hooks, MatchPolicy, Place, Rule, Unusable, check_configuration, is_configuration};
+pub(crate) use hook::{
+    Hook, Hooks, MatchPolicy, Place, Rule, Unusable, authority, check_configuration, is_configuration, place,
+};
 
 /// The state that outlives requests: parsed configurations and counters.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@
 //! immutable; a definition that comes or goes makes a new one, so that a request sees one state from start to end.
 
 mod builtin;
+mod conversion;
 mod custom;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,6 +14,7 @@ use mock_store::ResourceId;
 
 use crate::kinds::{self, Kind, Meaning};
 
+pub use conversion::Conversion;
 pub use custom::definition;
 
 /// One resource, whatever the number of its versions.
@@ -53,6 +55,10 @@ pub struct Resource {
     pub storage: Arc<str>,
     /// Objects may have been stored before their definition got the defaults that it has now.
     pub late_defaults: bool,
+    /// The webhook that converts its objects from version to version; without one only `apiVersion` differs.
+    pub conversion: Option<Conversion>,
+    /// Objects may be stored in another version than `storage`, which was another one once.
+    pub moved: bool,
     /// What is special about the kind.
     pub rules: &'static Kind,
 }
@@ -151,6 +157,23 @@ impl Resource {
     pub fn stored_api_version(&self) -> &str {
         // What mirrors is stored as what it shows.
         if self.mirrors { "v1" } else { &self.storage_version().api_version }
+    }
+
+    /// Whether what is stored has to be converted by a webhook before it is shown in the version that is `storage` here.
+    pub fn converts(&self) -> bool {
+        let other = |conversion: &Conversion| self.moved || *conversion.stored != *self.storage_version().api_version;
+        self.conversion.as_ref().is_some_and(other)
+    }
+
+    /// The same for requests in `version`, which is where everything is done with an object that a webhook converts: what is stored
+    /// comes from there, and goes there.
+    pub fn in_version(self: &Arc<Self>, version: &str) -> Arc<Self> {
+        if self.conversion.is_none() || *self.storage == *version {
+            return self.clone();
+        }
+        let storage = version.into();
+        // What is converted has the defaults of the version that it comes from.
+        Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
     /// Whether objects of this resource define resources.

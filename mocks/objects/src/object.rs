@@ -22,7 +22,7 @@ pub use super::fields::{finalizers, is_deleting, meta, metadata, seconds};
 
 pub use conform::{Misfit, conform, read_as, unset};
 pub use content::{check as check_content, check_update};
-pub use names::{check_finalizers_of_deleted, check_label_key, check_name};
+pub use names::{check_finalizers_of_deleted, check_label_key, check_name, check_texts};
 pub use unknown::drop_unknown;
 
 /// `ConfigMap` and `Secret` data (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
@@ -153,6 +153,7 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
             Some(status) => object.insert("status".to_owned(), status.clone()),
             None => object.remove("status"),
         };
+        (resource.rules.follow_status)(value);
     }
     let (meta, before) = (metadata(value), &old["metadata"]);
     for key in [

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use mock_objects::catalogue::Resource;
 use mock_objects::convert;
+use mock_objects::status::Failure;
 use serde_json::{Value, json};
 
 use super::Attempt;
 use crate::call::Call;
+use crate::conversion;
 
 /// One version of one API of a resource.
 #[derive(Debug, Clone)]
@@ -98,29 +100,37 @@ impl Form {
     }
 
     /// Turns an object of this form into one of another.
-    pub fn convert(&self, to: &Self, value: &mut Value) {
+    pub async fn convert(&self, call: &Call, to: &Self, value: &mut Value) -> Result<(), Failure> {
         if self.is(to) || self.instead.is_some() || !value.is_object() {
-            return;
+            return Ok(());
+        }
+        if self.resource.conversion.is_some() {
+            *value = conversion::one(call.cluster(), &self.resource, value.take(), &to.api_version()).await?;
+            return Ok(());
         }
         convert::to_stored(value, &self.resource);
         convert::from_stored(value, &to.resource, &to.api_version());
+        Ok(())
     }
 
-    fn shown<'a>(&self, to: &Self, value: &'a Value) -> Cow<'a, Value> {
+    async fn shown<'a>(&self, call: &Call, to: &Self, value: &'a Value) -> Result<Cow<'a, Value>, Failure> {
         if self.is(to) {
-            return Cow::Borrowed(value);
+            return Ok(Cow::Borrowed(value));
         }
         let mut value = value.clone();
-        self.convert(to, &mut value);
-        Cow::Owned(value)
+        self.convert(call, to, &mut value).await?;
+        Ok(Cow::Owned(value))
     }
 }
 
 impl<'a> Seen<'a> {
     /// A request in the form in which a webhook wants to see it.
-    pub fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Self {
-        let asked = Form::asked(attempt.call);
-        let old = attempt.old.map(|old| asked.shown(&form, old));
-        Self { object: asked.shown(&form, object), old, form }
+    pub async fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Result<Self, Failure> {
+        let (asked, call) = (Form::asked(attempt.call), attempt.call);
+        let old = match attempt.old {
+            Some(old) => Some(asked.shown(call, &form, old).await?),
+            None => None,
+        };
+        Ok(Self { object: asked.shown(call, &form, object).await?, old, form })
     }
 }

@@ -20,7 +20,7 @@ const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.
 
 /// Why there is nothing to connect to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Nowhere {
+pub(crate) enum Nowhere {
     #[error(transparent)]
     Unusable(#[from] Unusable),
     #[error("service \"{name}\" in namespace \"{namespace}\" has no address")]
@@ -88,17 +88,23 @@ impl Hook {
 
     /// Where to connect now.
     pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
-        let ca_pem = self.ca_pem.clone();
-        match &self.place {
-            Place::Url { host, port, .. } => {
+        self.place.target(cluster, self.ca_pem.clone())
+    }
+}
+
+impl Place {
+    /// Where to connect now.
+    pub(crate) fn target(&self, cluster: &Cluster, ca_pem: String) -> Result<Target, Nowhere> {
+        match self {
+            Self::Url { host, port, .. } => {
                 Ok(Target { host: host.clone(), port: *port, server_name: host.clone(), ca_pem })
             }
-            Place::Service { namespace, name, port, .. } => {
+            Self::Service { namespace, name, port, .. } => {
                 let (host, real_port) = resolve(cluster, namespace, name, *port)
                     .ok_or_else(|| Nowhere::NoAddress { namespace: namespace.clone(), name: name.clone() })?;
                 Ok(Target { host, port: real_port, server_name: format!("{name}.{namespace}.svc"), ca_pem })
             }
-            Place::Unusable(why) => Err(why.clone().into()),
+            Self::Unusable(why) => Err(why.clone().into()),
         }
     }
 }

@@ -95,10 +95,12 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
         // This refusal names the kind, all others the resource.
         check_preconditions(&current, options, call.resource.about_kind(name))?;
         let uid = current.identity.uid.clone();
+        // Who cannot be read cannot be deleted.
+        let seen = call.shown(current.clone()).await?;
         let (warnings, outcome) = ask_and_delete(call, name, &current, options).await?;
         let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
         match outcome {
-            None => return Ok(done(rehearsed(call, renderer, &current, options, about))),
+            None => return Ok(done(rehearsed(call, renderer, &seen, options, about))),
             Some(Ok(Outcome::Gone(last))) if call.resource.rules.shown_when_deleted => {
                 return Ok(done(Answer::json(StatusCode::OK, renderer.value(&last))));
             }
@@ -106,6 +108,7 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
                 return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid))));
             }
             Some(Ok(Outcome::Waiting(version) | Outcome::Marked(version))) => {
+                let version = call.shown(version).await?;
                 return Ok(done(Answer::json(StatusCode::OK, renderer.object(&version))));
             }
             Some(Err(Refused::Absent)) => return Err(Failure::not_found(about)),
@@ -150,12 +153,12 @@ fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool
 }
 
 /// Asks the admission webhooks; they see the old object only.
-async fn ask(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
+async fn ask(call: &Call, name: &str, current: &Arc<Version>) -> Result<Vec<String>, Failure> {
     let chain = Chain::of(call);
     if chain.is_empty() {
         return Ok(Vec::new());
     }
-    let mut old = current.value();
+    let mut old = call.shown(current.clone()).await?.value();
     super::write::show(call, &mut old);
     let attempt = Attempt { call, operation: Operation::Delete, name, old: Some(&old) };
     let mut warnings = chain.mutate(&attempt, &mut Value::Null).await?.warnings;
@@ -178,12 +181,14 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
     let page = call
         .cluster()
         .read(|store| store.list(id, namespace, store.revision(), None, limit, |version| selector.matches(version)));
-    let page = page.expect("the present is never compacted");
+    let mut page = page.expect("the present is never compacted");
+    let seen = call.shown_all(page.items.clone()).await?;
     for version in &page.items {
         // Who deletes a collection names nobody, and webhooks are told no name.
         collected(call, version, &options).await?;
     }
     // What was found, from before the first deletion.
+    page.items = seen;
     let meta = super::read::meta(&page, 0, &selector);
     Ok(Answer { body: renderer.list(page.items, &meta).into(), ..super::write::ok(Bytes::new()) })
 }

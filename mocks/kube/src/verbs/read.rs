@@ -34,7 +34,7 @@ struct Token {
     served: usize,
 }
 
-pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
+pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let renderer = Renderer::negotiate(call)?;
     let asked = call.query.resource_version.as_deref();
@@ -47,6 +47,7 @@ pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
     let version = if wanted.is_some() || call.injection.stale.is_some() { seen(call, name, current) } else { current };
     note_stale(call, call.sees(call.cluster().revision()));
     let version = version.ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
+    let version = call.shown(version).await?;
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)))
 }
 
@@ -63,7 +64,7 @@ fn seen(call: &Call, name: &str, current: Option<Arc<Version>>) -> Option<Arc<Ve
     })
 }
 
-pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
+pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     let query = &call.query;
     let renderer = Renderer::negotiate(call)?;
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
@@ -97,6 +98,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
         Failure::new(StatusCode::GONE, "Expired", message)
     })?;
     let mut page = page;
+    page.items = call.shown_all(page.items).await?;
     newest_first(call, &mut page.items);
     note_stale(call, page.revision);
     if let (Some((_, active)), Some(_)) = (&call.injection.page_items, &page.next) {

@@ -32,21 +32,23 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         Method::PUT | Method::PATCH => read_body(&call.app.limits, body).await?,
         _ => return Err(Failure::method_not_allowed()),
     };
-    let current = || call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing);
+    let current = async || call.find(name).await?.ok_or_else(missing);
     if call.method == Method::GET {
-        return Ok(Answer::value(StatusCode::OK, &view(&current()?.value(), scale)));
+        return Ok(Answer::value(StatusCode::OK, &view(&current().await?.value(), scale)));
     }
     if call.content_type.starts_with(patch::APPLY) {
         apply::check_manager(call)?;
     }
-    let asks = asks(call, &bytes).map_err(|failure| {
+    let asks = match asks(call, &bytes) {
         // What is in a patch matters only when there is something to change.
-        let read = call.method == Method::PATCH && failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        if read { current().err().unwrap_or(failure) } else { failure }
-    })?;
+        Err(failure) if call.method == Method::PATCH && failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            return Err(current().await.err().unwrap_or(failure));
+        }
+        asks => asks?,
+    };
     let (renderer, chain) = (Renderer::plain(call), Chain::of(call));
     for _ in 0..TRIES {
-        let current = current()?;
+        let current = current().await?;
         let stored = current.value();
         let old = owned_view(&stored, scale, call);
         let mut asked = asked(call, &asks, &old)?;

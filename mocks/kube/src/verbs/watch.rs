@@ -30,7 +30,7 @@ const LASTS_MIN_S: u64 = 1800;
 /// `timeoutSeconds` may be any number; no run is longer than a leap year, and no clock can add much more.
 const LASTS_S_MAX: u64 = 366 * 24 * 3600;
 
-pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
+pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
     let query = &call.query;
     let renderer = Renderer::negotiate(call)?.streaming();
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
@@ -61,6 +61,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
             return Ok(gone(call, &stream, wanted, &failure));
         }
     };
+    let initial = shown(call, initial).await?;
     let is_snapshot = initial.is_some();
     // Of what exists now, a client from before a restore has seen no more than what survived it.
     let revision = ahead.map_or(revision, |(_, common)| common);
@@ -128,6 +129,13 @@ fn stream(call: &Call, id: u64) -> Stream {
 fn waits(call: &Call, wanted: u64) -> bool {
     let injection = &call.injection;
     injection.stale.is_some() && injection.too_large.is_none() && wanted <= call.cluster().revision()
+}
+
+/// The snapshot in the version that was asked for.
+async fn shown(call: &Call, initial: Option<Initial>) -> Result<Option<Initial>, Failure> {
+    let Some(initial) = initial else { return Ok(None) };
+    let versions = call.shown_all(initial.versions.into()).await?.into();
+    Ok(Some(Initial { versions, ..initial }))
 }
 
 type Start = (Cursor, Option<Initial>, u64);

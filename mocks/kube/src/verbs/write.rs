@@ -93,13 +93,13 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
             return Err(taken());
         }
         if call.query.dry_run {
-            return Ok(made(renderer.value(&candidate)));
+            return Ok(made(renderer.value(&call.rehearsed(candidate).await?)));
         }
         if resource.is_definition() {
             call.cluster().define(&candidate)?;
         }
-        match call.cluster().put(resource, Expect::Absent, candidate) {
-            Ok(event) => return Ok(made(renderer.object(&event.version))),
+        match call.put(Expect::Absent, candidate).await? {
+            Ok(version) => return Ok(made(renderer.object(&version))),
             Err(_) if generated => {}
             Err(_) => return Err(taken()),
         }
@@ -195,10 +195,7 @@ pub(super) async fn change(
     let resource = &call.resource;
     let name = call.target.name.as_deref().unwrap_or_default();
     for _ in 0..TRIES {
-        let current = call
-            .cluster()
-            .get(resource, call.namespace(), name)
-            .ok_or_else(|| Failure::not_found(resource.about(name)))?;
+        let current = call.find(name).await?.ok_or_else(|| Failure::not_found(resource.about(name)))?;
         let value = next(&current)?;
         if let Some(answer) = replace(call, renderer, status_only, &current, value).await? {
             return Ok(answer);
@@ -248,23 +245,23 @@ pub(super) async fn replace(
     warnings.extend(ask_validating(call, &chain, Operation::Update, name, &value, Some(&old)).await?);
     let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
     if call.query.dry_run {
-        return Ok(Some(done(renderer.value(&value))));
+        return Ok(Some(done(renderer.value(&call.rehearsed(value).await?))));
     }
     // What is only shown with its defaults is stored with them.
-    if value == stored {
+    if value == stored && !call.migrates(current) {
         return Ok(Some(done(renderer.object(current))));
     }
     if object::is_deleting(&value) && finish::is_due(&value, resource) {
         // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
         // answer what was asked for, under the old revision.
-        match call.cluster().remove(current, resource, old.into_owned()) {
+        match call.cluster().remove(current, resource, call.last(current, old.into_owned())) {
             Ok(_) => return Ok(Some(done(renderer.value(&value)))),
             Err(_) if !fixed => return Ok(None),
             Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
             Err(_) => return Err(Failure::stale(resource.about(name))),
         }
     }
-    match commit(call, current, value) {
+    match commit(call, current, value).await? {
         Ok(version) => Ok(Some(done(renderer.object(&version)))),
         Err(_) if !fixed => Ok(None),
         Err(Refused::Absent) => Err(Failure::not_found(resource.about(name))),
@@ -440,14 +437,13 @@ fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool)
     (bare.fill)(value);
 }
 
-fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
+async fn commit(call: &Call, current: &Version, value: Value) -> Result<Result<Arc<Version>, Refused>, Failure> {
     let resource = &call.resource;
     if resource.is_definition() {
         // Validated before.
         let _ = call.cluster().define(&value);
     }
-    let event = call.cluster().put(resource, Expect::Revision(current.revision), value)?;
-    Ok(event.version.clone())
+    call.put(Expect::Revision(current.revision), value).await
 }
 
 /// Refuses a definition that is wrong.

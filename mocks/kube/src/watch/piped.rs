@@ -68,7 +68,11 @@ impl WatchBody {
             return Poll::Ready(item);
         }
         loop {
-            let Ok(drained_at) = self.pull(cx) else { return Poll::Ready(Item::Over(Ending::Clean)) };
+            let drained_at = match self.pull(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(drained_at)) => drained_at,
+                Poll::Ready(Err(_)) => return Poll::Ready(Item::Over(Ending::Clean)),
+            };
             while let Some(event) = self.queue.pop_front() {
                 if let Some((change, line)) = self.line(&event) {
                     let revision = event.version.revision;

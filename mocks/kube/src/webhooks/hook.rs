@@ -172,8 +172,6 @@ impl Hooks {
 impl Hook {
     fn read(raw: &Value, mutating: bool) -> Self {
         let text = |key: &str| raw[key].as_str().unwrap_or_default();
-        let ca = raw.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
-        let ca_pem = BASE64.decode(ca).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         let timeout_s = raw["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_S).clamp(1, TIMEOUT_MAX_S);
         let rules = raw["rules"].as_array().into_iter().flatten().map(Rule::read);
         Self {
@@ -189,29 +187,18 @@ impl Hook {
             namespaces: from_label_selector(&raw["namespaceSelector"]).unwrap_or_default(),
             objects: from_label_selector(&raw["objectSelector"]).unwrap_or_default(),
             place: place(&raw["clientConfig"]),
-            ca_pem,
+            ca_pem: authority(&raw["clientConfig"]),
         }
     }
 
-    /// The path with `?timeout=`, whole seconds as the real server sends them.
+    /// What is asked for there.
     pub fn path_and_query(&self) -> String {
-        let path = match &self.place {
-            Place::Url { path, .. } | Place::Service { path, .. } => path.as_str(),
-            Place::Unusable(_) => "/",
-        };
-        let sign = if path.contains('?') { '&' } else { '?' };
-        format!("{path}{sign}timeout={}s", self.timeout.as_secs())
+        self.place.path_and_query(self.timeout)
     }
 
     /// The URL as error texts show it.
     pub fn shown_url(&self) -> String {
-        match &self.place {
-            Place::Url { host, port, .. } => format!("https://{host}:{port}{}", self.path_and_query()),
-            Place::Service { namespace, name, port, .. } => {
-                format!("https://{name}.{namespace}.svc:{port}{}", self.path_and_query())
-            }
-            Place::Unusable(_) => String::new(),
-        }
+        self.place.shown(&self.path_and_query())
     }
 }
 
@@ -230,7 +217,37 @@ impl Rule {
     }
 }
 
-fn place(config: &Value) -> Place {
+impl Place {
+    /// The path with `?timeout=`, whole seconds as the real server sends them.
+    pub fn path_and_query(&self, timeout: Duration) -> String {
+        let path = match self {
+            Self::Url { path, .. } | Self::Service { path, .. } => path.as_str(),
+            Self::Unusable(_) => "/",
+        };
+        let sign = if path.contains('?') { '&' } else { '?' };
+        format!("{path}{sign}timeout={}s", timeout.as_secs())
+    }
+
+    /// The URL as error texts show it.
+    pub fn shown(&self, path_and_query: &str) -> String {
+        match self {
+            Self::Url { host, port, .. } => format!("https://{host}:{port}{path_and_query}"),
+            Self::Service { namespace, name, port, .. } => {
+                format!("https://{name}.{namespace}.svc:{port}{path_and_query}")
+            }
+            Self::Unusable(_) => String::new(),
+        }
+    }
+}
+
+/// The authority of a client configuration, PEM; empty where it names none.
+pub(crate) fn authority(config: &Value) -> String {
+    let ca = config["caBundle"].as_str().unwrap_or_default();
+    BASE64.decode(ca).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// Where a client configuration points.
+pub(crate) fn place(config: &Value) -> Place {
     if let Some(url) = config["url"].as_str() {
         let uri: Uri = url.parse().unwrap_or_default();
         if uri.scheme() != Some(&Scheme::HTTPS) {

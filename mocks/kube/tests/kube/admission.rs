@@ -31,11 +31,11 @@ mod reviews;
 mod scales;
 
 /// What the webhook answers to `(path, review)`: status and body; `None` never answers.
-type Script = Arc<dyn Fn(&str, &Value) -> Option<(u16, Value)> + Send + Sync>;
+pub type Script = Arc<dyn Fn(&str, &Value) -> Option<(u16, Value)> + Send + Sync>;
 
-struct Webhook {
-    port: u16,
-    ca: String,
+pub struct Webhook {
+    pub port: u16,
+    pub ca: String,
     calls: Arc<Mutex<Vec<(String, Version, Value)>>>,
     connections: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ struct Webhook {
 }
 
 impl Webhook {
-    async fn start(script: Script) -> Self {
+    pub async fn start(script: Script) -> Self {
         Self::answering_together(script, 1).await
     }
 
@@ -108,7 +108,7 @@ impl Webhook {
     }
 
     /// The reviews since this was asked last, by path.
-    fn reviews(&self) -> Vec<(String, Value)> {
+    pub fn reviews(&self) -> Vec<(String, Value)> {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap());
         calls.into_iter().map(|(uri, _, review)| (uri, review)).collect()
     }

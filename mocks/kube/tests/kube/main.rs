@@ -7,6 +7,7 @@ mod admission;
 mod asked;
 mod client;
 mod connections;
+mod conversions;
 mod definitions;
 mod evictions;
 mod far_end;

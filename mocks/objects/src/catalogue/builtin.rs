@@ -54,6 +54,8 @@ pub(super) fn resource(kind: &'static Kind) -> Resource {
         fields: fields.collect(),
         virtual_only: kind.review.is_some(),
         late_defaults: false,
+        conversion: None,
+        moved: false,
         mirrors: kind.mirror.is_some(),
         full_name: kind.full_name().into(),
         rules: kind,

@@ -1,13 +1,13 @@
 //! Resources from a `CustomResourceDefinition` (apiextensions.k8s.io/v1).
 //!
-//! Owns reading and checking a definition. Conversion between versions is `None`: only `apiVersion` differs.
+//! Owns reading and checking a definition; how versions turn into each other is read in `conversion`.
 
 use std::sync::Arc;
 
 use mock_store::ResourceId;
 use serde_json::Value;
 
-use super::{Column, Field, Resource, Scale, Served, version_priority};
+use super::{Column, Conversion, Field, Resource, Scale, Served, conversion, version_priority};
 use crate::kinds;
 use crate::schema;
 use crate::status::Cause;
@@ -64,6 +64,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
             Err(more) => causes.extend(more),
         }
     }
+    causes.extend(conversion::check(crd));
     if !causes.is_empty() {
         return Err(causes);
     }
@@ -89,6 +90,8 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         fields: fields(&versions),
         virtual_only: false,
         late_defaults: false,
+        conversion: Conversion::read(crd, &format!("{group}/{}", stored[0])),
+        moved: false,
         mirrors: false,
         rules: &kinds::CUSTOM,
     })

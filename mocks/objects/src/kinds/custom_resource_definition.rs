@@ -53,6 +53,7 @@ pub(super) const CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     ],
     schema: Some(schema),
     defaults_at: establish,
+    follow_status: remember_stored,
     fixed: &["/spec/scope"],
     meaning: Meaning::Definition,
     ..Kind::cluster("apiextensions.k8s.io", &["v1"], "customresourcedefinitions", "CustomResourceDefinition")
@@ -65,13 +66,6 @@ fn establish(crd: &mut Value, now: Timestamp) {
     set(crd, &["spec", "names"], "singular", json!(kind.to_lowercase()));
     set(crd, &["spec", "names"], "listKind", json!(format!("{kind}List")));
     set(crd, &["spec"], "conversion", json!({"strategy": "None"}));
-    let stored: Vec<Value> = crd["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|version| version["storage"] == Value::Bool(true))
-        .map(|version| version["name"].clone())
-        .collect();
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({"type": kind, "status": "True", "reason": reason, "message": message,
                "lastTransitionTime": fields::seconds(now)})
@@ -85,7 +79,23 @@ fn establish(crd: &mut Value, now: Timestamp) {
             condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
         ])
     };
+    let stored = crd["status"]["storedVersions"].clone();
     crd["status"] = json!({"acceptedNames": crd["spec"]["names"], "conditions": conditions, "storedVersions": stored});
+    remember_stored(crd);
+}
+
+/// Notes that objects are stored in the version that is marked so, besides those in which some may be stored already.
+fn remember_stored(crd: &mut Value) {
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let marked = versions.filter(|version| version["storage"] == Value::Bool(true));
+    let marked: Vec<Value> = marked.map(|version| version["name"].clone()).collect();
+    let mut stored = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    for version in marked {
+        if !stored.contains(&version) {
+            stored.push(version);
+        }
+    }
+    crd["status"]["storedVersions"] = Value::Array(stored);
 }
 
 /// The fields that people write. The definition's own schemas are left open: they are checked where they are compiled.

@@ -104,6 +104,8 @@ pub struct Kind {
     pub(crate) carry_status: fn(&mut Value, &Value),
     /// The metadata that a status update may change.
     pub(crate) status_metadata: &'static [&'static str],
+    /// What a change of anything else brings about in the status.
+    pub(crate) follow_status: fn(&mut Value),
 
     /// An update must say which version it was made from.
     pub needs_revision: bool,
@@ -309,6 +311,7 @@ impl Kind {
             generation: Generation::Spec,
             count: |_, _| {},
             carry_status: |_, _| {},
+            follow_status: |_| {},
             status_metadata: &["labels", "annotations", "finalizers"],
             needs_revision: false,
             created_by_update: false,

@@ -47,20 +47,26 @@ pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     }
     finalizers(value, resource, &mut causes);
     owners(value, &mut causes);
-    let metadata = &value["metadata"];
     for map in ["labels", "annotations"] {
-        for (key, text) in metadata[map].as_object().into_iter().flatten() {
-            let field = format!("metadata.{map}");
-            if !check_label_key(key) {
-                causes.push(Cause::invalid(&field, &format!("\"{key}\""), NAME_PART));
+        causes.extend(check_texts(value, map));
+    }
+    causes
+}
+
+/// Checks the keys and values of `labels` or of `annotations`.
+pub fn check_texts(value: &Value, map: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let field = format!("metadata.{map}");
+    for (key, text) in value["metadata"][map].as_object().into_iter().flatten() {
+        if !check_label_key(key) {
+            causes.push(Cause::invalid(&field, &format!("\"{key}\""), NAME_PART));
+        }
+        match text.as_str() {
+            None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
+            Some(text) if map == "labels" && !is_label_value(text) => {
+                causes.push(Cause::invalid(&field, &format!("\"{text}\""), VALUE));
             }
-            match text.as_str() {
-                None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
-                Some(text) if map == "labels" && !is_label_value(text) => {
-                    causes.push(Cause::invalid(&field, &format!("\"{text}\""), VALUE));
-                }
-                Some(_) => {}
-            }
+            Some(_) => {}
         }
     }
     causes

@@ -1,0 +1,193 @@
+//! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in CustomResourceDefinitions").
+//!
+//! Owns what is between the store and a request in another version: what is read is converted before anybody looks at it, what is to be
+//! written after everybody agreed. A request is otherwise handled as if its version were the stored one (`Resource::in_version`).
+//! What is asked of a webhook and what of its answer is believed is in `review`.
+
+mod review;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use facts::Change;
+use mock_objects::catalogue::Resource;
+use mock_objects::convert;
+use mock_objects::status::Failure;
+use mock_store::{Event, Expect, Refused, Version};
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::call::Call;
+use super::cluster::Cluster;
+
+/// Objects in one review. A real server sends one; the protocol allows any number.
+const REVIEWED_MAX: usize = 100;
+/// How long a watch waits before it asks a webhook again that failed.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What became of the conversion for a watch: the converted events, nothing when its time was up.
+pub(crate) type Converting = JoinSet<Option<VecDeque<Arc<Event>>>>;
+
+impl Call {
+    /// The object that the request names, in the version that was asked for.
+    pub async fn find(&self, name: &str) -> Result<Option<Arc<Version>>, Failure> {
+        match self.cluster().get(&self.resource, self.namespace(), name) {
+            Some(version) => self.shown(version).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What is stored, in the version that was asked for.
+    pub async fn shown(&self, version: Arc<Version>) -> Result<Arc<Version>, Failure> {
+        if !self.resource.converts() {
+            return Ok(version);
+        }
+        let mut shown = self.shown_all(vec![version]).await?;
+        shown.pop().ok_or_else(|| Failure::internal("a conversion lost its object"))
+    }
+
+    /// The same for many.
+    pub async fn shown_all(&self, versions: Vec<Arc<Version>>) -> Result<Vec<Arc<Version>>, Failure> {
+        if !self.resource.converts() {
+            return Ok(versions);
+        }
+        // Boxed, because every request has room for it and few convert.
+        Box::pin(shown(self.cluster(), &self.resource, versions.into_iter().map(|it| (Change::Added, it)).collect()))
+            .await
+    }
+
+    /// What would come back of an object that is not written.
+    pub async fn rehearsed(&self, value: Value) -> Result<Value, Failure> {
+        if !self.resource.converts() {
+            return Ok(value);
+        }
+        let stored = self.stored(value).await?;
+        let api_version = &self.resource.storage_version().api_version;
+        let back = Box::pin(review::convert(self.cluster(), &self.resource, vec![stored], api_version)).await?;
+        back.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
+    }
+
+    /// Commits a new object or a new version; the answer is in the version that was asked for.
+    pub async fn put(&self, expect: Expect, value: Value) -> Result<Result<Arc<Version>, Refused>, Failure> {
+        let stored = self.stored(value).await?;
+        match self.cluster().put(&self.resource, expect, stored) {
+            Ok(event) => self.shown(event.version.clone()).await.map(Ok),
+            Err(refused) => Ok(Err(refused)),
+        }
+    }
+
+    /// The last state of an object that is deleted, as it is stored; `seen` is what the request saw of it.
+    pub fn last(&self, current: &Version, seen: Value) -> Value {
+        if !self.resource.converts() {
+            return seen;
+        }
+        let stored = self.cluster().get(&self.resource, &current.identity.namespace, &current.identity.name);
+        // Gone or another one meanwhile: then the store refuses, whatever this is.
+        stored.map_or(seen, |stored| stored.value())
+    }
+
+    /// Whether writing an object again changes the version that it is stored in, which is a change for a real server.
+    pub fn migrates(&self, current: &Version) -> bool {
+        let Some(conversion) = self.resource.conversion.as_ref().filter(|_| self.resource.moved) else { return false };
+        let identity = &current.identity;
+        let stored = self.cluster().get(&self.resource, &identity.namespace, &identity.name);
+        stored.is_some_and(|stored| stored.value()["apiVersion"] != *conversion.stored)
+    }
+
+    async fn stored(&self, value: Value) -> Result<Value, Failure> {
+        let Some(conversion) = self.resource.conversion.as_ref().filter(|_| self.resource.converts()) else {
+            return Ok(value);
+        };
+        let stored = conversion.stored.clone();
+        let converted = Box::pin(review::convert(self.cluster(), &self.resource, vec![value], &stored)).await?;
+        converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
+    }
+}
+
+/// Converts one object of a request for whoever is to see it in another version.
+pub(crate) async fn one(
+    cluster: &Cluster,
+    resource: &Resource,
+    value: Value,
+    api_version: &str,
+) -> Result<Value, Failure> {
+    let converted = Box::pin(review::convert(cluster, resource, vec![value], api_version)).await?;
+    converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
+}
+
+/// Begins to convert what a watch is to show; nothing comes of it when it takes until `ends`. As with a real server a webhook that fails
+/// is asked again, and the watch is silent meanwhile.
+pub(crate) fn begin(
+    cluster: &Arc<Cluster>,
+    resource: &Arc<Resource>,
+    events: Vec<Arc<Event>>,
+    ends: Instant,
+) -> Converting {
+    let (cluster, resource) = (cluster.clone(), resource.clone());
+    let mut converting = JoinSet::new();
+    converting.spawn(async move {
+        let all = async {
+            loop {
+                match converted(&cluster, &resource, &events).await {
+                    Ok(events) => return events,
+                    Err(failure) => tracing::debug!(why = failure.message, "a watch waits for a conversion"),
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        tokio::time::timeout_at(ends, all).await.ok()
+    });
+    converting
+}
+
+/// Events with both of their states converted.
+async fn converted(
+    cluster: &Cluster,
+    resource: &Resource,
+    events: &[Arc<Event>],
+) -> Result<VecDeque<Arc<Event>>, Failure> {
+    let mut wanted = Vec::new();
+    for event in events {
+        wanted.push((event.change, event.version.clone()));
+        wanted.extend(event.previous.clone().map(|previous| (Change::Added, previous)));
+    }
+    let mut shown = shown(cluster, resource, wanted).await?.into_iter();
+    let lost = || Failure::internal("a conversion lost an object");
+    events
+        .iter()
+        .map(|event| {
+            let version = shown.next().ok_or_else(lost)?;
+            let previous = event.previous.as_ref().map(|_| shown.next().ok_or_else(lost)).transpose()?;
+            Ok(Arc::new(Event { change: event.change, version, previous }))
+        })
+        .collect()
+}
+
+async fn shown(
+    cluster: &Cluster,
+    resource: &Resource,
+    versions: Vec<(Change, Arc<Version>)>,
+) -> Result<Vec<Arc<Version>>, Failure> {
+    let api_version = &resource.storage_version().api_version;
+    let mut all = Vec::with_capacity(versions.len());
+    for some in versions.chunks(REVIEWED_MAX) {
+        let values = some.iter().map(|(_, version)| decoded(resource, version)).collect();
+        let values = review::convert(cluster, resource, values, api_version).await?;
+        for ((change, version), mut value) in some.iter().zip(values) {
+            // Selectors look at what is stored.
+            let (identity, facts) = (version.identity.clone(), version.facts().clone());
+            all.push(Arc::new(Version::stamp(identity, version.revision, *change, &mut value, facts)));
+        }
+    }
+    Ok(all)
+}
+
+/// What is stored, with the defaults of the version that it is stored in.
+fn decoded(resource: &Resource, version: &Version) -> Value {
+    let mut value = version.value();
+    let own = value["apiVersion"].as_str().unwrap_or_default().to_owned();
+    convert::refill(&mut value, resource, &own);
+    value
+}
