@@ -21,7 +21,7 @@ use super::{help, parent};
 
 const PROGRAM: &str = "kube-apiserver";
 /// The flags that are heeded. Others are taken, and named once.
-const HEEDED: [&str; 10] = [
+const HEEDED: [&str; 12] = [
     "authorization-mode",
     "bind-address",
     "cert-dir",
@@ -29,18 +29,18 @@ const HEEDED: [&str; 10] = [
     "etcd-servers",
     "help",
     "secure-port",
+    "service-account-issuer",
+    "service-account-signing-key-file",
     "tls-cert-file",
     "tls-private-key-file",
     "version",
 ];
 /// Those that mean nothing where there is nothing to allocate, run or connect to, and that every kit sets.
-const EXPECTED: [&str; 9] = [
+const EXPECTED: [&str; 7] = [
     "advertise-address",
     "allow-privileged",
     "disable-admission-plugins",
-    "service-account-issuer",
     "service-account-key-file",
-    "service-account-signing-key-file",
     "service-cluster-ip-range",
     "etcd-prefix",
     "v",
@@ -189,8 +189,10 @@ fn order(flags: &Flags) -> Result<Order, String> {
     };
     let (certificate, key) = pair(flags)?;
     let clients_ca = flags.last("client-ca-file").map(|path| read(Path::new(path))).transpose()?;
+    let signing_key = flags.last("service-account-signing-key-file").map(|path| read(Path::new(path))).transpose()?;
+    let issuer = flags.last("service-account-issuer").map(str::to_owned);
     let rbac = flags.last("authorization-mode").is_some_and(|modes| modes.split(',').any(|mode| mode == "RBAC"));
-    Ok(Order { address: SocketAddr::new(ip, port), certificate, key, clients_ca, rbac })
+    Ok(Order { address: SocketAddr::new(ip, port), certificate, key, clients_ca, issuer, signing_key, rbac })
 }
 
 /// The serving pair: named, found in the folder, or made there.

@@ -26,7 +26,11 @@ pub(crate) struct Order {
     pub key: String,
     /// The authorities of client certificates, PEM.
     pub clients_ca: Option<String>,
-    /// Whether roles decide. The first order decides for the whole life of the state.
+    /// Who issues the tokens of service accounts. Of this and what follows the first order decides for the whole life of the state.
+    pub issuer: Option<String>,
+    /// What they are signed with, PEM.
+    pub signing_key: Option<String>,
+    /// Whether roles decide.
     pub rbac: bool,
 }
 

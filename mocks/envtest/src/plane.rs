@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use mock_kube::{Authorization, Config, Identity, Replica, Server};
+use mock_kube::{Authorization, Config, Identity, Replica, Server, ServiceAccounts};
+use mock_pki::Authority;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -15,11 +16,16 @@ use super::play;
 use super::record::Recorder;
 use super::session::Session;
 
+/// The common name of the authority that nobody asks for.
+const AUTHORITY: &str = "longhaul-envtest";
 /// Requests that are remembered between two looks of the recorder.
 const REQUESTS_MAX: usize = 16_384;
 
 pub(crate) struct Plane {
     session: Session,
+    /// Made while the suite waits for `etcd` and starts its API server: the first random number of a process takes longer than all the
+    /// rest of a start, as the library gathers entropy from the jitter of the processor.
+    authority: Mutex<Option<JoinHandle<Result<Authority, mock_pki::Error>>>>,
     running: Mutex<Option<Running>>,
     recorder: Arc<parking_lot::Mutex<Option<Recorder>>>,
 }
@@ -30,8 +36,11 @@ struct Running {
 }
 
 impl Plane {
+    /// Must be called on a runtime.
     pub fn new(session: Session) -> Self {
-        Self { session, running: Mutex::default(), recorder: Arc::default() }
+        let authority = tokio::task::spawn_blocking(|| Authority::generate(AUTHORITY));
+        let authority = Mutex::new(Some(authority));
+        Self { session, authority, running: Mutex::default(), recorder: Arc::default() }
     }
 
     /// Opens an endpoint; the first one makes the state.
@@ -59,11 +68,16 @@ impl Plane {
     }
 
     async fn start(&self, order: &Order) -> Result<(Arc<Server>, SystemTime), String> {
-        let authority = mock_pki::Authority::generate("longhaul-envtest").map_err(|error| said(&error))?;
+        let made = match self.authority.lock().await.take() {
+            Some(begun) => begun.await.map_err(|error| said(&error))?,
+            None => Authority::generate(AUTHORITY),
+        };
+        let authority = made.map_err(|error| said(&error))?;
         let mut config = Config::new();
         (config.epoch, config.alone, config.seed) = (Instant::now(), true, self.session.seed);
         let began = SystemTime::now();
         config.authorization = if order.rbac { Authorization::Rbac } else { Authorization::AllowAndRecord };
+        config.service_accounts = ServiceAccounts { issuer: order.issuer.clone(), key_pem: order.signing_key.clone() };
         config.limits.requests_max = REQUESTS_MAX;
         let server = Server::start(config, &authority).await.map_err(|error| said(&error))?;
         Ok((Arc::new(server), began))

@@ -16,7 +16,7 @@ use super::answer::Answer;
 use super::authorization::Authorization;
 use super::cluster::Cluster;
 use super::rbac;
-use super::tokens::{self, Claims, ISSUER, Subject};
+use super::tokens::{self, Claims, Subject};
 use super::users::{Users, Who};
 
 /// The group of all service accounts.
@@ -63,7 +63,7 @@ pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> R
 
 /// The bearer of a token that must be for one of these audiences; for this server when there are none.
 pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[String]) -> Result<Bearer, Error> {
-    let own = [ISSUER.to_owned()];
+    let own = [users.tokens.issuer.to_string()];
     let wanted = if wanted.is_empty() { &own } else { wanted };
     let shared = |is: &[String]| wanted.iter().filter(|audience| is.contains(audience)).cloned().collect::<Vec<_>>();
     if let Some(who) = users.by_token(token) {
@@ -117,8 +117,8 @@ pub(crate) fn issuer(
     let (content_type, value) = match path.trim_end_matches('/') {
         CONFIGURATION => {
             let value = json!({
-                "issuer": ISSUER, "jwks_uri": format!("https://{host}{KEYS}"), "response_types_supported": ["id_token"],
-                "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
+                "issuer": &*users.tokens.issuer, "jwks_uri": format!("https://{host}{KEYS}"), "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": [users.tokens.algorithm()],
             });
             ("application/json", value)
         }

@@ -29,6 +29,8 @@ pub struct Config {
     pub users: Vec<User>,
     /// Users who read their token from a file: it is written there, and again when the token is rotated.
     pub token_files: BTreeMap<String, PathBuf>,
+    /// Who issues the tokens of service accounts.
+    pub service_accounts: ServiceAccounts,
     /// How often a watch that allows bookmarks gets one.
     pub bookmarks_every: Duration,
     /// How many events are kept for watches that resume.
@@ -53,6 +55,22 @@ pub struct Config {
     pub webhook_clock: Option<mock_pki::Pace>,
     /// The bounds of everything that could grow or hang.
     pub limits: Limits,
+}
+
+/// Who issues the tokens of service accounts, as kube-apiserver is told by flags.
+#[derive(Clone, Default)]
+pub struct ServiceAccounts {
+    /// `--service-account-issuer`; kubeadm's when absent. It is also whom tokens are for when nobody says.
+    pub issuer: Option<String>,
+    /// `--service-account-signing-key-file`, PEM, an RSA key or one of P-256; one that is made at the start when absent.
+    pub key_pem: Option<String>,
+}
+
+impl std::fmt::Debug for ServiceAccounts {
+    /// Shows no key: a `Debug` line of a configuration ends up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServiceAccounts").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
 }
 
 /// A user with a bearer token.
@@ -112,6 +130,7 @@ impl Config {
             crds: Vec::new(),
             users: Vec::new(),
             token_files: BTreeMap::new(),
+            service_accounts: ServiceAccounts::default(),
             bookmarks_every: BOOKMARKS_EVERY,
             history_max_events: HISTORY_MAX_EVENTS,
             looks: facts::Looks::default(),

@@ -55,7 +55,7 @@ use mock_faults::{Faults, Newer, View, Watches};
 
 pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Traffic, Wanted, WireLine};
 pub use authorization::{Authorization, Permission};
-pub use config::{Config, Identity, Limits, User};
+pub use config::{Config, Identity, Limits, ServiceAccounts, User};
 pub use mock_store::{RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Entry, Overrun, Tail};
@@ -117,7 +117,8 @@ impl Server {
     /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
     pub async fn start(config: Config, authority: &mock_pki::Authority) -> Result<Self, Error> {
         let limits = config.limits.compressed(config.compress);
-        let users = Arc::new(Users::new(&config.users, &config.token_files).map_err(Error::Users)?);
+        let users =
+            Arc::new(Users::new(&config.users, &config.token_files, &config.service_accounts).map_err(Error::Users)?);
         let cluster = Cluster::new(
             Setup {
                 users: users.clone(),

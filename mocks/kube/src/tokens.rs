@@ -1,16 +1,14 @@
-//! Tokens of service accounts: JSON web tokens (RFC 7519) signed with ES256 (RFC 7518, 3.4).
+//! Tokens of service accounts: JSON web tokens (RFC 7519) signed with ES256 or RS256 (RFC 7518, 3.3 and 3.4).
 //!
-//! Owns the signing key, which is made at the start and never leaves memory, the claims that the Kubernetes
+//! Owns the signing key, which is given or made at the start and never leaves memory, the claims that the Kubernetes
 //! documentation names ("Managing Service Accounts", bound tokens), and the key set that others check tokens with. It
 //! must not know the store: whether an account still exists is for `authentication` to find out. Time is an argument.
+
+mod key;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
-};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use jiff::Timestamp;
@@ -18,22 +16,21 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Who issues the tokens, and for whom they are when nobody says: what kubeadm sets.
+use key::Key;
+pub(crate) use key::Unusable;
+
+/// Who issues the tokens, and for whom they are when nobody says, where nobody is named: what kubeadm sets.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Tokens whose signature was found right; checking one costs more than everything else that a small read does.
 const VERIFIED_MAX: usize = 10_000;
 /// A real token is about 1 KiB.
 const TOKEN_MAX_BYTES: usize = 16 * 1024;
-/// What stands before the point of a P-256 key in its `SubjectPublicKeyInfo` (RFC 5480).
-const SPKI_PREFIX: &[u8] = &[
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
-    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
-
 /// The signing key, and the tokens that were seen.
 pub(crate) struct Tokens {
-    key: EcdsaKeyPair,
+    key: Key,
     key_id: String,
+    /// Who issues them, and for whom they are when nobody says.
+    pub issuer: Arc<str>,
     verified: Mutex<HashMap<String, Arc<Claims>>>,
 }
 
@@ -73,21 +70,20 @@ pub(crate) enum Error {
 }
 
 impl Tokens {
-    /// Makes a key.
-    pub fn new() -> Result<Self, aws_lc_rs::error::Unspecified> {
-        let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
-        let spki = [SPKI_PREFIX, key.public_key().as_ref()].concat();
-        let key_id = BASE64URL.encode(Sha256::digest(spki));
-        Ok(Self { key, key_id, verified: Mutex::default() })
+    /// Signs with a key in PEM, or with one that is made here.
+    pub fn new(issuer: Option<&str>, key_pem: Option<&str>) -> Result<Self, Unusable> {
+        let key = key_pem.map_or_else(Key::generate, Key::read)?;
+        let key_id = BASE64URL.encode(Sha256::digest(key.spki()));
+        Ok(Self { key, key_id, issuer: issuer.unwrap_or(ISSUER).into(), verified: Mutex::default() })
     }
 
     /// A signed token.
-    pub fn sign(&self, claims: &Claims) -> Result<String, aws_lc_rs::error::Unspecified> {
-        let header = json!({"alg": "ES256", "kid": self.key_id});
+    pub fn sign(&self, claims: &Claims) -> Result<String, Unusable> {
+        let header = json!({"alg": self.key.algorithm(), "kid": self.key_id});
         let encode = |value: &Value| BASE64URL.encode(value.to_string());
-        let message = format!("{}.{}", encode(&header), encode(&claims.to_value()));
-        let signature = self.key.sign(&SystemRandom::new(), message.as_bytes())?;
-        Ok(format!("{message}.{}", BASE64URL.encode(signature.as_ref())))
+        let message = format!("{}.{}", encode(&header), encode(&claims.to_value(&self.issuer)));
+        let signature = self.key.sign(message.as_bytes())?;
+        Ok(format!("{message}.{}", BASE64URL.encode(signature)))
     }
 
     /// What a token says, if this server signed it and it is valid now.
@@ -109,12 +105,16 @@ impl Tokens {
 
     /// The public key as a JSON web key set (RFC 7517).
     pub fn key_set(&self) -> Value {
-        // An uncompressed point (SEC 1, 2.3.3): 4, then both coordinates.
-        let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
-        let (x, y) = (BASE64URL.encode(x), BASE64URL.encode(y));
-        json!({"keys": [
-            {"use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256", "x": x, "y": y},
-        ]})
+        let mut key = self.key.public();
+        key["use"] = Value::from("sig");
+        key["kid"] = Value::from(self.key_id.clone());
+        key["alg"] = Value::from(self.key.algorithm());
+        json!({"keys": [key]})
+    }
+
+    /// How tokens are signed: `ES256`, `RS256`.
+    pub fn algorithm(&self) -> &'static str {
+        self.key.algorithm()
     }
 
     fn check(&self, token: &str) -> Result<Claims, Error> {
@@ -124,13 +124,12 @@ impl Tokens {
         let (message, signature) = token.rsplit_once('.').ok_or(Error::Foreign)?;
         let (header, payload) = message.split_once('.').ok_or(Error::Foreign)?;
         let header = part(header).ok_or(Error::Foreign)?;
-        if header["alg"] != "ES256" || header["kid"] != self.key_id.as_str() {
+        if header["alg"] != self.key.algorithm() || header["kid"] != self.key_id.as_str() {
             return Err(Error::Foreign);
         }
         let signature = BASE64URL.decode(signature).map_err(|_| Error::Signature)?;
-        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref());
-        key.verify(message.as_bytes(), &signature).map_err(|_| Error::Signature)?;
-        part(payload).as_ref().and_then(Claims::read).ok_or(Error::Foreign)
+        self.key.verify(message.as_bytes(), &signature).map_err(|_| Error::Signature)?;
+        part(payload).as_ref().and_then(|claims| Claims::read(claims, &self.issuer)).ok_or(Error::Foreign)
     }
 
     fn remember(&self, token: &str, claims: &Arc<Claims>, now: Timestamp) {
@@ -157,19 +156,19 @@ impl Claims {
         format!("system:serviceaccount:{}:{}", self.namespace, self.account.name)
     }
 
-    fn to_value(&self) -> Value {
+    fn to_value(&self, issuer: &str) -> Value {
         let subject = |subject: &Subject| json!({"name": subject.name, "uid": subject.uid});
         let mut private = json!({"namespace": self.namespace, "serviceaccount": subject(&self.account)});
         if let Some((kind, bound)) = &self.bound {
             private[kind.to_lowercase()] = subject(bound);
         }
         json!({
-            "aud": self.audiences, "exp": self.ends_s, "iat": self.issued_s, "iss": ISSUER, "jti": self.id,
+            "aud": self.audiences, "exp": self.ends_s, "iat": self.issued_s, "iss": issuer, "jti": self.id,
             "kubernetes.io": private, "nbf": self.issued_s, "sub": self.user(),
         })
     }
 
-    fn read(value: &Value) -> Option<Self> {
+    fn read(value: &Value, issuer: &str) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let private = &value["kubernetes.io"];
         let subject = |key: &str| {
@@ -187,7 +186,7 @@ impl Claims {
             issued_s: value["iat"].as_i64()?,
             ends_s: value["exp"].as_i64()?,
         };
-        (value["iss"] == ISSUER).then_some(claims)
+        (value["iss"] == *issuer).then_some(claims)
     }
 }
 
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_token_is_believed_until_it_ends() {
-        let tokens = Tokens::new().unwrap();
+        let tokens = Tokens::new(None, None).unwrap();
         let token = tokens.sign(&claims()).unwrap();
         assert_eq!(tokens.verify(&token, at(999)), Err(Error::Early));
         assert_eq!(*tokens.verify(&token, at(1_000)).unwrap(), claims());
@@ -227,9 +226,9 @@ mod tests {
 
     #[test]
     fn another_key_or_another_text_is_not_believed() {
-        let tokens = Tokens::new().unwrap();
+        let tokens = Tokens::new(None, None).unwrap();
         let token = tokens.sign(&claims()).unwrap();
-        assert_eq!(Tokens::new().unwrap().verify(&token, at(1_000)), Err(Error::Foreign));
+        assert_eq!(Tokens::new(None, None).unwrap().verify(&token, at(1_000)), Err(Error::Foreign));
         let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
         let stronger = Claims { ends_s: 9_999, ..claims() };
         parts[1] = BASE64URL.encode(stronger.to_value().to_string());

@@ -14,8 +14,8 @@ use http::{HeaderMap, header};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
-use super::config::User;
-use super::tokens::Tokens;
+use super::config::{ServiceAccounts, User};
+use super::tokens::{self, Tokens};
 
 /// Old tokens that are remembered, to know whose they were.
 const RETIRED_MAX: usize = 1024;
@@ -75,8 +75,8 @@ pub enum Error {
         source: std::io::Error,
     },
     /// There is no key for the tokens of service accounts.
-    #[error("no key for service accounts could be made")]
-    Key,
+    #[error("the key for the tokens of service accounts cannot be used")]
+    Key(#[source] tokens::Unusable),
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +91,11 @@ struct Known {
 
 impl Users {
     /// The users of a server; those of `token_files` have their token written there.
-    pub fn new(users: &[User], token_files: &BTreeMap<String, PathBuf>) -> Result<Self, Error> {
+    pub fn new(
+        users: &[User],
+        token_files: &BTreeMap<String, PathBuf>,
+        accounts: &ServiceAccounts,
+    ) -> Result<Self, Error> {
         let mut known = Known::default();
         for user in users {
             if user.name.is_empty() || user.token.is_empty() {
@@ -110,7 +114,7 @@ impl Users {
             write_token(path, token).map_err(|source| Error::TokenFile { path: path.clone(), source })?;
         }
         let token_files = token_files.clone();
-        let tokens = Tokens::new().map_err(|_| Error::Key)?;
+        let tokens = Tokens::new(accounts.issuer.as_deref(), accounts.key_pem.as_deref()).map_err(Error::Key)?;
         Ok(Self { known: RwLock::new(known), token_files, tokens })
     }
 

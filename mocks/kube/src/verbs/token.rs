@@ -16,7 +16,7 @@ use super::{decode, named, read_body};
 use crate::admission::Chain;
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::tokens::{Claims, ISSUER, Subject};
+use crate::tokens::{Claims, Subject};
 
 /// The shortest token, the longest, and the one for who does not say: the API's own numbers.
 const SHORTEST_S: i64 = 600;
@@ -37,7 +37,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
         .get(&call.resource, call.namespace(), name)
         .ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
     let now = Timestamp::now();
-    let lasts_s = complete(&mut request, name, now)?;
+    let lasts_s = complete(&mut request, name, &call.app.users.tokens.issuer, now)?;
     warnings.extend(named::validate(call, &chain, &request).await?);
     let spec = &request["spec"];
     let audiences = texts(&spec["audiences"]);
@@ -58,12 +58,12 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
 }
 
 /// Fills in what a request leaves out and checks it; answers how long the token is to last, in seconds.
-fn complete(request: &mut Value, account: &str, now: Timestamp) -> Result<i64, Failure> {
+fn complete(request: &mut Value, account: &str, issuer: &str, now: Timestamp) -> Result<i64, Failure> {
     let spec = &request["spec"];
     let lasts_s = lifetime(spec)?;
     let mut audiences = texts(&spec["audiences"]);
     if audiences.is_empty() {
-        audiences.push(ISSUER.to_owned());
+        audiences.push(issuer.to_owned());
     }
     let reference = spec["boundObjectRef"].clone();
     request["spec"] = json!({"audiences": audiences, "expirationSeconds": lasts_s, "boundObjectRef": reference});

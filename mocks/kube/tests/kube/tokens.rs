@@ -1,13 +1,19 @@
 //! Tokens of service accounts: what they say, who can check them, and when they end.
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+use aws_lc_rs::rsa::{self, KeySize};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_2048_8192_SHA256,
+    RsaPublicKeyComponents, UnparsedPublicKey,
+};
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use mock_kube::ServiceAccounts;
 use serde_json::{Value, json};
 
 use crate::CONFIG_MAPS;
 use crate::access::guarded;
-use crate::client::{Client, Protocol};
+use crate::client::{Client, Protocol, World};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -100,4 +106,48 @@ async fn a_token_is_for_its_audience_and_ends_with_what_it_was_made_for() {
     admin.delete(&format!("{ACCOUNTS}/robot")).await;
     admin.post(ACCOUNTS, &account).await;
     assert_eq!(robot.get(CONFIG_MAPS).await.0, 401, "the account of the same name is another one");
+}
+
+/// As kube-apiserver does with `--service-account-signing-key-file` and `--service-account-issuer`: PKCS#1 is what fabric8 writes, PKCS#8
+/// what envtest does.
+#[tokio::test]
+async fn tokens_are_signed_with_the_key_that_is_given() {
+    let rsa = rsa::KeyPair::generate(KeySize::Rsa2048).unwrap();
+    let der: Pkcs8V1Der<'_> = rsa.as_der().unwrap();
+    let pem = |der: &[u8]| {
+        let lines = STANDARD.encode(der);
+        format!("-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----\n")
+    };
+    let curve = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+    let keys = [("RS256", pem(der.as_ref())), ("ES256", pem(curve.to_pkcs8v1().unwrap().as_ref()))];
+    for (algorithm, key_pem) in keys {
+        let world = World::with(|config| {
+            config.service_accounts =
+                ServiceAccounts { issuer: Some("https://issuer.test".to_owned()), key_pem: Some(key_pem) };
+        });
+        let world = world.await;
+        let mut admin = world.client(Protocol::Http1, "harness").await;
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
+        admin.post(ACCOUNTS, &account).await;
+        let (_, issued) = admin.post(&format!("{ACCOUNTS}/robot/token"), &json!({"spec": {}})).await;
+        let token = issued["status"]["token"].as_str().unwrap();
+        let (message, header, claims, signature) = opened(token);
+        assert_eq!((&header["alg"], &claims["iss"]), (&json!(algorithm), &json!("https://issuer.test")));
+        assert_eq!(claims["aud"], json!(["https://issuer.test"]));
+        if algorithm == "RS256" {
+            UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, rsa.public_key().as_ref())
+                .verify(message.as_bytes(), &signature)
+                .unwrap();
+            let (_, published) = admin.get("/openid/v1/jwks").await;
+            let number = |name: &str| BASE64URL.decode(published["keys"][0][name].as_str().unwrap()).unwrap();
+            let parts = RsaPublicKeyComponents { n: number("n"), e: number("e") };
+            parts.verify(&RSA_PKCS1_2048_8192_SHA256, message.as_bytes(), &signature).unwrap();
+        } else {
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, curve.public_key().as_ref())
+                .verify(message.as_bytes(), &signature)
+                .unwrap();
+        }
+        let mut robot = world.bare(Protocol::Http1, None).await.with_token(token);
+        assert_eq!(robot.get(CONFIG_MAPS).await.0, 200, "its own tokens are known");
+    }
 }
