@@ -8,6 +8,7 @@ use http_body::{Frame, SizeHint};
 
 use super::broken::Broken;
 use super::pretty::Indenter;
+use super::protobuf::Framed;
 use super::represent::{List, ListBody};
 use super::watch::WatchBody;
 
@@ -19,6 +20,8 @@ pub(crate) enum Body {
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
+    /// The same in protobuf.
+    Protobuf(Box<Framed>),
 }
 
 impl Body {
@@ -27,7 +30,7 @@ impl Body {
         match self {
             Self::Full(Some(bytes)) => *bytes = Bytes::from(Indenter::default().push(bytes)),
             Self::List(list) => list.indent(),
-            Self::Full(None) | Self::Nothing | Self::Watch(_) => {}
+            Self::Full(None) | Self::Nothing | Self::Watch(_) | Self::Protobuf(_) => {}
         }
     }
 }
@@ -57,6 +60,7 @@ impl http_body::Body for Body {
             Self::List(list) => Poll::Ready(list.next().map(|piece| Ok(Frame::data(piece)))),
             Self::Nothing => Poll::Ready(None),
             Self::Watch(watch) => watch.poll_next(cx).map(|next| next.map(|bytes| bytes.map(Frame::data))),
+            Self::Protobuf(watch) => watch.poll_next(cx).map(|next| next.map(|bytes| bytes.map(Frame::data))),
         }
     }
 
@@ -67,7 +71,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::List(_) | Self::Nothing | Self::Watch(_) => SizeHint::default(),
+            Self::List(_) | Self::Nothing | Self::Watch(_) | Self::Protobuf(_) => SizeHint::default(),
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Call {
     pub accept: String,
     pub content_type: String,
     pub user_agent: Arc<str>,
+    /// The answer will be protobuf.
+    pub in_protobuf: bool,
     pub resource: Arc<Resource>,
     /// The query as it was sent.
     pub raw_query: Arc<str>,

@@ -21,7 +21,7 @@ use super::inject::{self, Unanswered};
 use super::path::{Query, Target};
 use super::users::Who;
 use super::websocket::Wish;
-use super::{admin, authentication, discovery, impersonation, pretty, rbac, verbs};
+use super::{admin, authentication, discovery, impersonation, pretty, protobuf, rbac, verbs};
 
 /// Answers one request.
 pub(crate) async fn handle(
@@ -59,6 +59,7 @@ pub(crate) async fn handle(
     let is_pretty = pretty::is_wanted(request.uri().query().unwrap_or_default(), &user_agent)
         && !request.uri().path().starts_with("/openapi/");
     let websocket = Wish::of(&mut request);
+    let in_protobuf = websocket.is_none() && protobuf::take_wish(&mut request);
     let audit = app.cluster.audit.of(&name);
     audit.request_began();
     connection.owner.get_or_init(|| OwnConnection::first_use(&audit));
@@ -78,7 +79,7 @@ pub(crate) async fn handle(
     let answer = match who {
         Ok(_) if forbidden.is_some() => forbidden.map_or_else(|| Err(Failure::unauthorized()), Err),
         Ok(who) => {
-            let answer = route(&app, connection.clone(), who, audit, user_agent, request).await;
+            let answer = route(&app, connection.clone(), who, audit, (user_agent, in_protobuf), request).await;
             answer.inspect_err(|_| open.ends(EndedBy::Reset))?
         }
         Err(_) => Err(Failure::unauthorized()),
@@ -103,6 +104,7 @@ pub(crate) async fn handle(
     // In the audit a WebSocket is a watch like others, with their status: whoever reads it asks whether it was accepted.
     Ok(match websocket {
         Some(wish) => wish.respond(answer, &connection),
+        None if in_protobuf => respond(protobuf::answer(answer)),
         None => respond(answer),
     })
 }
@@ -133,7 +135,7 @@ async fn route(
     connection: Arc<Connection>,
     who: Arc<Who>,
     audit: Arc<UserAudit>,
-    user_agent: Arc<str>,
+    (user_agent, in_protobuf): (Arc<str>, bool),
     request: Request<Incoming>,
 ) -> Result<Result<Answer, Failure>, Unanswered> {
     let path = request.uri().path().to_owned();
@@ -185,6 +187,7 @@ async fn route(
         accept,
         content_type: text(header::CONTENT_TYPE),
         user_agent,
+        in_protobuf,
         resource,
         raw_query: raw_query.into(),
         injection: Injection::default(),

@@ -34,6 +34,7 @@ mod listen;
 mod path;
 mod policy;
 mod pretty;
+mod protobuf;
 mod rbac;
 mod replica;
 mod represent;

@@ -71,6 +71,14 @@ impl Renderer {
             Some("Object") => Include::Object,
             _ => Include::Metadata,
         };
+        let has_protobuf = match shape {
+            Shape::Object => !call.resource.custom,
+            Shape::Metadata(_) => true,
+            Shape::Table(_) => false,
+        };
+        if call.in_protobuf && !has_protobuf {
+            return Err(Failure { details: None, ..Failure::not_acceptable("application/json") });
+        }
         Ok(Self { shape, include, ..Self::plain(call) })
     }
 

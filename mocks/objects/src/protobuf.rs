@@ -1,9 +1,9 @@
 //! Bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
 //!
-//! Owns decoding them to the JSON that everything else works with. Answers are always JSON, which those clients
-//! accept. A field that the table does not know refuses the whole body, so that nothing is lost in silence.
+//! Owns decoding them to the JSON that everything else works with; answers are encoded by `encode`. A field that the table does not know refuses the whole body, so that nothing is lost in silence.
 //! Nothing here panics on outside data.
 
+mod encode;
 pub mod schema;
 
 use base64::Engine as _;
@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use schema::{Field, Kind, message};
+
+pub use encode::{encode, encode_event};
 
 /// The content type.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -53,6 +55,14 @@ pub enum Error {
         message: String,
         /// Its number.
         number: u64,
+    },
+    /// A field of an object that the tables do not list.
+    #[error("{field} of {message} has no number in protobuf")]
+    NoNumber {
+        /// Which message.
+        message: String,
+        /// Its name.
+        field: String,
     },
     /// A text that is none.
     #[error("a text is not UTF-8")]

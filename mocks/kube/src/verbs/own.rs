@@ -46,6 +46,7 @@ pub(super) async fn change_status(
         accept: "application/json".to_owned(),
         content_type: "application/json".to_owned(),
         user_agent: PROGRAM.into(),
+        in_protobuf: false,
         resource: resource.clone(),
         raw_query: "".into(),
         injection: Injection::default(),

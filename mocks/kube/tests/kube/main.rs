@@ -18,6 +18,7 @@ mod hostile;
 mod newer;
 mod objects;
 mod ownership;
+mod protobuf;
 mod replicas;
 mod rewind;
 mod rules;

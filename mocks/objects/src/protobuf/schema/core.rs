@@ -19,4 +19,9 @@ pub(super) const TABLE: &[Row] = &[
     "Scale 1:metadata:ObjectMeta 2:spec:ScaleSpec 3:status:ScaleStatus",
     "ScaleSpec 1:replicas:i",
     "ScaleStatus 1:replicas:i! 2:selector:s",
+    "ListMeta 1:selfLink:s 2:resourceVersion:s 3:continue:s 4:remainingItemCount:i?",
+    "PartialObjectMetadata 1:metadata:ObjectMeta",
+    "Status 1:metadata:ListMeta 2:status:s 3:message:s 4:reason:s 5:details:StatusDetails 6:code:i",
+    "StatusDetails 1:name:s 2:group:s 3:kind:s 4:causes:[StatusCause] 5:retryAfterSeconds:i 6:uid:s",
+    "StatusCause 1:reason:s 2:message:s 3:field:s",
 ];
