@@ -148,6 +148,9 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         if orphan || has_other_owner(cluster, &dependent, uid) {
             disown(cluster, of_dependent, &dependent, uid);
         } else if !dependent.facts().finalizing {
+            if closes_a_circle(cluster, &dependent) {
+                unblock(cluster, of_dependent, &dependent);
+            }
             delete_place(cluster, of_dependent, &place.namespace, &place.name, FOREGROUND);
         }
     }
@@ -166,6 +169,29 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
     };
     // Whoever won the race has committed something, but that need not be looked at as a deletion again.
     !done
+}
+
+/// Whether something that the object owns is being deleted in the foreground already: both would wait for each other.
+fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
+    let catalogue = cluster.catalogue();
+    cluster.read(|store| store.dependents(&version.identity.uid)).iter().any(|place| {
+        let resource = catalogue.by_id(place.resource);
+        let dependent = resource.and_then(|resource| cluster.get(resource, &place.namespace, &place.name));
+        dependent.is_some_and(|dependent| {
+            dependent.facts().finalizing && object::finalizers(&dependent.value()).contains(&"foregroundDeletion")
+        })
+    })
+}
+
+/// Lets no owner wait for the object any more, as the real collector does where owners go round in a circle.
+fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) {
+    let mut value = version.value();
+    let owners = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut);
+    for owner in owners.into_iter().flatten() {
+        owner["blockOwnerDeletion"] = Value::Bool(false);
+    }
+    // Losing a race is fine: the owner is looked at again.
+    let _ = cluster.put(resource, Expect::Revision(version.revision), value);
 }
 
 /// Whether a dependent holds back an owner that is deleted in the foreground: it says so with `blockOwnerDeletion`.

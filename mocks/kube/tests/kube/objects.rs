@@ -249,3 +249,26 @@ async fn only_a_dependent_that_says_so_holds_its_owner_back() {
         }
     }
 }
+
+/// Objects that own each other would wait for each other for ever: the real collector unblocks the last of the circle.
+#[tokio::test]
+async fn a_circle_of_owners_goes_in_the_foreground() {
+    let (_world, mut client) = World::alone().await;
+    for names in [&["a", "b"][..], &["x", "y", "z"]] {
+        let mut uids = Vec::new();
+        for name in names {
+            uids.push(client.post(CONFIG_MAPS, &config_map(name)).await.1["metadata"]["uid"].clone());
+        }
+        for (index, name) in names.iter().enumerate() {
+            let owner = (index + names.len() - 1) % names.len();
+            let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": names[owner], "uid": uids[owner],
+                                   "blockOwnerDeletion": true});
+            let owned = json!({"metadata": {"ownerReferences": [reference]}});
+            assert_eq!(client.patch(&format!("{CONFIG_MAPS}/{name}"), MERGE, &owned).await.0, 200);
+        }
+        client.delete(&format!("{CONFIG_MAPS}/{}?propagationPolicy=Foreground", names[0])).await;
+        for name in names {
+            until(&mut client, &format!("{CONFIG_MAPS}/{name}"), 404).await;
+        }
+    }
+}
