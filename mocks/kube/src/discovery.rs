@@ -29,6 +29,7 @@ type Groups = BTreeMap<Arc<str>, Vec<Arc<str>>>;
 pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<Answer> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let value = match parts.as_slice() {
+        [""] => paths(catalogue),
         ["api" | "apis"] => return Some(root(parts[0] == "api", accept, catalogue)),
         ["api", "v1"] => resource_list("", "v1", catalogue)?,
         ["apis", group] => {
@@ -42,6 +43,21 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
         _ => return None,
     };
     Some(Answer::value(StatusCode::OK, &value))
+}
+
+/// The list of paths that a real server shows at its root, which some clients ask for to see whether it is there.
+fn paths(catalogue: &Catalogue) -> Value {
+    let mut paths: Vec<String> =
+        ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).into();
+    for (group, versions) in groups(catalogue).into_iter().filter(|(group, _)| !group.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        let mut versions: Vec<String> = versions.iter().map(|version| format!("/apis/{group}/{version}")).collect();
+        versions.sort_unstable();
+        paths.append(&mut versions);
+    }
+    let others = ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"];
+    paths.extend(others.map(str::to_owned));
+    json!({"paths": paths})
 }
 
 fn root(core: bool, accept: &str, catalogue: &Catalogue) -> Answer {

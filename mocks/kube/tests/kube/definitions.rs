@@ -167,3 +167,15 @@ async fn a_definition_may_come_in_protobuf() {
     let (status, made) = client.post("/apis/proto.dev/v1/namespaces/default/things", &thing).await;
     assert_eq!((status, &made["spec"]), (201, &json!({"size": 3})), "the default came along");
 }
+
+/// What cluster-api asks for to see whether a cluster is there.
+#[tokio::test]
+async fn the_root_lists_the_paths() {
+    let (_world, mut client) = defined().await;
+    let (status, root) = client.get("/").await;
+    let paths: Vec<&str> = root["paths"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!((status, &paths[..2]), (200, &["/.well-known/openid-configuration", "/api"][..]));
+    for path in ["/apis/apps/v1", "/apis/test.dev/v1beta1", "/version"] {
+        assert!(paths.contains(&path), "{path} is not in {paths:?}");
+    }
+}
