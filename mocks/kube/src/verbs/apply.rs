@@ -71,6 +71,7 @@ impl<'a> Intent<'a> {
         patch::check_intent(&applied)?;
         object::check_type(&mut applied, &call.resource, call.served())?;
         let mut untyped = shape::untyped(call, &mut applied);
+        let says_spec = applied.get("spec").is_some();
         if untyped.is_empty()
             && let Err(failure) = object::conform(&mut applied, &call.resource)
         {
@@ -79,7 +80,13 @@ impl<'a> Intent<'a> {
         if !untyped.is_empty() {
             return Err(patch::untyped(&applied, &untyped));
         }
+        // Every built-in object has one, and who does not speak of it does not own it.
+        if !says_spec && let Some(fields) = applied.as_object_mut() {
+            fields.remove("spec");
+        }
+        let is_part = call.resource.rules.part(call.target.subresource.as_deref()).is_some();
         if !status_only
+            && !is_part
             && call.served().status
             && let Some(fields) = applied.as_object_mut()
         {
@@ -135,6 +142,11 @@ impl<'a> Intent<'a> {
         // A conflict comes first.
         let told = shape::applied_twice(call, self.twice.clone())?;
         self.check_name()?;
+        // Whose it is may not be another's, which is found with what else may not change.
+        let uid = object::meta(&self.applied, "uid");
+        if !uid.is_empty() {
+            object::metadata(&mut merged).insert("uid".to_owned(), Value::from(uid));
+        }
         shape::fill(call, &mut merged)?;
         Ok((merged, told))
     }

@@ -1,5 +1,7 @@
 //! `managedFields`: who wrote what, and what an apply meets.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -260,4 +262,78 @@ async fn a_status_is_applied_on_its_own() {
     let none = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package"});
     let (status, empty) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=c"), APPLY, &none).await;
     assert_eq!((status, empty["status"].get("phase")), (200, None), "{empty}");
+}
+
+/// Who approves is heard by every kind of patch; times come from the server, and a decision is final.
+#[tokio::test]
+async fn an_approval_may_be_patched_and_applied() {
+    let (_world, mut client) = World::alone().await;
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let pem = BASE64.encode("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n");
+    let request = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "c"},
+                         "spec": {"request": pem, "signerName": "a.b/c", "usages": ["client auth"]}});
+    let (status, made) = client.post(path, &request).await;
+    assert_eq!(status, 201, "{made}");
+    let approval = format!("{path}/c/approval");
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "R"});
+    let change = json!({"status": {"conditions": [condition("Approved")]}, "spec": {"usages": ["server auth"]},
+                        "metadata": {"labels": {"a": "b"}}});
+    let (status, approved) = client.patch(&approval, MERGE, &change).await;
+    assert_eq!(status, 200, "{approved}");
+    let first = approved["status"]["conditions"][0].clone();
+    assert_eq!((&first["type"], &first["reason"]), (&json!("Approved"), &json!("R")), "{approved}");
+    assert!(first["lastUpdateTime"].is_string() && first["lastTransitionTime"].is_string(), "{approved}");
+    assert_eq!(
+        (&approved["spec"]["usages"], &approved["metadata"]["labels"]),
+        (&json!(["client auth"]), &json!({"a": "b"}))
+    );
+    let add = json!([{"op": "add", "path": "/status/conditions/-", "value": condition("X")}]);
+    let (_, more) = client.patch(&approval, "application/json-patch+json", &add).await;
+    assert_eq!(
+        (&more["status"]["conditions"][0], &more["status"]["conditions"][1]["type"]),
+        (&first, &json!("X")),
+        "{more}"
+    );
+    let (status, refused) = client.patch(&approval, MERGE, &json!({"status": {"conditions": [condition("Y")]}})).await;
+    let why = json!("Forbidden: updates may not remove a condition of type \"Approved\"");
+    assert_eq!((status, &refused["details"]["causes"][0]["message"]), (422, &why), "{refused}");
+    let intent = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "c"},
+                        "status": {"conditions": [condition("Y")]}});
+    let (status, applied) = client.patch(&format!("{approval}?fieldManager=me&force=true"), APPLY, &intent).await;
+    assert_eq!((status, applied["status"]["conditions"].as_array().map(Vec::len)), (200, Some(3)), "{applied}");
+}
+
+/// Who applies a status to the whole object owns nothing, least of all a spec that nobody spoke of, and may apply it where it belongs.
+#[tokio::test]
+async fn a_status_that_is_applied_alone_conflicts_with_nobody() {
+    let (_world, mut client) = World::alone().await;
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let made = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+                      "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}});
+    assert_eq!(client.post(deployments, &made).await.0, 201);
+    let intent = |replicas: u8| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "status": {"replicas": replicas}});
+    let one = format!("{deployments}/d");
+    let own = entry("own", "Apply", "status", json!({"f:status": {"f:replicas": {}}}));
+    for (path, replicas, owns) in [(one.clone(), 3, false), (format!("{one}/status"), 3, true), (one.clone(), 4, true)]
+    {
+        let (status, applied) = client.patch(&format!("{path}?fieldManager=own"), APPLY, &intent(replicas)).await;
+        assert_eq!(status, 200, "{path}: {applied}");
+        let found: Vec<_> = entries(&applied).into_iter().filter(|entry| entry.0 == "own").collect();
+        assert_eq!(found, if owns { vec![own.clone()] } else { Vec::new() }, "{path}");
+    }
+    let (status, other) = client.patch(&format!("{one}?fieldManager=other"), APPLY, &intent(9)).await;
+    assert_eq!((status, &other["status"]["replicas"]), (200, &json!(3)), "{other}");
+}
+
+#[tokio::test]
+async fn an_intent_for_another_object_of_the_name_is_refused() {
+    let (_world, mut client) = World::alone().await;
+    client.post(CONFIG_MAPS, &config_map("a")).await;
+    let intent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "another"}, "data": {"b": "1"}});
+    for query in ["", "&dryRun=All"] {
+        let path = format!("{CONFIG_MAPS}/a?fieldManager=tool{query}");
+        let (status, refused) = client.patch(&path, APPLY, &intent).await;
+        assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("metadata.uid")), "{refused}");
+    }
 }

@@ -1,9 +1,11 @@
 //! `CertificateSigningRequest`: who asks for a certificate, and what was answered.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::print::{NONE, Printer, Row, duration};
 use super::{Causes, Generation, Kind, Part, Subresource};
+use crate::fields::{metadata, seconds};
 use crate::status::Cause;
 
 pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
@@ -14,7 +16,7 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
         kind: "CertificateSigningRequest",
         group_version: ("", ""),
         verbs: &["get", "patch", "update"],
-        part: Some(Part { write: write_approval, check: |_, _, _| {} }),
+        part: Some(Part { write: write_approval, check: check_approval }),
     }],
     carry_status: |value, old| decided(value, old),
     messages: &[
@@ -34,18 +36,58 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
 };
 
-/// Who approves decides, and says nothing of the rest.
+/// Who approves says all conditions, and what anybody may say about an object; nothing of the rest.
 fn write_approval(request: &mut Value, sent: &Value) {
-    decided(request, sent);
+    for key in ["labels", "annotations"] {
+        let (meta, given) = (metadata(request), sent["metadata"][key].clone());
+        if given.is_null() {
+            meta.remove(key);
+        } else {
+            meta.insert(key.to_owned(), given);
+        }
+    }
+    let before = conditions(request);
+    let mut after = conditions(sent);
+    let now = Value::from(seconds(Timestamp::now()));
+    for condition in after.iter_mut().filter(|condition| condition.is_object()) {
+        let same = |old: &&Value| old["type"] == condition["type"] && old["status"] == condition["status"];
+        let since = before.iter().find(same).map(|old| old["lastTransitionTime"].clone()).filter(Value::is_string);
+        if !condition["lastTransitionTime"].is_string() {
+            condition["lastTransitionTime"] = since.unwrap_or_else(|| now.clone());
+        }
+        if !condition["lastUpdateTime"].is_string() {
+            condition["lastUpdateTime"] = now.clone();
+        }
+    }
+    put_conditions(request, after);
+}
+
+/// A decision is final.
+fn check_approval(value: &Value, old: &Value, causes: &mut Causes) {
+    let after = conditions(value);
+    for condition in conditions(old) {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        let is_final = matches!(kind, "Approved" | "Denied" | "Failed");
+        if is_final && !after.iter().any(|other| other["type"] == condition["type"]) {
+            let why = format!("updates may not remove a condition of type \"{kind}\"");
+            causes.push(Cause::forbidden("status.conditions", &why));
+        }
+    }
+}
+
+fn conditions(request: &Value) -> Vec<Value> {
+    request.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// Takes over what was decided, and leaves all other conditions alone.
 fn decided(request: &mut Value, from: &Value) {
     let is_decision = |condition: &Value| matches!(condition["type"].as_str(), Some("Approved" | "Denied"));
-    let all =
-        |value: &Value| value.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut conditions: Vec<Value> = all(request).into_iter().filter(|condition| !is_decision(condition)).collect();
-    conditions.extend(all(from).into_iter().filter(is_decision));
+    let mut all: Vec<Value> = conditions(request).into_iter().filter(|condition| !is_decision(condition)).collect();
+    all.extend(conditions(from).into_iter().filter(is_decision));
+    put_conditions(request, all);
+}
+
+fn put_conditions(request: &mut Value, conditions: Vec<Value>) {
     let status = request.as_object_mut().map(|fields| fields.entry("status").or_insert_with(|| json!({})));
     if let Some(status) = status.and_then(Value::as_object_mut) {
         if conditions.is_empty() {
