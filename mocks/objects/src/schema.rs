@@ -174,8 +174,9 @@ impl Schema {
         unknown
     }
 
-    /// Fills in the defaults of absent fields. Stops where they alone are more than an object may have: every item of a list may
-    /// have a default of its own, and so twenty kilobytes would become gigabytes.
+    /// Fills in the defaults of absent fields. Fields that are `null` and may not be are taken for absent, and removed where there is no
+    /// default. Stops where defaults alone are more than an object may have: every item of a list may have one of its own, and so twenty
+    /// kilobytes would become gigabytes.
     pub fn fill(&self, value: &mut Value) -> Result<(), Overgrown> {
         self.fill_within(value, &mut { OBJECT_MAX_BYTES })
     }
@@ -192,10 +193,9 @@ impl Schema {
     }
 
     fn fill_object(&self, object: &mut Map<String, Value>, room: &mut usize) -> Result<(), Overgrown> {
+        // Typed clients send `null` for what is empty (apiextensions-apiserver, `PruneNonNullableNullsWithoutDefaults`).
+        object.retain(|name, value| !value.is_null() || self.member(name).is_none_or(|schema| schema.nullable));
         for (name, schema) in &self.properties {
-            if !schema.nullable && schema.default.is_some() && object.get(name).is_some_and(Value::is_null) {
-                object.remove(name);
-            }
             if let (None, Some(default)) = (object.get(name), &schema.default) {
                 *room = room.checked_sub(schema.default_bytes).ok_or(Overgrown)?;
                 object.insert(name.clone(), default.clone());
