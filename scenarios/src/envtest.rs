@@ -1,15 +1,16 @@
 //! A project's own test-suite against our API server: the variables, the faults of each seed, the ledger afterwards.
 //!
-//! Owns running a suite. The programs that it starts are `mock-envtest`, called by their names through links to this program; what they
-//! left behind is read by `ledger`.
+//! Owns running a suite, once, many times, and for as long as is wanted. The programs that it starts are `mock-envtest`, called by their
+//! names through links to this program; what they left behind is read by `ledger`.
 
 mod install;
 mod ledger;
 mod page;
 mod results;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -27,6 +28,19 @@ use crate::signals::Signals;
 
 /// The seed of who names none.
 const SEED: u64 = 1;
+/// Gomega waits for a second where a suite does not say. A client of Go waits nearly as long before it opens a watch again, so that a correct suite
+/// would fail of its patience alone.
+const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
+/// Where fabric8's kit looks, instead of its folder in the home.
+const FABRIC8: &str = "KUBE_API_TEST_DIR";
+/// The version that a suite for fabric8's kit asks for.
+const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
+/// Seeds that are named at the end.
+const SEEDS_SHOWN: usize = 20;
+/// What the control planes of a run are told.
+const SESSION_FILE: &str = "session.json";
+/// What a suite says, where it is not for the user's terminal.
+const OUTPUT: &str = "suite.log";
 
 /// Random faults.
 #[derive(Debug, Clone, Copy)]
@@ -53,29 +67,75 @@ pub(crate) struct Suite {
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
     pub judged: bool,
+    /// The folder that it is run in; this one where none is named. Then what it says goes to a file of its record.
+    pub folder: Option<PathBuf>,
+}
+
+/// How often a suite is run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repetition {
+    /// So many times at most, each with the next seed.
+    pub times: u64,
+    /// No run begins later than this.
+    pub lasts: Option<Duration>,
+    /// Whether it goes on after a run that failed.
+    pub goes_on: bool,
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    /// The exit code.
+    pub code: u8,
+    /// A signal came meanwhile.
+    pub was_ended: bool,
+    pub counts: Counts,
+}
+
+/// What the control planes of a run counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub planes: usize,
+    pub requests: usize,
+    pub conflicts: u64,
+    pub hot_loops: usize,
+    pub hits: usize,
 }
 
 impl Suite {
-    /// Runs it once a seed, until one fails; the exit code of the last run.
-    pub(crate) async fn repeat(&self, times: u64) -> Result<u8> {
+    /// Runs it once a seed; the exit code of the last run, or of the first that failed.
+    pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;
-        for seed in (0..times).map(|number| first.wrapping_add(number)) {
-            let (code, was_ended) = self.once(seed, &mut signals).await?;
-            if was_ended {
-                return Ok(code);
+        let (began, mut ran, mut failed) = (Instant::now(), 0, Vec::new());
+        for seed in (0..repetition.times).map(|number| first.wrapping_add(number)) {
+            if ran > 0 && repetition.lasts.is_some_and(|lasts| began.elapsed() >= lasts) {
+                break;
             }
-            if code != exit::PASS {
-                if self.has_faults() {
-                    err!("longhaul: seed {seed} again: {}", self.again(seed));
-                }
-                return Ok(code);
+            let run = self.once(seed, &mut signals).await?;
+            ran += 1;
+            if run.code != exit::PASS {
+                failed.push((seed, run.code));
+            }
+            if run.was_ended || (!failed.is_empty() && !repetition.goes_on) {
+                break;
             }
         }
-        if times > 1 {
-            err!("longhaul: {times} runs passed, seeds {first} to {}", first.wrapping_add(times - 1));
+        let Some(&(seed, code)) = failed.first() else {
+            if ran > 1 {
+                err!("longhaul: {ran} runs passed, seeds {first} to {}", first.wrapping_add(ran - 1));
+            }
+            return Ok(exit::PASS);
+        };
+        if ran > 1 {
+            let seeds: Vec<String> = failed.iter().take(SEEDS_SHOWN).map(|(seed, _)| seed.to_string()).collect();
+            let more = if failed.len() > SEEDS_SHOWN { ", …" } else { "" };
+            err!("longhaul: {} of {ran} runs failed: seeds {}{more}", failed.len(), seeds.join(", "));
         }
-        Ok(exit::PASS)
+        if self.has_faults() {
+            err!("longhaul: seed {seed} again: {}", self.again(seed));
+        }
+        Ok(code)
     }
 
     fn has_faults(&self) -> bool {
@@ -89,15 +149,16 @@ impl Suite {
             faults.extend(mock_envtest::chaos(seed, &self.manager));
         }
         if self.chaos.order {
-            faults.extend(mock_envtest::disorder(seed));
+            faults.extend(mock_envtest::disorder(seed, &self.manager));
         }
         if let Some(versions) = self.chaos.stale {
-            faults.extend(mock_envtest::lagging(seed, versions));
+            faults.extend(mock_envtest::lagging(seed, versions, &self.manager));
         }
         faults
     }
 
-    async fn once(&self, seed: u64, signals: &mut Signals) -> Result<(u8, bool)> {
+    /// Runs it with the faults of a seed.
+    pub(crate) async fn once(&self, seed: u64, signals: &mut Signals) -> Result<Run> {
         let began = jiff::Timestamp::now();
         let record = self.runs.join(format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S")));
         std::fs::create_dir_all(&record).with_context(|| format!("failed to make {}", record.display()))?;
@@ -110,27 +171,40 @@ impl Suite {
             manager: self.manager.clone(),
             kubectl: install::real_kubectl(),
         };
-        let file = record.join("session.json");
-        std::fs::write(&file, serde_json::to_vec_pretty(&session)?)?;
+        std::fs::write(record.join(SESSION_FILE), serde_json::to_vec_pretty(&session)?)?;
         // A folder of its own: `go test` looks at these variables to say whether a result may come from its cache.
         let programs = tempfile::tempdir().context("failed to make a folder for the programs")?;
         links(Place::At(programs.path()))?;
+        let version = std::env::var(FABRIC8_VERSION).unwrap_or_default();
+        links(Place::At(&install::layout(programs.path(), &version)))?;
         let started = Instant::now();
-        let (status, was_ended) = self.run(programs.path(), &file, signals).await?;
+        let (status, was_ended) = self.run(programs.path(), &record, signals).await?;
         // Of what is drawn most comes after a suite's end; what somebody wrote was meant to hit.
         let ledger = Ledger::read(&record, &self.results, &self.faults)?;
         ledger.write(&record)?;
         ledger::write(&record, "index.html", &page::html(&ledger, &self.command, seed))?;
         let code = code_of(status);
         self.tell(&ledger, &record, started.elapsed(), code);
-        Ok((if code == exit::PASS && self.judged { ledger.judged() } else { code }, was_ended))
+        let code = if code == exit::PASS && self.judged { ledger.judged() } else { code };
+        Ok(Run { code, was_ended, counts: ledger.counts() })
     }
 
-    /// Starts the suite and waits for it, and says whether a signal came meanwhile; with this process's input and output.
-    async fn run(&self, programs: &Path, session: &Path, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
+    /// Starts the suite and waits for it, and says whether a signal came meanwhile; with this process's input and output, or those of the record.
+    async fn run(&self, programs: &Path, record: &Path, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
-        suite.args(words).env(SESSION, session).env("KUBEBUILDER_ASSETS", programs);
+        suite.args(words).env(SESSION, record.join(SESSION_FILE)).env("KUBEBUILDER_ASSETS", programs);
+        if let Some(folder) = &self.folder {
+            let path = record.join(OUTPUT);
+            let output = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
+            suite.current_dir(folder).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        }
+        if std::env::var_os(FABRIC8).is_none() {
+            suite.env(FABRIC8, programs);
+        }
+        if self.has_faults() && std::env::var_os(GOMEGA.0).is_none() {
+            suite.env(GOMEGA.0, GOMEGA.1);
+        }
         let variables = ["TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_ETCD", "TEST_ASSET_KUBECTL"];
         for (variable, name) in variables.into_iter().zip(mock_envtest::PROGRAMS) {
             suite.env(variable, programs.join(name));
@@ -156,6 +230,9 @@ impl Suite {
     }
 
     fn tell(&self, ledger: &Ledger, record: &Path, took: Duration, code: u8) {
+        if self.folder.is_some() {
+            return;
+        }
         let passed = if code == exit::PASS { "passed" } else { "failed" };
         err!("longhaul: the suite {passed} in {:.1} s; {}", took.as_secs_f64(), ledger.line());
         for line in ledger.notable() {
@@ -172,7 +249,7 @@ impl Suite {
         match (&self.manager.agent, &self.manager.user) {
             (Some(agent), _) => format!("requests with `{agent}` in their user agent"),
             (None, Some(user)) => format!("requests of the user `{user}`"),
-            (None, None) => "watches and the lists before them, of everybody; `--manager-agent` or `--manager-user` names the manager, and its writes are touched too".to_owned(),
+            (None, None) => "the watches of caches and the lists before them, of everybody; `--manager-agent` or `--manager-user` names the manager, and its writes are touched too".to_owned(),
         }
     }
 
@@ -226,6 +303,7 @@ mod tests {
             runs: PathBuf::from("runs"),
             results: Vec::new(),
             judged: false,
+            folder: None,
         };
         let again = suite.again(9);
         assert!(

@@ -1,7 +1,8 @@
 //! Faults that a correct suite survives. Pure: the same seed gives the same faults.
 //!
-//! Owns what is gentle. Where nobody knows the manager from the suite, only watches and the lists that begin them are touched: a suite's own
-//! requests are never refused. Where the manager is known, its writes conflict and its requests are refused as well.
+//! Owns what is gentle. Where nobody knows the manager from the suite, only the watches of caches and the lists that begin them are touched: a
+//! suite's own requests are never refused, and a watch that it opens by hand is left alone. Where the manager is known, its writes
+//! conflict and its requests are refused as well.
 
 use std::time::Duration;
 
@@ -20,6 +21,13 @@ const EVERY_MS: u64 = 700;
 const EVERY_FIRST_MS: u64 = 120;
 /// How long that is.
 const FIRST: Duration = Duration::from_secs(8);
+/// client-go waits before it lists again, twice as long each time, until nothing failed for two minutes: 0.8 to 1.6 s, then 1.6 to 3.2 s, and after
+/// the sixth time half a minute. More ends of all watches than these would be a test of that alone.
+const ENDS_MAX: usize = 2;
+/// Within so long.
+const ENDS_WITHIN: Duration = Duration::from_secs(130);
+/// Watches of caches carry this; a watch that a test opens by hand to see one event does not, and takes what comes first.
+const CACHE: &str = "allowWatchBookmarks=true";
 /// Lists that begin an informer's cache carry one of these.
 const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
 
@@ -27,15 +35,26 @@ const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
 pub fn chaos(seed: u64, manager: &Manager) -> Vec<Fault> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut at = Duration::from_millis(random.random_range(0..EVERY_FIRST_MS));
-    let mut faults = Vec::new();
+    let (mut faults, mut ends) = (Vec::new(), Vec::new());
     while at < LENGTH {
         let fault =
             if manager.is_known() && random.random_bool(0.4) { harsh(&mut random) } else { gentle(&mut random) };
-        faults.push(Fault { at: Some(Span(at)), ..fault });
+        ends.retain(|end| at - *end < ENDS_WITHIN);
+        let is_end = matches!(fault.name, Name::WatchReset | Name::Watch410);
+        if !is_end || ends.len() < ENDS_MAX {
+            ends.extend(is_end.then_some(at));
+            faults.push(Fault { at: Some(Span(at)), ..of_caches(fault, manager) });
+        }
         let every_ms = if at < FIRST { EVERY_FIRST_MS } else { EVERY_MS };
         at += Duration::from_millis(random.random_range(every_ms / 4..every_ms * 7 / 4));
     }
     faults
+}
+
+/// A fault of watches, for those of caches alone where the manager is not known.
+fn of_caches(fault: Fault, manager: &Manager) -> Fault {
+    let is_of_all = !manager.is_known() && fault.on() == On::Watch && fault.query.is_none();
+    Fault { query: if is_of_all { Some(CACHE.to_owned()) } else { fault.query }, ..fault }
 }
 
 /// What touches watches, and lists that begin a cache.
@@ -83,7 +102,7 @@ fn harsh(random: &mut ChaCha8Rng) -> Fault {
 }
 
 /// Delivery across kinds in another order: each of these kinds lags by turns, for the whole suite.
-pub fn disorder(seed: u64) -> Vec<Fault> {
+pub fn disorder(seed: u64, manager: &Manager) -> Vec<Fault> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x0D0E);
     let mut at = Duration::ZERO;
     let mut faults = Vec::new();
@@ -97,29 +116,32 @@ pub fn disorder(seed: u64) -> Vec<Fault> {
             probability: Some(0.5),
             ..Fault::armed(Name::EventDelayed)
         };
-        faults.push(fault.set("delay", delay));
+        faults.push(of_caches(fault.set("delay", delay), manager));
         at += lasts + Duration::from_millis(random.random_range(5..60));
     }
     faults
 }
 
-/// Caches that stand up to `versions` versions behind, by turns.
-pub fn lagging(seed: u64, versions: u64) -> Vec<Fault> {
+/// Caches that stand up to `versions` versions behind, by turns: open watches hold their newest events, and lists and watches that begin
+/// meanwhile show an older state.
+pub fn lagging(seed: u64, versions: u64, manager: &Manager) -> Vec<Fault> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x57A1E);
     let mut at = Duration::from_millis(random.random_range(50..400));
     let mut faults = Vec::new();
     while at < LENGTH {
         let lasts = Duration::from_millis(random.random_range(50..400));
+        let mut add = |fault: Fault| {
+            let fault = Fault { at: Some(Span(at)), lasts: Some(Span(lasts)), ..fault };
+            faults.push(of_caches(fault, manager));
+        };
         for on in [On::Watch, On::List] {
             let query = (on == On::List).then(|| REFLECTOR[0].to_owned());
-            let fault = Fault {
-                at: Some(Span(at)),
-                lasts: Some(Span(lasts)),
-                on: Some(on),
-                query,
-                ..Fault::armed(Name::StaleView)
-            };
-            faults.push(fault.set("behind", random.random_range(0..=versions)));
+            let behind = random.random_range(0..=versions);
+            add(Fault { on: Some(on), query, ..Fault::armed(Name::StaleView) }.set("behind", behind));
+        }
+        if versions > 0 {
+            let held = random.random_range(1..=versions);
+            add(Fault::armed(Name::EventDelayed).set("delay", Span(lasts)).set("events", held));
         }
         at += lasts + Duration::from_millis(random.random_range(100..800));
     }
@@ -146,18 +168,39 @@ mod tests {
                 assert_eq!(faults, chaos(seed, &manager));
                 Schedule::new(&faults).unwrap();
             }
-            Schedule::new(&disorder(seed)).unwrap();
-            Schedule::new(&lagging(seed, 3)).unwrap();
+            Schedule::new(&disorder(seed, &Manager::default())).unwrap();
+            Schedule::new(&lagging(seed, 3, &Manager::default())).unwrap();
         }
         assert_ne!(chaos(1, &known()), chaos(2, &known()));
     }
 
-    /// A suite's own writes and reads are nobody's but its own.
+    /// A client that waits longer each time is not kept away for half a minute.
     #[test]
-    fn without_a_known_manager_only_watches_and_their_lists_are_touched() {
-        for fault in (0..20).flat_map(|seed| chaos(seed, &Manager::default())) {
-            let first_lists = fault.on() == On::List && fault.query.is_some();
-            assert!(fault.on() == On::Watch || first_lists, "{fault:?}");
+    fn watches_end_twice_in_two_minutes_at_most() {
+        let ends = |seed| {
+            chaos(seed, &known()).into_iter().filter(|fault| matches!(fault.name, Name::WatchReset | Name::Watch410))
+        };
+        for seed in 0..20 {
+            let at: Vec<Duration> = ends(seed).filter_map(|fault| fault.at.map(|at| at.0)).collect();
+            assert!(at.len() >= 10, "{at:?}");
+            assert!(at.windows(3).all(|three| three[2] - three[0] >= ENDS_WITHIN), "{at:?}");
         }
+    }
+
+    /// A suite's own writes, reads and watches by hand are nobody's but its own.
+    #[test]
+    fn without_a_known_manager_only_caches_are_touched() {
+        let nobody = Manager::default();
+        let all = (0..20).flat_map(|seed| [chaos(seed, &nobody), disorder(seed, &nobody), lagging(seed, 2, &nobody)]);
+        for fault in all.flatten() {
+            let query = fault.query.as_deref().unwrap_or_default();
+            let is_of_a_cache = match fault.on() {
+                On::Watch => query == CACHE,
+                On::List => REFLECTOR.contains(&query),
+                _ => false,
+            };
+            assert!(is_of_a_cache, "{fault:?}");
+        }
+        assert!(chaos(1, &known()).iter().any(|fault| fault.on() == On::Watch && fault.query.is_none()));
     }
 }

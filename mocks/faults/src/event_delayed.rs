@@ -1,6 +1,6 @@
 //! `event-delayed`: each event is sent so long after it could have been, in its order; bookmarks and the end of the
-//! stream wait behind it. What is held when the fault ends is sent at once. A hit is one event. What is held is told to be withheld, so that
-//! nobody takes the time that it was held for the client's.
+//! stream wait behind it. What is held when the fault ends is sent at once, and the oldest when more are held than `events` allows. A
+//! hit is one event. What is held is told to be withheld, so that nobody takes the time that it was held for the client's.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ keys! {
     /// The keys of `event-delayed`.
     pub struct Keys {
         delay "delay": Span = ("1s", ""),
+        events "events": u64 = ("4096", "held for a watch at a time, then the oldest is sent"),
     }
 }
 
@@ -38,8 +39,10 @@ pub(super) struct EventDelayed;
 
 impl Behaviour for EventDelayed {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        let delay = scene.fault.keys::<Keys>().delay.map_or(DELAY, |delay| delay.0);
-        stream.attach(Box::new(Delaying { active: scene.active.clone(), delay, held: VecDeque::new() }));
+        let keys = scene.fault.keys::<Keys>();
+        let delay = keys.delay.map_or(DELAY, |delay| delay.0);
+        let most = keys.events.and_then(|events| usize::try_from(events).ok()).unwrap_or(usize::MAX);
+        stream.attach(Box::new(Delaying { active: scene.active.clone(), delay, most, held: VecDeque::new() }));
     }
 }
 
@@ -47,6 +50,8 @@ impl Behaviour for EventDelayed {
 struct Delaying {
     active: ActiveFault,
     delay: Duration,
+    /// So many are held at most.
+    most: usize,
     held: VecDeque<(Instant, Item)>,
 }
 
@@ -67,6 +72,9 @@ impl Effect for Delaying {
                 out.push(Item::Withheld { revision: event.revision, by: self.active.id() });
             }
             self.held.push_back((due, item));
+        }
+        while self.held.len() > self.most {
+            out.extend(self.held.pop_front().map(|(_, item)| item));
         }
     }
 

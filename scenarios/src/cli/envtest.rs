@@ -5,15 +5,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use mock_faults::{Family, Fault, Schedule};
 use reports::exit;
+use units::Span;
 
 use super::soak;
-use crate::envtest::{Chaos, Place, Suite, install, links};
+use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
+
+/// Runs of one call: of a suite of a second a day and more.
+const REPEAT_MAX: u64 = 100_000;
 
 /// Arguments of `longhaul envtest`.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
@@ -31,8 +36,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SEED", conflicts_with = "chaos")]
     seed: Option<u64>,
     /// Run the suite so many times, each with the next seed, until one fails.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
     repeat: u64,
+    /// Run the suite again and again for so long, each time with the next seed: a soak of the suite.
+    #[arg(long = "for", value_name = "DURATION", conflicts_with = "repeat")]
+    lasts: Option<Span>,
+    /// Go on after a seed that failed, and count.
+    #[arg(long)]
+    keep_going: bool,
     /// Deliver the events of different watches in another order than they were written, by turns; each watch keeps its own.
     #[arg(long)]
     order: bool,
@@ -77,7 +88,7 @@ enum Action {
 
 pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     if let Some(Action::Install { version, bin_dir, force }) = &arguments.action {
-        for folder in install(version.trim_start_matches('v'), bin_dir.as_deref(), *force)? {
+        for folder in install(version, bin_dir.as_deref(), *force)? {
             out!("{}", folder.display());
         }
         return Ok(exit::PASS);
@@ -100,8 +111,11 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
         runs: arguments.runs.clone(),
         results: arguments.results.clone(),
         judged: arguments.judge,
+        folder: None,
     };
-    suite.repeat(arguments.repeat).await
+    let times = if arguments.lasts.is_some() { REPEAT_MAX } else { arguments.repeat };
+    let lasts = arguments.lasts.map(|lasts| lasts.0);
+    suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going }).await
 }
 
 /// The faults of a list, a scenario or the library, which must be such as an API server plays.

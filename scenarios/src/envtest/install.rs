@@ -38,7 +38,6 @@ pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
 
 /// Links in the layouts of setup-envtest and of fabric8's kit.
 pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Result<Vec<PathBuf>> {
-    let leaf = format!("{version}-{}-{}", std::env::consts::OS, architecture());
     let store = match bin_dir {
         Some(folder) => folder.to_owned(),
         None => below_home("XDG_DATA_HOME", ".local/share")?.join("kubebuilder-envtest"),
@@ -47,7 +46,7 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
         Some(folder) => PathBuf::from(folder),
         None => home()?.join(".kubeapitest"),
     };
-    let folders = [store.join("k8s").join(&leaf), java.join("k8s").join(&leaf)];
+    let folders = [layout(&store, version), layout(&java, version)];
     for folder in &folders {
         let real = PROGRAMS.iter().map(|name| folder.join(name)).find(|file| file.exists() && !file.is_symlink());
         if let Some(real) = real.filter(|_| !force) {
@@ -58,6 +57,13 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
         }
     }
     folders.iter().map(|folder| links(Place::At(folder))).collect()
+}
+
+/// Where kits keep the programs of a version, below a folder of theirs; of the mock's own where none is named, or several are.
+pub(crate) fn layout(folder: &Path, version: &str) -> PathBuf {
+    let version = if version.is_empty() || version.contains('*') { mock_kube::VERSION } else { version };
+    let version = version.trim_start_matches('v');
+    folder.join("k8s").join(format!("{version}-{}-{}", std::env::consts::OS, architecture()))
 }
 
 /// The real kubectl of this user, for everything that a suite does with it.

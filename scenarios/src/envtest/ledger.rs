@@ -13,6 +13,7 @@ use reports::exit;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::Counts;
 use super::results::{self, Test};
 
 /// So many writes of one object within a second are a loop that waits for nothing.
@@ -155,6 +156,17 @@ impl Ledger {
             conflicts: asked.iter().filter(|request| request.status == 409).count(),
             objects: written.len(),
             hits: hits.take(20).collect(),
+        }
+    }
+
+    /// What can be compared.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            planes: self.planes,
+            requests: self.requests,
+            conflicts: self.conflicts.values().sum(),
+            hot_loops: self.hot.len(),
+            hits: self.hits,
         }
     }
 
