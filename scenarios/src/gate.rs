@@ -28,6 +28,7 @@ pub(crate) mod init;
 mod perf;
 mod plan;
 mod slice;
+pub(crate) mod suite;
 mod work;
 
 pub(crate) use book::{again, conclude, open};

@@ -1,8 +1,8 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for it, without a question.
 //!
 //! Owns what counts as found. Walking is in `folder`, manifests in `manifests`, package files in `language`, sources in `go`, `rust` and `java`,
-//! what kustomize makes of manifests in `kustomize`, the choice of a witness in `witness`, the text in `text`. What is read of a folder is
-//! bounded; a file that cannot be read or understood is told and left out.
+//! what kustomize makes of manifests in `kustomize`, test-suites in `suite`, the choice of a witness in `witness`, the text in `text`.
+//! What is read of a folder is bounded; a file that cannot be read or understood is told and left out.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ mod manifests;
 mod project;
 mod rust;
 mod sample;
+mod suite;
 mod text;
 mod witness;
 mod yaml;
@@ -54,6 +55,8 @@ pub(crate) struct Found {
     pub(crate) doubts: Vec<String>,
     /// Files that are to lie beside the scenario: their names and what is in them.
     pub(crate) made: Vec<(&'static str, String)>,
+    /// The project's own test-suites.
+    suites: Vec<suite::Suite>,
     samples: Vec<sample::Sample>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
     /// Definitions and webhook configurations as they stand in the files.
@@ -95,6 +98,7 @@ impl Found {
 
     fn take(&mut self, file: &Path, text: &str) {
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        self.suites.extend(suite::read(file, &name, text));
         if folder::is_source(file) {
             match file.extension().and_then(|ending| ending.to_str()) {
                 Some("go") => self.go.take(file, text),
@@ -188,6 +192,11 @@ impl Found {
             if is_crds { self.crds = defined.crds } else { self.hooks = defined.hooks }
         }
         self.sort();
+    }
+
+    /// The suite to begin with.
+    pub(crate) fn suite(&self) -> Option<&suite::Suite> {
+        suite::first(&self.suites)
     }
 
     /// The custom resource that is churned.

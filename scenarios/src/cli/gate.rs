@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use reports::gate::Judgement;
 use units::Span;
 
 use crate::gate::init::Project;
-use crate::gate::{self, Choice, Contestant};
+use crate::gate::{self, Choice, Contestant, suite};
 use crate::out::out;
 use crate::scenario::{Outside, Source};
 
@@ -23,6 +23,8 @@ const QUICK_REST: Span = Span::from_millis(300);
 /// A gate takes so long at most, both sessions together.
 const LIMIT: Span = Span::from_secs(40 * 60);
 const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
+/// Seeds of a suite: a change that breaks one of two is found, one that breaks one of ten wants more.
+const SEEDS: u64 = 20;
 /// Fewer blocks than this have too few pairs to decide; more than that take days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
@@ -44,6 +46,19 @@ pub(super) struct Arguments {
     /// What may be worse.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     b: Option<String>,
+    /// Compare how often this test-suite fails instead of two builds under load: a command such as `make test`, in the checkouts `--a` and `--b`, with
+    /// the faults of `longhaul envtest --chaos`.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["scenario", "quick", "blocks", "at_most", "no_callgrind", "plant_a", "plant_b", "again", "json"])]
+    suite: Option<String>,
+    /// So many seeds of faults, each in both checkouts.
+    #[arg(long, value_name = "N", default_value_t = SEEDS, requires = "suite", value_parser = clap::value_parser!(u64).range(suite::SEEDS_MIN..=10_000))]
+    seeds: u64,
+    /// The suite's manager, by a part of its user agent, as for `longhaul envtest`.
+    #[arg(long, value_name = "TEXT", requires = "suite")]
+    manager_agent: Option<String>,
+    /// The suite's manager, by its user.
+    #[arg(long, value_name = "NAME", requires = "suite")]
+    manager_user: Option<String>,
     /// At most five minutes, for a pull request: shorter slices, and fewer.
     #[arg(long)]
     quick: bool,
@@ -113,6 +128,9 @@ pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };
         return init(folder, &project);
     }
+    if let Some(command) = &arguments.suite {
+        return super::block_on(suite::play(&of_suite(arguments, command)?));
+    }
     let (folder, judgement) = if let Some(folder) = &arguments.again {
         (folder.clone(), gate::again(folder)?)
     } else {
@@ -122,6 +140,26 @@ pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     };
     tell(arguments.json, &folder, &judgement)?;
     Ok(judgement.exit_code)
+}
+
+fn of_suite(arguments: &Arguments, command: &str) -> Result<suite::Choice> {
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    let folder = |given: &Option<String>| PathBuf::from(given.clone().unwrap_or_default());
+    let out = arguments.out.clone().unwrap_or_else(|| Path::new("gates").join(format!("suite-{}", stamp())));
+    gate::open(&out)?;
+    Ok(suite::Choice {
+        command: words.with_context(|| format!("--suite `{command}`: write a command as a shell splits it"))?,
+        a: folder(&arguments.a),
+        b: folder(&arguments.b),
+        seeds: arguments.seeds,
+        first: arguments.seed.unwrap_or(1),
+        manager: mock_envtest::Manager { agent: arguments.manager_agent.clone(), user: arguments.manager_user.clone() },
+        out,
+    })
+}
+
+fn stamp() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 fn choice(arguments: &Arguments) -> Result<Choice> {
@@ -151,9 +189,8 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     let blocks = arguments.blocks.unwrap_or(if arguments.quick { QUICK_BLOCKS } else { BLOCKS });
     let limit = arguments.at_most.unwrap_or(if arguments.quick { QUICK_LIMIT } else { LIMIT }).0;
     let seed = source.scenario.seed;
-    let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-    let out =
-        arguments.out.clone().unwrap_or_else(|| Path::new("gates").join(format!("{}-{stamp}", source.scenario.name)));
+    let stamped = || Path::new("gates").join(format!("{}-{}", source.scenario.name, stamp()));
+    let out = arguments.out.clone().unwrap_or_else(stamped);
     gate::open(&out)?;
     let repeat = repeat(arguments, blocks, seed);
     Ok(Choice {

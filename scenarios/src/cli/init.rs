@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::init::{Found, Framework, build, kubectl, scenario};
+use crate::init::{Found, build, kubectl, scenario};
 use crate::out::out;
 use crate::placed;
 use crate::scenario::Source;
@@ -29,6 +29,13 @@ pub(super) struct Arguments {
 pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::Result<u8> {
     let found = read(folder).with_context(|| folder.display().to_string())?;
     print(&found);
+    if let Some(suite) = found.suite() {
+        let (kit, command) = (suite.kit, suite.command);
+        out!(
+            "first     your own suite ({kit}), unchanged, in a bad network: longhaul envtest --chaos 1 --repeat 5 -- {command}"
+        );
+        out!("          and before a merge: longhaul gate --suite '{command}' --a MAIN --b . (two checkouts)");
+    }
     let text = scenario(&found);
     let made = found.made.iter().map(|(name, text)| (PathBuf::from(name), text));
     for (name, text) in made.chain([(output.clone(), &text)]) {
@@ -38,9 +45,6 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
             anyhow::bail!("{}: {error}{remedy}", path.display());
         }
         out!("written   {}", path.display());
-    }
-    if let Some(suite) = own_suite(&found) {
-        out!("first     your own suite, unchanged, in a bad network: longhaul envtest --chaos 1 --repeat 5 -- {suite}");
     }
     let path = folder.join(output);
     let file = path.display();
@@ -52,15 +56,6 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
         Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
     }
     Ok(reports::exit::PASS)
-}
-
-/// The command of the suite that projects of a framework come with, where it starts a control plane of its own.
-fn own_suite(found: &Found) -> Option<&'static str> {
-    found.languages.iter().find_map(|language| match language.framework? {
-        Framework::ControllerRuntime => Some("make test"),
-        Framework::JavaOperatorSdk => Some("mvn test"),
-        Framework::Kopf | Framework::KubeRs | Framework::Pepr => None,
-    })
 }
 
 /// What is in the folder, and what kustomize makes of it.
@@ -84,6 +79,9 @@ fn print(found: &Found) {
     for language in &found.languages {
         let with = language.framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
         say(format!("found     {}{with} ({})", language.name, language.file.display()));
+    }
+    if let Some(suite) = found.suite() {
+        say(format!("found     a suite with {} ({})", suite.kit, suite.file.display()));
     }
     for crd in &found.crds {
         say(format!("found     {} {} ({})", crd.kind, crd.resource(), crd.file.display()));

@@ -75,12 +75,15 @@ pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
     }
-    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
-        // The summary of a CI job is a courtesy: failing to write it must not change the verdict.
-        let open = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-        if let Err(error) = open.and_then(|mut out| out.write_all(markdown.as_bytes())) {
-            crate::out::err!("longhaul: the summary could not be written: {error}");
-        }
-    }
+    summarize(&markdown);
     Ok(())
+}
+
+/// Adds to the summary of a CI job where there is one, which is a courtesy: failing to write it must not change the verdict.
+pub(super) fn summarize(markdown: &str) {
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else { return };
+    let open = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    if let Err(error) = open.and_then(|mut out| out.write_all(markdown.as_bytes())) {
+        crate::out::err!("longhaul: the summary could not be written: {error}");
+    }
 }

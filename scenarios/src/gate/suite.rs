@@ -1,0 +1,291 @@
+//! `longhaul gate --suite`: does a project's own test-suite fail more often in this checkout than in that one, with the same faults?
+//!
+//! Owns which runs are compared and what is decided. Both checkouts play the same seeds, by turns in the order ABBA. Seeds that fail in one alone
+//! decide, by an exact test of their signs: a seed that fails in both, or in none, says nothing about the change.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use reports::exit;
+use serde::Serialize;
+
+use crate::envtest::{Chaos, Run, Suite};
+use crate::out::{err, out};
+use crate::signals::Signals;
+
+/// Who is right by chance this often at most is called worse.
+const CHANCE: f64 = 0.05;
+/// With fewer seeds nothing is ever worse: one half to the power of five is the first below [`CHANCE`].
+pub(crate) const SEEDS_MIN: u64 = 5;
+
+/// What is compared.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// The suite's command, as words.
+    pub(crate) command: Vec<String>,
+    /// The checkout that B is compared with.
+    pub(crate) a: PathBuf,
+    /// What may be worse.
+    pub(crate) b: PathBuf,
+    pub(crate) seeds: u64,
+    pub(crate) first: u64,
+    pub(crate) manager: mock_envtest::Manager,
+    /// The folder for the records of all runs and `suite.json` and `suite.md`.
+    pub(crate) out: PathBuf,
+}
+
+/// Both runs of a seed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pair {
+    seed: u64,
+    /// The exit code in A.
+    a: u8,
+    b: u8,
+    conflicts: [u64; 2],
+    hot_loops: [usize; 2],
+    requests: [usize; 2],
+    hits: [usize; 2],
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Verdict {
+    Same,
+    Better,
+    Worse,
+    CannotSay,
+    Invalid,
+}
+
+/// The whole of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Judgement {
+    verdict: Verdict,
+    reason: String,
+    pairs: Vec<Pair>,
+}
+
+/// Plays all seeds and says what became of them; the exit code is that of a gate.
+pub(crate) async fn play(choice: &Choice) -> Result<u8> {
+    for (option, folder) in [("a", &choice.a), ("b", &choice.b)] {
+        ensure!(
+            folder.is_dir(),
+            "--{option} {}: no such folder; with `--suite` a gate compares two checkouts",
+            folder.display()
+        );
+    }
+    let suites = [("a", &choice.a), ("b", &choice.b)].map(|(side, folder)| choice.suite(side, folder));
+    let mut signals = Signals::listen().context("failed to listen for signals")?;
+    let (mut pairs, mut was_ended) = (Vec::new(), false);
+    for number in 0..choice.seeds {
+        let seed = choice.first.wrapping_add(number);
+        let mut runs: [Option<Run>; 2] = [None, None];
+        // What the first run warms up is the second's gain: each is first by turns.
+        for side in if number % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let run = suites[side].once(seed, &mut signals).await?;
+            was_ended |= run.was_ended;
+            runs[side] = Some(run);
+            if was_ended {
+                break;
+            }
+        }
+        let [Some(a), Some(b)] = runs else { break };
+        err!("seed {seed}: A {}, B {}", said(a.code), said(b.code));
+        pairs.push(Pair::of(seed, a, b));
+    }
+    let judgement = judge(pairs, was_ended);
+    choice.conclude(&judgement)?;
+    Ok(judgement.verdict.exit_code())
+}
+
+impl Choice {
+    fn suite(&self, side: &str, folder: &Path) -> Suite {
+        Suite {
+            command: self.command.clone(),
+            faults: Vec::new(),
+            written: None,
+            chaos: Chaos { seed: Some(self.first), order: false, stale: None },
+            seed: None,
+            manager: self.manager.clone(),
+            runs: self.out.join(side),
+            results: Vec::new(),
+            judged: false,
+            folder: Some(folder.to_owned()),
+        }
+    }
+
+    fn conclude(&self, judgement: &Judgement) -> Result<()> {
+        let markdown = markdown(judgement);
+        let json = serde_json::to_string_pretty(judgement)? + "\n";
+        for (name, text) in [("suite.json", &json), ("suite.md", &markdown)] {
+            let path = self.out.join(name);
+            std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+        }
+        super::book::summarize(&markdown);
+        out!("{}", markdown.trim_end());
+        out!("records: {}", self.out.display());
+        Ok(())
+    }
+}
+
+impl Pair {
+    fn of(seed: u64, a: Run, b: Run) -> Self {
+        let of = [a.counts, b.counts];
+        Self {
+            seed,
+            a: a.code,
+            b: b.code,
+            conflicts: of.map(|counts| counts.conflicts),
+            hot_loops: of.map(|counts| counts.hot_loops),
+            requests: of.map(|counts| counts.requests),
+            hits: of.map(|counts| counts.hits),
+        }
+    }
+}
+
+impl Verdict {
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Same | Self::Better => exit::PASS,
+            Self::Worse => exit::FAIL,
+            Self::CannotSay => exit::INCONCLUSIVE,
+            Self::Invalid => exit::INVALID,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::CannotSay => "cannot say",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// Decides. Pure.
+fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
+    let count = |which: fn(&Pair) -> bool| pairs.iter().filter(|pair| which(pair)).count();
+    let only_a = count(|pair| pair.a != exit::PASS && pair.b == exit::PASS);
+    let only_b = count(|pair| pair.a == exit::PASS && pair.b != exit::PASS);
+    let both = count(|pair| pair.a != exit::PASS && pair.b != exit::PASS);
+    let without = count(|pair| pair.requests.contains(&0));
+    let hits: usize = pairs.iter().flat_map(|pair| pair.hits).sum();
+    let all = pairs.len();
+    let (verdict, reason) = if was_ended || all == 0 {
+        (Verdict::Invalid, "it was interrupted".to_owned())
+    } else if without > 0 {
+        let why = format!(
+            "{without} of {all} seeds asked no control plane of ours for anything: does the suite compile, and start envtest?"
+        );
+        (Verdict::Invalid, why)
+    } else if only_a == 0 && both == all {
+        (Verdict::Invalid, "the suite fails in both with every seed: make it pass in A first".to_owned())
+    } else {
+        let by_chance = |one: usize, other: usize| at_least(one, one + other);
+        let said = format!("{only_b} of {all} seeds fail in B alone, {only_a} in A alone, {both} in both");
+        if only_b > only_a && by_chance(only_b, only_a) <= CHANCE {
+            (Verdict::Worse, said)
+        } else if only_b > only_a {
+            let why = format!("{said}: by chance in {:.0} % of such gates", 100.0 * by_chance(only_b, only_a));
+            (Verdict::CannotSay, why + "; more `--seeds` decide")
+        } else if only_a > only_b && by_chance(only_a, only_b) <= CHANCE {
+            (Verdict::Better, said)
+        } else if hits == 0 {
+            (Verdict::CannotSay, format!("{said}, and no fault hit anything: the suite has no caches, or is too short"))
+        } else {
+            (Verdict::Same, said)
+        }
+    };
+    Judgement { verdict, reason, pairs }
+}
+
+/// How often a fair coin shows at least so many of `all`.
+fn at_least(many: usize, all: usize) -> f64 {
+    let mut ways = 1.0;
+    let mut sum = 0.0;
+    #[expect(clippy::cast_precision_loss, reason = "some hundred seeds")]
+    for index in 0..=all {
+        if index >= many {
+            sum += ways;
+        }
+        ways *= (all - index) as f64 / (index + 1) as f64;
+    }
+    sum * 0.5_f64.powi(i32::try_from(all).unwrap_or(i32::MAX))
+}
+
+fn said(code: u8) -> String {
+    if code == exit::PASS { "passed".to_owned() } else { format!("failed ({code})") }
+}
+
+fn markdown(judgement: &Judgement) -> String {
+    let mut text = format!("**{}**: {}\n\n| | A | B |\n|---|---|---|\n", judgement.verdict.name(), judgement.reason);
+    let pairs = &judgement.pairs;
+    let mut row = |name: &str, of: fn(&Pair) -> [usize; 2]| {
+        let sum = pairs.iter().map(of).fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+        let _ = writeln!(text, "| {name} | {} | {} |", sum[0], sum[1]);
+    };
+    row("seeds that failed", |pair| [usize::from(pair.a != exit::PASS), usize::from(pair.b != exit::PASS)]);
+    row("faults that hit", |pair| pair.hits);
+    row("requests", |pair| pair.requests);
+    row("conflicts", |pair| pair.conflicts.map(|many| usize::try_from(many).unwrap_or(usize::MAX)));
+    row("hot loops", |pair| pair.hot_loops);
+    let seeds: Vec<String> =
+        pairs.iter().filter(|pair| pair.b != exit::PASS).map(|pair| pair.seed.to_string()).collect();
+    if !seeds.is_empty() {
+        let _ = write!(
+            text,
+            "\nSeeds that failed in B: {}. One again: `longhaul envtest --chaos {}`\n",
+            seeds.join(", "),
+            seeds[0]
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(seed: u64, a: u8, b: u8) -> Pair {
+        Pair { seed, a, b, conflicts: [0, 0], hot_loops: [0, 0], requests: [9, 9], hits: [1, 1] }
+    }
+
+    fn verdict(pairs: impl IntoIterator<Item = (u8, u8)>) -> Verdict {
+        let pairs = pairs.into_iter().enumerate().map(|(seed, (a, b))| pair(seed as u64, a, b));
+        judge(pairs.collect(), false).verdict
+    }
+
+    #[test]
+    fn the_seeds_that_differ_decide() {
+        assert_eq!(verdict([(0, 0); 10]), Verdict::Same);
+        assert_eq!(verdict([(0, 2); 5]), Verdict::Worse);
+        assert_eq!(verdict([(0, 2); 4]), Verdict::CannotSay);
+        assert_eq!(verdict([(1, 0); 5]), Verdict::Better);
+        assert_eq!(verdict([(1, 1); 10]), Verdict::Invalid);
+        assert_eq!(verdict([(1, 1), (0, 0), (1, 0), (0, 1)]), Verdict::Same, "both flake alike");
+        let many = [(0, 1); 9].into_iter().chain([(1, 0); 2]).chain([(0, 0); 9]);
+        assert_eq!(verdict(many), Verdict::Worse, "nine of eleven come by chance in 3 % of gates");
+    }
+
+    #[test]
+    fn what_asked_nobody_is_no_comparison() {
+        let silent = Pair { requests: [9, 0], ..pair(1, 0, 0) };
+        assert_eq!(judge(vec![silent], false).verdict, Verdict::Invalid);
+        assert_eq!(judge(vec![pair(1, 0, 0)], true).verdict, Verdict::Invalid);
+        let untouched = Pair { hits: [0, 0], ..pair(1, 0, 0) };
+        assert_eq!(judge(vec![untouched], false).verdict, Verdict::CannotSay);
+    }
+
+    #[test]
+    fn coins_are_counted_exactly() {
+        for (many, all, wanted) in [(5, 5, 1.0 / 32.0), (0, 7, 1.0), (9, 11, 67.0 / 2048.0)] {
+            assert!((at_least(many, all) - wanted).abs() < 1e-12, "{many} of {all}");
+        }
+    }
+}
