@@ -53,7 +53,7 @@ macro_rules! pip {
 
 /// All packages. The generator of kubernetes-fluent-client 3.11.11 depends on a version of `quicktype-core` that was taken
 /// back; its manifest overrides that one version. The watcher and the fluent API do not touch it.
-pub static PACKAGES: [Package; 9] = [
+pub static PACKAGES: [Package; 10] = [
     npm!("@kubernetes/client-node", "2.0.1", "kubernetes-client-node"),
     npm!("kubernetes-fluent-client", "2.3.1", "kubernetes-fluent-client"),
     npm!("kubernetes-fluent-client", "2.6.5", "kubernetes-fluent-client"),
@@ -63,6 +63,7 @@ pub static PACKAGES: [Package; 9] = [
     npm!("pepr", "1.1.4", "pepr"),
     pip!("kubernetes", "37.0.2"),
     pip!("kopf", "1.45.2"),
+    pip!("kubernetes_lite", "0.1.0"),
 ];
 
 /// The package of that name and version.

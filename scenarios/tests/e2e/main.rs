@@ -15,6 +15,7 @@ mod control_plane;
 mod descriptors;
 mod drawn;
 mod end_state;
+mod envtest;
 mod faults_page;
 mod first_hour;
 mod gate;

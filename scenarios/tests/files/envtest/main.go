@@ -1,0 +1,280 @@
+// Suites with a controller that has a mistake, each of which one flag of `longhaul envtest` shows, and the same controllers without it:
+// `suite stale|order|conflict|loop buggy|right [MILLISECONDS between the objects of conflict]`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	objects   = 30
+	namespace = "default"
+)
+
+// A suite: what is watched, the controller, and what the test does and expects.
+type suite struct {
+	of        client.Object
+	reconcile func(context.Context, client.Client, client.Object) (ctrl.Result, error)
+	test      func(context.Context, client.Client) error
+}
+
+func name(prefix string, number int) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: prefix + strconv.Itoa(number)}
+}
+
+// Makes a child for each ConfigMap, and looks after it again a moment later. Wrong: it believes its cache, and lets the server name the child.
+func stale(buggy bool) suite {
+	rounds := map[string]int{}
+	return suite{
+		of: &corev1.ConfigMap{},
+		reconcile: func(ctx context.Context, c client.Client, object client.Object) (ctrl.Result, error) {
+			var children corev1.SecretList
+			if err := c.List(ctx, &children, client.InNamespace(namespace), client.MatchingLabels{"of": object.GetName()}); err != nil {
+				return ctrl.Result{}, err
+			}
+			if len(children.Items) == 0 {
+				child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"of": object.GetName()}}}
+				if buggy {
+					child.GenerateName = object.GetName() + "-"
+				} else {
+					child.Name = object.GetName() + "-child"
+				}
+				if err := c.Create(ctx, child); client.IgnoreAlreadyExists(err) != nil {
+					return ctrl.Result{}, err
+				}
+			}
+			rounds[object.GetName()]++
+			if rounds[object.GetName()] > 3 {
+				return ctrl.Result{}, nil
+			}
+			return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
+		},
+		test: func(ctx context.Context, c client.Client) error {
+			for i := range objects {
+				if err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: name("parent-", i)}); err != nil {
+					return err
+				}
+				time.Sleep(60 * time.Millisecond)
+			}
+			return until(ctx, func() error {
+				for i := range objects {
+					var children corev1.SecretList
+					of := client.MatchingLabels{"of": "parent-" + strconv.Itoa(i)}
+					if err := c.List(ctx, &children, client.InNamespace(namespace), of); err != nil {
+						return err
+					}
+					if len(children.Items) > 1 {
+						return final{fmt.Errorf("parent %d has %d children", i, len(children.Items))}
+					}
+					if len(children.Items) == 0 {
+						return fmt.Errorf("parent %d has no child", i)
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// Marks each Secret whose ConfigMap exists, which is made before it. Wrong: where the ConfigMap is not seen yet it gives up.
+func order(buggy bool) suite {
+	return suite{
+		of: &corev1.Secret{},
+		reconcile: func(ctx context.Context, c client.Client, object client.Object) (ctrl.Result, error) {
+			var config corev1.ConfigMap
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), &config); err != nil {
+				if buggy {
+					return ctrl.Result{}, client.IgnoreNotFound(err)
+				}
+				return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, client.IgnoreNotFound(err)
+			}
+			return ctrl.Result{}, mark(ctx, c, object)
+		},
+		test: func(ctx context.Context, c client.Client) error {
+			for i := range objects {
+				if err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: name("pair-", i)}); err != nil {
+					return err
+				}
+				time.Sleep(40 * time.Millisecond)
+				if err := c.Create(ctx, &corev1.Secret{ObjectMeta: name("pair-", i)}); err != nil {
+					return err
+				}
+			}
+			return until(ctx, func() error { return marked(ctx, c, &corev1.SecretList{}, "pair-") })
+		},
+	}
+}
+
+// Marks each ConfigMap. Wrong: a refused write is forgotten.
+func conflict(buggy bool) suite {
+	return suite{
+		of: &corev1.ConfigMap{},
+		reconcile: func(ctx context.Context, c client.Client, object client.Object) (ctrl.Result, error) {
+			err := mark(ctx, c, object)
+			if buggy {
+				err = nil
+			}
+			return ctrl.Result{}, err
+		},
+		test: func(ctx context.Context, c client.Client) error {
+			for i := range objects {
+				if err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: name("object-", i)}); err != nil {
+					return err
+				}
+				time.Sleep(pause())
+			}
+			return until(ctx, func() error { return marked(ctx, c, &corev1.ConfigMapList{}, "object-") })
+		},
+	}
+}
+
+// Marks each ConfigMap. Wrong: it marks it again whenever it sees its own mark, which no test of the result can tell.
+func loop(buggy bool) suite {
+	right := conflict(false)
+	again := right.reconcile
+	right.reconcile = func(ctx context.Context, c client.Client, object client.Object) (ctrl.Result, error) {
+		if buggy && object.GetAnnotations()["seen"] != "" {
+			object.SetAnnotations(map[string]string{"seen": object.GetResourceVersion()})
+			return ctrl.Result{}, client.IgnoreNotFound(c.Update(ctx, object))
+		}
+		return again(ctx, c, object)
+	}
+	test := right.test
+	right.test = func(ctx context.Context, c client.Client) error {
+		defer time.Sleep(time.Second)
+		return test(ctx, c)
+	}
+	return right
+}
+
+func pause() time.Duration {
+	if len(os.Args) < 4 {
+		return 0
+	}
+	milliseconds, _ := strconv.Atoi(os.Args[3])
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
+func mark(ctx context.Context, c client.Client, object client.Object) error {
+	if object.GetAnnotations()["seen"] != "" {
+		return nil
+	}
+	object.SetAnnotations(map[string]string{"seen": "yes"})
+	return c.Update(ctx, object)
+}
+
+func marked(ctx context.Context, c client.Client, list client.ObjectList, prefix string) error {
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	marks := map[string]bool{}
+	see := func(object client.Object) { marks[object.GetName()] = object.GetAnnotations()["seen"] != "" }
+	switch list := list.(type) {
+	case *corev1.ConfigMapList:
+		for i := range list.Items {
+			see(&list.Items[i])
+		}
+	case *corev1.SecretList:
+		for i := range list.Items {
+			see(&list.Items[i])
+		}
+	}
+	for i := range objects {
+		if !marks[prefix+strconv.Itoa(i)] {
+			return fmt.Errorf("%s%d is not marked", prefix, i)
+		}
+	}
+	return nil
+}
+
+type final struct{ error }
+
+// Waits until a condition holds: what is missing may come, what is wrong stays so.
+func until(ctx context.Context, condition func() error) error {
+	time.Sleep(time.Second)
+	end := time.Now().Add(8 * time.Second)
+	for {
+		err := condition()
+		if _, is := err.(final); err == nil || is || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func run(play suite) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	plane := &envtest.Environment{}
+	config, err := plane.Start()
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	defer func() {
+		cancel()
+		_ = plane.Stop()
+	}()
+	own := rest.CopyConfig(config)
+	own.UserAgent = "suite-manager"
+	manager, err := ctrl.NewManager(own, ctrl.Options{Metrics: metrics.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	for _, kind := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		if _, err := manager.GetCache().GetInformer(ctx, kind); err != nil {
+			return err
+		}
+	}
+	c := manager.GetClient()
+	err = ctrl.NewControllerManagedBy(manager).For(play.of).Complete(reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+		object := play.of.DeepCopyObject().(client.Object)
+		if err := c.Get(ctx, request.NamespacedName, object); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		if request.Namespace != namespace || request.Name == "kube-root-ca.crt" {
+			return ctrl.Result{}, nil
+		}
+		return play.reconcile(ctx, c, object)
+	}))
+	if err != nil {
+		return err
+	}
+	go func() { _ = manager.Start(ctx) }()
+	if !manager.GetCache().WaitForCacheSync(ctx) {
+		return fmt.Errorf("the cache did not come")
+	}
+	k8s, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	return play.test(ctx, k8s)
+}
+
+func main() {
+	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
+	suites := map[string]func(bool) suite{"stale": stale, "order": order, "conflict": conflict, "loop": loop}
+	make, known := suites[os.Args[1]]
+	if !known {
+		os.Exit(64)
+	}
+	if err := run(make(os.Args[2] == "buggy")); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
+	}
+	fmt.Println("ok")
+}
