@@ -53,11 +53,14 @@ macro_rules! pip {
 
 /// All packages. The generator of kubernetes-fluent-client 3.11.11 depends on a version of `quicktype-core` that was taken
 /// back; its manifest overrides that one version. The watcher and the fluent API do not touch it.
-pub static PACKAGES: [Package; 10] = [
+pub static PACKAGES: [Package; 13] = [
     npm!("@kubernetes/client-node", "2.0.1", "kubernetes-client-node"),
     npm!("kubernetes-fluent-client", "2.3.1", "kubernetes-fluent-client"),
     npm!("kubernetes-fluent-client", "2.6.5", "kubernetes-fluent-client"),
+    npm!("kubernetes-fluent-client", "3.0.4", "kubernetes-fluent-client"),
+    npm!("kubernetes-fluent-client", "3.1.1", "kubernetes-fluent-client"),
     npm!("kubernetes-fluent-client", "3.3.7", "kubernetes-fluent-client"),
+    npm!("kubernetes-fluent-client", "3.11.6", "kubernetes-fluent-client"),
     npm!("kubernetes-fluent-client", "3.11.11", "kubernetes-fluent-client"),
     npm!("pepr", "0.29.2", "pepr"),
     npm!("pepr", "1.1.4", "pepr"),

@@ -2,11 +2,28 @@
 //
 // Options have other names in older versions; all are given, each version takes those that it knows. The clocks come
 // from the environment; without it the client's own defaults hold. Nothing is done about GIVE_UP: it is written down.
+// With `--http2` the option `useHTTP2` of 3.1 is set. With `--native-fetch` Node's own `fetch` stands in for `node-fetch`.
 import fs from "node:fs";
 import { createRequire } from "node:module";
+import { Readable } from "node:stream";
+import tls from "node:tls";
 import { handle, namespace, number, resources } from "./witness.mjs";
 
-const { GenericKind, K8s, RegisterKind, WatchEvent } = createRequire(import.meta.url)("kubernetes-fluent-client");
+const require = createRequire(import.meta.url);
+if (process.argv.includes("--native-fetch")) {
+  // It takes no agent, and so no CA of one connection: the kubeconfig's becomes one of the process.
+  const ca = fs.readFileSync(process.env.KUBECONFIG, "utf8").match(/certificate-authority-data"?: *(?:[>|]-?\s+)?"?([^"\s,}]+)/)[1];
+  tls.setDefaultCACertificates([...tls.rootCertificates, Buffer.from(ca, "base64").toString()]);
+  // The library reads the answer as a stream of Node's, which `node-fetch` gives.
+  const native = async (url, options) => {
+    const answer = await fetch(url, options);
+    let body;
+    const stream = () => (body ??= Readable.fromWeb(answer.body));
+    return new Proxy(answer, { get: (of, name) => (name === "body" ? stream() : typeof of[name] === "function" ? of[name].bind(of) : of[name]) });
+  };
+  Object.assign(require("node-fetch"), { default: native });
+}
+const { GenericKind, K8s, RegisterKind, WatchEvent } = require("kubernetes-fluent-client");
 
 // Some versions take a token only from the place where a pod finds it. Here the kubeconfig's stands for it.
 const POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -14,9 +31,10 @@ const { readFile } = fs.promises;
 const token = () => fs.readFileSync(process.env.KUBECONFIG, "utf8").match(/\btoken"?: *"?([^"\s,}]+)/)?.[1] ?? "";
 fs.promises.readFile = (file, ...rest) => (file === POD_TOKEN && token() ? Promise.resolve(token()) : readFile(file, ...rest));
 
+const useHTTP2 = process.argv.includes("--http2") ? { useHTTP2: true } : {};
 const clocks = {
-  resyncFailureMax: number("KFC_FAILURES_MAX"), retryMax: number("KFC_FAILURES_MAX"),
-  resyncDelaySec: number("KFC_RESYNC_DELAY_S"), retryDelaySec: number("KFC_RESYNC_DELAY_S"),
+  // Where a row wants short clocks the client gets a second to try again, and as many tries as Pepr gives it.
+  ...(number("LONGHAUL_SILENCE_S") ? { resyncFailureMax: 5, retryMax: 5, resyncDelaySec: 1, retryDelaySec: 1 } : {}),
   lastSeenLimitSeconds: number("LONGHAUL_SILENCE_S"), resyncIntervalSec: number("LONGHAUL_SILENCE_S"),
   relistIntervalSec: number("LONGHAUL_RELIST_S"),
 };
@@ -27,7 +45,7 @@ function watch({ plural, group, version }, tell) {
   const Kind = { [plural]: class extends GenericKind {} }[plural];
   RegisterKind(Kind, { group, version, kind: plural, plural });
   const scope = namespace ? K8s(Kind).InNamespace(namespace) : K8s(Kind);
-  const watcher = scope.Watch(tell, { ...clocks });
+  const watcher = scope.Watch(tell, { ...clocks, ...useHTTP2 });
   for (const name of Object.keys(WatchEvent).filter((name) => !QUIET.includes(name))) {
     watcher.events.on(WatchEvent[name], (detail) => console.error(plural, name, String(detail?.message ?? detail).slice(0, 200)));
   }
@@ -35,3 +53,5 @@ function watch({ plural, group, version }, tell) {
 }
 
 await Promise.all(resources.map((resource, index) => watch(resource, index === 0 ? handle : () => {})));
+// An operator has a server besides: it does not end when nothing is watched any more.
+setInterval(() => {}, 2 ** 31 - 1);

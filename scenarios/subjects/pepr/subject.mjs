@@ -9,6 +9,7 @@ import { handle, namespace, resources } from "./witness.mjs";
 process.env.PEPR_WATCH_MODE = "true";
 process.env.PEPR_LAST_SEEN_LIMIT_SECONDS ??= process.env.LONGHAUL_SILENCE_S ?? "300";
 process.env.PEPR_RELIST_INTERVAL_SECONDS ??= process.env.LONGHAUL_RELIST_S ?? "600";
+if (process.env.LONGHAUL_SILENCE_S) process.env.PEPR_RESYNC_DELAY_SECONDS ??= "1";
 const require = createRequire(import.meta.url);
 const { Capability, K8s, PeprModule, RegisterKind, kind } = require("pepr");
 const { GenericKind } = require("kubernetes-fluent-client");
