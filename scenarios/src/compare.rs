@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use reports::compare::{About, Comparison, Entrant, comparison};
 use reports::judge::judge;
 use reports::record::Record;
@@ -82,7 +82,10 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
     // Before any clock runs, and one after the other: two installations at once gain nothing.
     let mut starts = Vec::new();
     for subject in &choice.subjects {
-        let start = subject.chosen.start(&clocks).await;
+        // Who interrupts does not want to wait for an installation: what is dropped here ends its own programs.
+        let Some(start) = stop.run_until_cancelled(subject.chosen.start(&clocks)).await else {
+            bail!("interrupted while {} was installed: nothing was played", subject.name);
+        };
         starts.push(start.map_err(|needs| format!("it could not be started: it needs {needs}")));
     }
     let (shares, mut notes) = if choice.side_by_side { Shares::of(choice.subjects.len()) } else { (None, Vec::new()) };

@@ -38,7 +38,9 @@ pub fn compare(comparison: &Comparison) -> String {
     for note in &comparison.notes {
         let _ = writeln!(text, "note: {}", plain(note));
     }
-    text.push_str("\n#2: one is surely better. This is a comparison; the decision is yours.\n");
+    let has_rank = comparison.rows.iter().flat_map(|row| row.figures.values()).any(|cell| cell.rank.is_some());
+    let ranks = if has_rank { "#2: one is surely better." } else { "Nobody is surely better in anything." };
+    let _ = writeln!(text, "\n{ranks} This is a comparison; the decision is yours.");
     text
 }
 

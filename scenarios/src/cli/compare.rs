@@ -22,7 +22,7 @@ mod several;
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.
-#[derive(Args)]
+#[derive(Clone, Args)]
 pub(super) struct Arguments {
     /// With --subject a scenario: a file, a name from the library or `bugs/NAME`. Else the directories of two or more runs; with --into of any
     /// number; or one history, a file that --into has written.
@@ -55,6 +55,9 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     if arguments.several.is_some() {
         return several::compare(&arguments.several, &arguments.what, arguments.json);
     }
+    if let Some(flag) = arguments.several.first() {
+        bail!("{flag} is for a scenario that is played: name its subjects with --subject or --subjects");
+    }
     match (&arguments.into, arguments.what.as_slice()) {
         (Some(file), runs) => add(runs, file, arguments.build.as_deref())?,
         (None, [file]) if !file.is_dir() => out!("{}", over_time(arguments, file)?.trim_end()),
@@ -65,7 +68,13 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
             );
             out!("{}", side_by_side(arguments, a, b)?.trim_end());
         }
-        (None, runs) if SUBJECTS.contains(&runs.len()) => out!("{}", all(arguments, runs)?.trim_end()),
+        (None, runs) if SUBJECTS.contains(&runs.len()) => {
+            ensure!(
+                arguments.scenario.is_none() && arguments.figure.is_none(),
+                "--scenario and --figure choose from a history; runs are compared in all"
+            );
+            out!("{}", all(arguments, runs)?.trim_end());
+        }
         (None, runs) => {
             let most = SUBJECTS.end();
             bail!(
@@ -202,6 +211,10 @@ mod tests {
         let several = several::Several::default();
         let arguments =
             Arguments { what: vec![file.clone()], several, into, build, scenario, figure, draw: None, json: false };
+        let played = several::Several::played_at_once();
+        let ignored = Arguments { several: played, ..arguments.clone() };
+        let said = format!("{:#}", compare(&ignored).unwrap_err());
+        assert!(said.starts_with("--rounds is for a scenario that is played"), "{said}");
         let ask = || compare(&arguments).map_err(|error| format!("{error:#}")).unwrap_err();
         assert!(ask().starts_with("failed to read"));
         std::fs::write(&file, "").unwrap();

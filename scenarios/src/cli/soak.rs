@@ -141,19 +141,31 @@ impl Cluster {
 #[derive(clap::Args)]
 struct OwnKind {
     /// Files and folders with manifests that are applied first, such as the definition of `--resource`. May be given several times.
-    #[arg(long, value_name = "PATH", requires = "command")]
+    #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
     /// Write objects of this kind instead of the scenario's, for a controller that watches its own: `caches.cache.example.com/v1`. They are made
     /// of the schema in its definition, see `--manifests`.
-    #[arg(long, value_name = "RESOURCE", requires = "command")]
+    #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
     /// A YAML file that says what objects of `--resource` look like, as `script.template`.
     #[arg(long, value_name = "FILE", requires = "resource")]
     template: Option<PathBuf>,
     /// How the client proves what it saw, where that is not by posting it: `status`, `'finalizer, name: example.com/cleanup'`, … Limits that it
     /// cannot decide are not judged.
-    #[arg(long, value_name = "WITNESS", requires = "command", value_parser = Own::witness)]
+    #[arg(long, value_name = "WITNESS", value_parser = Own::witness)]
     witness: Option<Witness>,
+}
+
+impl OwnKind {
+    /// The first of these flags that was given and that our own service has no use for.
+    fn first(&self) -> Option<&'static str> {
+        let given = [
+            ("--manifests", !self.manifests.is_empty()),
+            ("--resource", self.resource.is_some()),
+            ("--witness", self.witness.is_some()),
+        ];
+        given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
 }
 
 impl Arguments {
@@ -180,6 +192,9 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
         client(&mut arguments, &word)?;
     }
     let arguments = &arguments;
+    if let Some(flag) = arguments.own.first().filter(|_| arguments.play.command.is_empty()) {
+        bail!("{flag} is for a client of your own: name it with --subject, or its command behind `--`");
+    }
     let verdict = if arguments.is_all() {
         let bugs = Source::bugs()?;
         let prepared = bugs.into_iter().map(|bug| prepared(arguments, bug)).collect::<Result<_>>()?;

@@ -142,7 +142,7 @@ pub async fn fill(
             continue;
         }
         // Before any clock runs, and one after the other: two installations at once gain nothing.
-        let command = column.command().await;
+        let Some(command) = stop.run_until_cancelled(column.command()).await else { return Ok(()) };
         if let Err(needs) = &command {
             out!("{}: skipped: needs {}", column.id(), needs.to_string().lines().next().unwrap_or_default());
         }

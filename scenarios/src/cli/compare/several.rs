@@ -18,7 +18,7 @@ use crate::scenario::Outside;
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Flags of a comparison that is played.
-#[derive(Default, clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub(super) struct Several {
     /// A subject of the scenario: NAME=WHAT or WHAT, where WHAT is a folder with a `subject.yaml`, a client that `cargo xtask matrix --list`
     /// names, or a command. Two to sixteen.
@@ -69,6 +69,27 @@ impl Several {
     /// Whether a scenario is to be played.
     pub(super) fn is_some(&self) -> bool {
         !self.subject.is_empty() || self.subjects.is_some()
+    }
+
+    /// The first flag that was given and that says how a scenario is played.
+    pub(super) fn first(&self) -> Option<&'static str> {
+        let given = [
+            ("--allow-outside", !self.outside.repeated().is_empty()),
+            ("--seed", self.seed.is_some()),
+            ("--for", self.length.is_some()),
+            ("--clock-rate", self.clock_rate.is_some()),
+            ("--own-clocks", self.own_clocks),
+            ("--rounds", self.rounds.is_some()),
+            ("--parallel", self.parallel),
+            ("--out", self.out.is_some()),
+        ];
+        given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
+    /// Two flags that only a scenario has a use for.
+    #[cfg(test)]
+    pub(super) fn played_at_once() -> Self {
+        Self { rounds: Some(2), parallel: true, ..Self::default() }
     }
 }
 
