@@ -1,5 +1,6 @@
 //! The table for people: Markdown and a page that works offline. Both show the same cells in the same words.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use askama::Template;
@@ -114,6 +115,8 @@ struct Page<'a> {
     rows: Vec<Row<'a>>,
     clocks: Vec<&'a ColumnHead>,
     own_clocks: String,
+    /// What a cell can be chosen by.
+    outcomes: Vec<String>,
 }
 
 struct Row<'a> {
@@ -125,6 +128,8 @@ struct Row<'a> {
 struct Shown {
     class: &'static str,
     text: String,
+    /// What it can be chosen by, with `|` between.
+    words: String,
     time: String,
     hover: String,
 }
@@ -132,10 +137,17 @@ struct Shown {
 /// The table as a page that fetches nothing.
 pub fn html(table: &Table) -> Result<String, askama::Error> {
     let shown = |row: &RowHead, column: &ColumnHead| match table.cell(&row.id, &column.id) {
-        None => Shown { class: "none", text: NOTHING.to_owned(), time: String::new(), hover: String::new() },
+        None => Shown {
+            class: "none",
+            text: NOTHING.to_owned(),
+            words: String::new(),
+            time: String::new(),
+            hover: String::new(),
+        },
         Some(cell) => Shown {
             class: class(&cell.outcome),
             text: cell.outcome.text().lines().next().unwrap_or_default().to_owned(),
+            words: words(&cell.outcome).join("|"),
             time: cell.time().unwrap_or_default(),
             hover: [cell.reason.as_str(), cell.command.as_str()].join("\n").trim().to_owned(),
         },
@@ -146,7 +158,21 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
         cells: table.columns.iter().map(|column| shown(row, column)).collect(),
     };
     let own_clocks = clocks(table);
-    Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table), own_clocks }.render()
+    let outcomes: BTreeSet<String> = table.cells.iter().flat_map(|cell| words(&cell.outcome)).collect();
+    let outcomes = outcomes.into_iter().collect();
+    Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table), own_clocks, outcomes }.render()
+}
+
+/// What a reader looks for: of a failure each promise that was broken, of the rest their name without what belongs to the cell alone.
+fn words(outcome: &Outcome) -> Vec<String> {
+    match outcome {
+        Outcome::Failed { words } => {
+            std::iter::once("failed").chain(words.iter().map(String::as_str)).map(str::to_owned).collect()
+        }
+        Outcome::NotHit { .. } => vec!["not hit".to_owned()],
+        Outcome::Skipped { .. } => vec!["skipped".to_owned()],
+        other => vec![other.text()],
+    }
 }
 
 fn class(outcome: &Outcome) -> &'static str {

@@ -58,8 +58,25 @@ fn the_page_shows_every_cell_and_nothing_of_outside_is_markup() {
     for text in ["missed, blind", "asks after 1.2 s", "passed", "skipped: needs node", "HTTP/2", NOTHING] {
         assert!(page.contains(text), "{text}\n{page}");
     }
-    assert!(!page.contains("<b>it</b>") && !page.contains("<i>\"") && !page.contains("<script"), "{page}");
+    assert!(!page.contains("<b>it</b>") && !page.contains("<i>\""), "{page}");
+    assert_eq!(page.matches("<script").count(), 1, "the page has one script, its own");
     assert!(!page.contains("npm error"), "the log of an installation is no text for a cell");
+}
+
+/// A cell is chosen by its client and by each promise that it broke.
+#[test]
+fn the_page_offers_what_there_is_to_choose() {
+    let page = html(&table()).unwrap();
+    for text in
+        ["<option>a-client</option>", "<option>blind</option>", "<option>failed</option>", "<option>skipped</option>"]
+    {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert!(
+        page.contains("data-outcomes=\"failed|missed|blind\"") && page.contains("data-client=\"b-client\""),
+        "{page}"
+    );
+    assert!(!page.contains("<option>missed, blind</option>"));
 }
 
 /// The file that `--resume` goes on from says all that the table says.
