@@ -51,6 +51,11 @@ macro_rules! clean {
 clean! {
     client_go_is_clean: "client-go-0.37",
     client_go_over_http2_is_clean: "client-go-0.37-h2",
+    nightly_controller_runtime_is_clean: "controller-runtime-0.25",
+    nightly_controller_runtime_over_http_2_is_clean: "controller-runtime-0.25-h2",
+    nightly_fabric8_is_clean: "fabric8-8.0",
+    nightly_client_java_is_clean: "client-java-25",
+    nightly_client_java_over_http_2_is_clean: "client-java-25-h2",
     kube_rs_watcher_is_clean: "kube-rs-watcher",
     nightly_kube_rs_streaming_lists_are_clean: "kube-rs-streaming",
     kube_rs_controller_is_clean: "kube-rs-controller",
