@@ -39,7 +39,7 @@ pub fn chaos(seed: u64, manager: &Manager) -> Vec<Fault> {
     while at < LENGTH {
         let fault =
             if manager.is_known() && random.random_bool(0.4) { harsh(&mut random) } else { gentle(&mut random) };
-        ends.retain(|end| at - *end < ENDS_WITHIN);
+        ends.retain(|end| at.saturating_sub(*end) < ENDS_WITHIN);
         let is_end = matches!(fault.name, Name::WatchReset | Name::Watch410);
         if !is_end || ends.len() < ENDS_MAX {
             ends.extend(is_end.then_some(at));
@@ -183,7 +183,7 @@ mod tests {
         for seed in 0..20 {
             let at: Vec<Duration> = ends(seed).filter_map(|fault| fault.at.map(|at| at.0)).collect();
             assert!(at.len() >= 10, "{at:?}");
-            assert!(at.windows(3).all(|three| three[2] - three[0] >= ENDS_WITHIN), "{at:?}");
+            assert!(at.windows(3).all(|three| three[2].saturating_sub(three[0]) >= ENDS_WITHIN), "{at:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in CustomResourceDefinitions").
+//! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in `CustomResourceDefinitions`").
 //!
 //! Owns what is between the store and a request in another version: what is read is converted before anybody looks at it, what is to be
 //! written after everybody agreed. A request is otherwise handled as if its version were the stored one (`Resource::in_version`).

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(Tokens::new(None, None).unwrap().verify(&token, at(1_000)), Err(Error::Foreign));
         let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
         let stronger = Claims { ends_s: 9_999, ..claims() };
-        parts[1] = BASE64URL.encode(stronger.to_value().to_string());
+        parts[1] = BASE64URL.encode(stronger.to_value(&tokens.issuer).to_string());
         assert_eq!(tokens.verify(&parts.join("."), at(1_000)), Err(Error::Signature));
         let none = BASE64URL.encode(json!({"alg": "none", "kid": tokens.key_id}).to_string());
         assert_eq!(tokens.verify(&format!("{none}.{}.", parts[1]), at(1_000)), Err(Error::Foreign));

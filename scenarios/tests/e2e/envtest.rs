@@ -135,7 +135,7 @@ fn assets() -> Option<PathBuf> {
     folder.join("kubectl").is_file().then_some(folder)
 }
 
-/// kubernetes_lite wraps Go's envtest for Python; the suite uses its client and the official one.
+/// `kubernetes_lite` wraps Go's envtest for Python; the suite uses its client and the official one.
 #[test]
 #[ignore = "slow: pip installs two clients the first time"]
 fn a_suite_of_kubernetes_lite_passes() {

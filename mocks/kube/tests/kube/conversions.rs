@@ -81,11 +81,13 @@ fn version_of(path: &str) -> &str {
 
 fn foo(path: &str, name: &str, spec: Value) -> Value {
     let api_version = format!("test.dev/{}", version_of(path));
-    json!({"apiVersion": api_version, "kind": "Foo", "metadata": {"name": name}, "spec": spec})
+    let mut object = json!({"apiVersion": api_version, "kind": "Foo", "metadata": {"name": name}});
+    object["spec"] = spec;
+    object
 }
 
 fn definition(hook: &Webhook) -> Value {
-    let version = |name: &str, storage: bool, properties: Value| {
+    let version = |name: &str, storage: bool, properties: &Value| {
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": properties},
             "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
@@ -95,11 +97,11 @@ fn definition(hook: &Webhook) -> Value {
     };
     let seven = json!({"type": "integer", "default": 7});
     let versions = json!([
-        version("v1", true, json!({"host": {"type": "string"}, "n": seven})),
+        version("v1", true, &json!({"host": {"type": "string"}, "n": seven})),
         version(
             "v2",
             false,
-            json!({"address": {"type": "string", "maxLength": 5}, "n": seven, "late": {"type": "string", "default": "x"}})
+            &json!({"address": {"type": "string", "maxLength": 5}, "n": seven, "late": {"type": "string", "default": "x"}})
         ),
     ]);
     let mut definition = crate::definition("foos", "Foo", &versions);

@@ -44,14 +44,6 @@ pub struct Listing {
     _held: Vec<Value>,
 }
 
-#[cfg(test)]
-impl Listing {
-    /// A complete list.
-    pub fn of(revision: Revision, items: Vec<Object>) -> Self {
-        Self { revision, items, complete: true, _held: Vec::new() }
-    }
-}
-
 /// Lists everything, not older than `not_older` if that is given; otherwise a consistent read.
 pub async fn list(
     wire: &Wire,
