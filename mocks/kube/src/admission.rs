@@ -21,9 +21,9 @@ use mock_objects::status::Failure;
 use serde_json::Value;
 
 use super::call::Call;
+use super::reach::Nowhere;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
 use form::{Form, Seen};
-pub(crate) use matching::Nowhere;
 
 /// So much of an answer that is no verdict is shown.
 const SHOWN_BYTES: usize = 256;

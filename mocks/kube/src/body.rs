@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::broken::Broken;
+use super::framed::Framed;
 use super::pretty::Indenter;
-use super::protobuf::Framed;
 use super::represent::{List, ListBody};
 use super::watch::WatchBody;
 

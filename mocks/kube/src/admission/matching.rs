@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use mock_objects::catalogue::Catalogue;
 use mock_objects::kinds::Meaning;
-use mock_objects::object;
 use mock_objects::selector::labels_match;
 use mock_store::Version;
 use serde_json::Value;
@@ -13,19 +12,11 @@ use super::form::Form;
 use super::{Attempt, label, namespace_of, subject_of};
 use crate::call::Call;
 use crate::cluster::Cluster;
-use crate::webhooks::{Hook, Hooks, MatchPolicy, Place, Rule, Target, Unusable, is_configuration};
+use crate::reach::Nowhere;
+use crate::webhooks::{Hook, Hooks, MatchPolicy, Rule, Target, is_configuration};
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
-
-/// Why there is nothing to connect to.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Nowhere {
-    #[error(transparent)]
-    Unusable(#[from] Unusable),
-    #[error("service \"{name}\" in namespace \"{namespace}\" has no address")]
-    NoAddress { namespace: String, name: String },
-}
 
 /// Both kinds of configurations by name; true is mutating.
 pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(bool, Arc<Version>)> {
@@ -92,23 +83,6 @@ impl Hook {
     }
 }
 
-impl Place {
-    /// Where to connect now.
-    pub(crate) fn target(&self, cluster: &Cluster, ca_pem: String) -> Result<Target, Nowhere> {
-        match self {
-            Self::Url { host, port, .. } => {
-                Ok(Target { host: host.clone(), port: *port, server_name: host.clone(), ca_pem })
-            }
-            Self::Service { namespace, name, port, .. } => {
-                let (host, real_port) = resolve(cluster, namespace, name, *port)
-                    .ok_or_else(|| Nowhere::NoAddress { namespace: namespace.clone(), name: name.clone() })?;
-                Ok(Target { host, port: real_port, server_name: format!("{name}.{namespace}.svc"), ca_pem })
-            }
-            Self::Unusable(why) => Err(why.clone().into()),
-        }
-    }
-}
-
 impl Rule {
     fn matches(&self, attempt: &Attempt<'_>, form: &Form) -> bool {
         let any = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
@@ -135,30 +109,4 @@ fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
         _ => false,
     };
     sub_matches && (resource == "*" || resource == &*form.resource.plural)
-}
-
-/// There is no cluster network: an `ExternalName`, then the first ready address of the Endpoints, then the cluster IP.
-fn resolve(cluster: &Cluster, namespace: &str, name: &str, port: u16) -> Option<(String, u16)> {
-    let catalogue = cluster.catalogue();
-    let service = cluster.get(catalogue.by_full_name("services")?, namespace, name)?.value();
-    let text = |pointer: &str| service.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-    let entry = ports.into_iter().flatten().find(|entry| entry["port"].as_u64() == Some(u64::from(port)));
-    let target = entry.and_then(|entry| entry["targetPort"].as_u64()).and_then(|port| u16::try_from(port).ok());
-    let target = target.unwrap_or(port);
-    if text("/spec/type") == "ExternalName" {
-        return Some((text("/spec/externalName"), target));
-    }
-    let endpoints = catalogue.by_full_name("endpoints").and_then(|resource| cluster.get(resource, namespace, name));
-    if let Some(endpoints) = endpoints {
-        let value = endpoints.value();
-        let ip = value.pointer("/subsets/0/addresses/0/ip").and_then(Value::as_str).map(str::to_owned);
-        let port = value.pointer("/subsets/0/ports/0/port").and_then(Value::as_u64);
-        if let Some(ip) = ip {
-            return Some((ip, port.and_then(|port| u16::try_from(port).ok()).unwrap_or(target)));
-        }
-    }
-    let ip = text("/spec/clusterIP");
-    debug_assert_eq!(object::meta(&service, "name"), name);
-    (!ip.is_empty() && ip != "None").then_some((ip, port))
 }

@@ -11,8 +11,8 @@ use mock_objects::object;
 use mock_objects::status::Failure;
 use serde_json::{Map, Value, json};
 
-use crate::admission::Nowhere;
 use crate::cluster::Cluster;
+use crate::reach::Nowhere;
 use crate::webhooks::{authority, client, place};
 
 /// A real server's own deadline.

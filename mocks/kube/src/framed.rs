@@ -1,0 +1,54 @@
+//! A watch in protobuf, made of the lines of JSON that it would be.
+
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use mock_objects::protobuf;
+use serde_json::Value;
+
+use super::broken::Broken;
+use super::watch::WatchBody;
+
+/// Longest line of a watch: the largest object in its event.
+const LINE_MAX_BYTES: usize = 8 << 20;
+
+/// A watch whose lines go out as frames.
+pub(crate) struct Framed {
+    watch: WatchBody,
+    /// The beginning of a line.
+    rest: BytesMut,
+}
+
+impl Framed {
+    /// All of a watch.
+    pub fn of(watch: WatchBody) -> Self {
+        Self { watch, rest: BytesMut::new() }
+    }
+
+    /// The next bytes, `None` at a clean end.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        loop {
+            let bytes = match self.watch.poll_next(cx) {
+                Poll::Ready(Some(Ok(bytes))) => bytes,
+                other => return other,
+            };
+            self.rest.extend_from_slice(&bytes);
+            let mut frames = Vec::new();
+            while let Some(end) = memchr::memchr(b'\n', &self.rest) {
+                let line = self.rest.split_to(end + 1);
+                let event = serde_json::from_slice(&line).ok();
+                match event.and_then(|event: Value| protobuf::encode_event(&event).ok()) {
+                    Some(frame) => frames.extend(frame),
+                    // What a fault has made of a line is no event in this encoding either.
+                    None => frames.extend_from_slice(&line),
+                }
+            }
+            if self.rest.len() > LINE_MAX_BYTES {
+                return Poll::Ready(None);
+            }
+            if !frames.is_empty() {
+                return Poll::Ready(Some(Ok(Bytes::from(frames))));
+            }
+        }
+    }
+}
