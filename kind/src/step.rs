@@ -223,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn a_step_that_takes_too_long_is_ended_and_not_tried_again() {
         let shell = shell();
-        let step = |name| Step::new(name, "y", &shell, ["sleep 600"]).within(Duration::from_millis(20)).tried(3);
+        let step = |name| Step::new(name, "y", &shell, ["exec sleep 600"]).within(Duration::from_millis(20)).tried(3);
         let began = Instant::now();
         assert!(step("x").call().await.unwrap_err().reason.contains("did not end within"));
         assert!(step("x").call_now().unwrap_err().reason.contains("did not end within"));
