@@ -57,7 +57,10 @@ impl Labelled {
     }
 
     fn mend(&self) -> String {
-        format!("kubectl delete {WEBHOOKS},namespaces,{CLUSTER} -l {}", self.selector())
+        let selector = self.selector();
+        format!(
+            "kubectl delete {WEBHOOKS},namespaces,{CLUSTER} -l {selector}; kubectl delete {ELSEWHERE} -A -l {selector}"
+        )
     }
 
     fn selector(&self) -> String {

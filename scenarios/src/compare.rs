@@ -82,7 +82,8 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
     // Before any clock runs, and one after the other: two installations at once gain nothing.
     let mut starts = Vec::new();
     for subject in &choice.subjects {
-        // Who interrupts does not want to wait for an installation: what is dropped here ends its own programs.
+        // Who interrupts does not want to wait for an installation: what is dropped here ends its own programs (npm and pip; a build in Go or Java ends by
+        // the terminal's own signal).
         let Some(start) = stop.run_until_cancelled(subject.chosen.start(&clocks)).await else {
             bail!("interrupted while {} was installed: nothing was played", subject.name);
         };

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use mock_envtest::{Manager, SESSION, Session};
 use mock_faults::Fault;
 use reports::exit;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::Command;
 
 pub(crate) use install::{Place, install, links};
@@ -35,6 +35,8 @@ const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
 const FABRIC8: &str = "KUBE_API_TEST_DIR";
 /// The version that a suite for fabric8's kit asks for.
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
+/// A suite that a gate waits for; one that hangs has failed.
+const LIMIT: Duration = Duration::from_hours(1);
 /// Seeds that are named at the end.
 const SEEDS_SHOWN: usize = 20;
 /// What the control planes of a run are told.
@@ -107,17 +109,22 @@ impl Suite {
     pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;
-        let (began, mut ran, mut failed) = (Instant::now(), 0, Vec::new());
+        let (began, mut ran, mut failed, mut ended) = (Instant::now(), 0, Vec::new(), None);
         for seed in (0..repetition.times).map(|number| first.wrapping_add(number)) {
             if ran > 0 && repetition.lasts.is_some_and(|lasts| began.elapsed() >= lasts) {
                 break;
             }
             let run = self.once(seed, &mut signals).await?;
+            if run.was_ended {
+                // That says nothing of its seed.
+                ended = Some(run.code);
+                break;
+            }
             ran += 1;
             if run.code != exit::PASS {
                 failed.push((seed, run.code));
             }
-            if run.was_ended || (!failed.is_empty() && !repetition.goes_on) {
+            if !failed.is_empty() && !repetition.goes_on {
                 break;
             }
         }
@@ -125,7 +132,7 @@ impl Suite {
             if ran > 1 {
                 err!("longhaul: {ran} runs passed, seeds {first} to {}", first.wrapping_add(ran - 1));
             }
-            return Ok(exit::PASS);
+            return Ok(ended.unwrap_or(exit::PASS));
         };
         if ran > 1 {
             let seeds: Vec<String> = failed.iter().take(SEEDS_SHOWN).map(|(seed, _)| seed.to_string()).collect();
@@ -198,6 +205,8 @@ impl Suite {
             let path = record.join(OUTPUT);
             let output = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
             suite.current_dir(folder).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+            // A group of its own: what `make` started is ended with it.
+            suite.process_group(0);
         }
         if std::env::var_os(FABRIC8).is_none() {
             suite.env(FABRIC8, programs);
@@ -209,21 +218,26 @@ impl Suite {
         for (variable, name) in variables.into_iter().zip(mock_envtest::PROGRAMS) {
             suite.env(variable, programs.join(name));
         }
-        let mut was_ended = false;
+        let (mut was_ended, is_group) = (false, self.folder.is_some());
         let mut running = suite.spawn().with_context(|| format!("failed to start `{program}`"))?;
+        let limit = tokio::time::sleep(LIMIT);
+        tokio::pin!(limit);
         loop {
             let signal = tokio::select! {
                 status = running.wait() => return Ok((status.context("failed to wait for the suite")?, was_ended)),
-                signal = signals.next() => signal,
+                signal = signals.next() => Some(signal),
+                () = &mut limit, if is_group && !limit.is_elapsed() => None,
             };
-            if std::mem::replace(&mut was_ended, true) {
+            let is_second = signal.is_some() && std::mem::replace(&mut was_ended, true);
+            let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+            if let Some(group) = pid.filter(|_| is_group) {
+                let how = if is_second || signal.is_none() { Signal::KILL } else { Signal::TERM };
+                let _ = kill_process_group(group, how);
+            } else if is_second {
                 // The second time: at once.
                 running.start_kill().context("failed to end the suite")?;
-                continue;
-            }
-            // Ctrl-C goes to the whole group by itself; SIGTERM came to this process alone. The ledger is written in both cases.
-            let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-            if let Some(pid) = pid.filter(|_| signal == "SIGTERM") {
+            } else if let Some(pid) = pid.filter(|_| signal == Some("SIGTERM")) {
+                // Ctrl-C goes to the whole group by itself; SIGTERM came to this process alone. The ledger is written in both cases.
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
@@ -254,7 +268,7 @@ impl Suite {
     }
 
     /// The command that plays a seed again.
-    fn again(&self, seed: u64) -> String {
+    pub(crate) fn again(&self, seed: u64) -> String {
         let mut words = vec![crate::started_as(), "envtest".to_owned()];
         let mut add = |flag: &str, value: Option<String>| {
             if let Some(value) = value {
@@ -267,6 +281,8 @@ impl Suite {
         add("--stale", self.chaos.stale.map(|versions| versions.to_string()));
         add("--manager-agent", self.manager.agent.clone());
         add("--manager-user", self.manager.user.clone());
+        let usual = self.folder.is_some() || self.runs == Path::new("runs");
+        add("--runs", (!usual).then(|| self.runs.display().to_string()));
         for file in &self.results {
             add("--results", Some(file.display().to_string()));
         }

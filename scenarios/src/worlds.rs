@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -64,6 +64,10 @@ pub struct Wanted {
 
 /// Plays what is wanted and keeps each result in a file of lines.
 pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
+    ensure!(
+        !wanted.on.contains(&ControlPlaneKind::Kubeconfig),
+        "--on kubeconfig: somebody else's cluster has to be named: `longhaul soak SCENARIO --control-plane kubeconfig --i-know-this-cluster NAME`"
+    );
     let mut known = read(results)?;
     for kind in worlds(wanted) {
         for (scenario, plant) in PLAYED {

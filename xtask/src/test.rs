@@ -12,10 +12,11 @@ use crate::{cargo, plain, seed, skipped};
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute, and slow ones more than others.
 const SIDE_BY_SIDE: usize = 3;
 const SIDE_BY_SIDE_SLOW: usize = 4;
-/// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and later, and said to have been: decision 064.
-const SECOND_TRY: &str = "--retries=1";
+/// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and a minute later, and said to have been: decision 064.
+const SECOND_TRY: &str = "--profile=slow";
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
+const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
 /// Tells tests where the programs lie that they run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 
@@ -85,7 +86,8 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
         let began = Instant::now();
         let result = cargo::run(tests.arg("--no-fail-fast").args(nextest_flags).args(&arguments.filter));
-        skipped::report_junit(&cargo::root().join(JUNIT), began.elapsed());
+        let junit = if arguments.only_slow() { JUNIT_SLOW } else { JUNIT };
+        skipped::report_junit(&cargo::root().join(junit), began.elapsed());
         result?;
         if arguments.filter.is_empty() && !arguments.only_slow() {
             cargo::run(with_features(&["test"]).args(["--doc", "--quiet"]))?;

@@ -135,10 +135,12 @@ async fn take_outside(outside: &Outside) -> Result<(), String> {
     if let Some(containers) = &outside.containers {
         containers.delete(None).await.map_err(|error| error.to_string())?;
     }
-    if let Some(within) = &outside.within
-        && !within.exists().await.map_err(|error| error.to_string())?
-    {
-        return Ok(());
+    if let Some(within) = &outside.within {
+        if !within.exists().await.map_err(|error| error.to_string())? {
+            return Ok(());
+        }
+        // A node that a killed run left standing would answer nobody.
+        within.unpause_all().await.map_err(|error| error.to_string())?;
     }
     match &outside.guest {
         Some(guest) => guest.take_away().await.map_err(|error| error.to_string()),

@@ -17,7 +17,7 @@ keys! {
     /// The keys of `event-delayed`.
     pub struct Keys {
         delay "delay": Span = ("1s", ""),
-        events "events": u64 = ("4096", "held for a watch at a time, then the oldest is sent"),
+        events "events": u64 = ("", "held for a watch at most, then the oldest is sent; where 4096 are held, a stream waits"),
     }
 }
 

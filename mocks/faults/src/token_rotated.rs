@@ -54,9 +54,10 @@ impl TokenRotated {
 impl Behaviour for TokenRotated {
     fn prepare(&mut self, host: &dyn Host, targets: &[Arc<str>]) {
         let stays_us = u64::try_from(self.stays.as_micros()).unwrap_or(u64::MAX);
-        let ends_us = if stays_us == 0 { 0 } else { host.now_us().saturating_add(stays_us) };
         let rotate = |user: &Arc<str>| {
             let what = host.rotate_token(user, self.stays)?;
+            // Taken afterwards: the old one is surely refused by then.
+            let ends_us = if stays_us == 0 { 0 } else { host.now_us().saturating_add(stays_us) };
             Some(Rotated { user: user.clone(), what, ends_us, is_known: false })
         };
         self.rotated = targets.iter().filter_map(rotate).collect();

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use facts::Change;
 use mock_objects::catalogue::Resource;
-use mock_objects::convert;
 use mock_objects::status::Failure;
+use mock_objects::{convert, object};
 use mock_store::{Event, Expect, Refused, Version};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -24,6 +24,8 @@ use super::cluster::Cluster;
 
 /// Objects in one review. A real server sends one; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
+/// And bytes, unless one alone has more: what comes back has to fit as well.
+const REVIEWED_MAX_BYTES: usize = 1 << 20;
 /// How long a watch waits before it asks a webhook again that failed.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -102,7 +104,10 @@ impl Call {
         };
         let stored = conversion.stored.clone();
         let converted = Box::pin(review::convert(self.cluster(), &self.resource, vec![value], &stored)).await?;
-        converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
+        let converted =
+            converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))?;
+        object::check_size(&converted, &self.resource)?;
+        Ok(converted)
     }
 }
 
@@ -129,10 +134,19 @@ pub(crate) fn begin(
     let mut converting = JoinSet::new();
     converting.spawn(async move {
         let all = async {
+            let mut is_told = false;
             loop {
                 match converted(&cluster, &resource, &events).await {
                     Ok(events) => return events,
-                    Err(failure) => tracing::debug!(why = failure.message, "a watch waits for a conversion"),
+                    Err(failure) if !std::mem::replace(&mut is_told, true) => {
+                        let (why, resource) = (failure.message, &*resource.full_name);
+                        tracing::warn!(
+                            why,
+                            resource,
+                            "a watch says nothing until its conversion webhook answers rightly"
+                        );
+                    }
+                    Err(_) => {}
                 }
                 tokio::time::sleep(AGAIN).await;
             }
@@ -172,7 +186,15 @@ async fn shown(
 ) -> Result<Vec<Arc<Version>>, Failure> {
     let api_version = &resource.storage_version().api_version;
     let mut all = Vec::with_capacity(versions.len());
-    for some in versions.chunks(REVIEWED_MAX) {
+    let mut rest = &versions[..];
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |(_, version): &&(Change, Arc<Version>)| {
+            bytes += version.object().len();
+            bytes <= REVIEWED_MAX_BYTES
+        };
+        let (some, after) = rest.split_at(rest.iter().take(REVIEWED_MAX).take_while(fits).count().max(1));
+        rest = after;
         let values = some.iter().map(|(_, version)| decoded(resource, version)).collect();
         let values = review::convert(cluster, resource, values, api_version).await?;
         for ((change, version), mut value) in some.iter().zip(values) {

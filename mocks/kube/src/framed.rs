@@ -37,13 +37,19 @@ impl Framed {
             while let Some(end) = memchr::memchr(b'\n', &self.rest) {
                 let line = self.rest.split_to(end + 1);
                 let event = serde_json::from_slice(&line).ok();
-                match event.and_then(|event: Value| protobuf::encode_event(&event).ok()) {
-                    Some(frame) => frames.extend(frame),
-                    // What a fault has made of a line is no event in this encoding either.
-                    None => frames.extend_from_slice(&line),
+                if let Some(frame) = event.and_then(|event: Value| protobuf::encode_event(&event).ok()) {
+                    frames.extend(frame);
+                } else {
+                    // What a fault has made of a line is no event in this encoding either, and spoils no other.
+                    frames.extend_from_slice(&u32::try_from(line.len()).unwrap_or(0).to_be_bytes());
+                    frames.extend_from_slice(&line);
                 }
             }
             if self.rest.len() > LINE_MAX_BYTES {
+                tracing::warn!(
+                    bytes = self.rest.len(),
+                    "a watch in protobuf ends: an event is longer than {LINE_MAX_BYTES} bytes"
+                );
                 return Poll::Ready(None);
             }
             if !frames.is_empty() {

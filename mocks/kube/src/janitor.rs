@@ -148,8 +148,9 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         if orphan || has_other_owner(cluster, &dependent, uid) {
             disown(cluster, of_dependent, &dependent, uid);
         } else if !dependent.facts().finalizing {
-            if closes_a_circle(cluster, &dependent) {
-                unblock(cluster, of_dependent, &dependent);
+            // Where that lost a race the owner stays held, and is looked at again.
+            if closes_a_circle(cluster, &dependent) && !unblock(cluster, of_dependent, &dependent) {
+                continue;
             }
             delete_place(cluster, of_dependent, &place.namespace, &place.name, FOREGROUND);
         }
@@ -183,15 +184,14 @@ fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     })
 }
 
-/// Lets no owner wait for the object any more, as the real collector does where owners go round in a circle.
-fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) {
+/// Lets no owner wait for the object any more, as the real collector does where owners go round in a circle; false when that lost a race.
+fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let owners = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut);
     for owner in owners.into_iter().flatten() {
         owner["blockOwnerDeletion"] = Value::Bool(false);
     }
-    // Losing a race is fine: the owner is looked at again.
-    let _ = cluster.put(resource, Expect::Revision(version.revision), value);
+    cluster.put(resource, Expect::Revision(version.revision), value).is_ok()
 }
 
 /// Whether a dependent holds back an owner that is deleted in the foreground: it says so with `blockOwnerDeletion`.

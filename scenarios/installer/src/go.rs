@@ -19,13 +19,16 @@ pub enum GoError {
     Source(String),
 }
 
-/// Builds the program `name` from its one source file and its `go.mod`, unless the cache has it. Modules come through Go's own proxy.
+/// Builds the program `name` from its one source file and its `go.mod`, unless the cache has it. Modules come through Go's own proxy. Those who
+/// want it at the same time build it once.
 ///
 /// # Errors
 ///
 /// What is missing, to say after `skipped: needs`: a Go toolchain, a folder to build in, or a module that the proxy does not have.
 pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, String> {
     let (go, folder) = (go()?, folder(name)?);
+    let lock = File::create(folder.join("lock")).map_err(|error| failed(&error))?;
+    lock.lock().map_err(|error| failed(&error))?;
     let program = folder.join(name);
     // Go adds to `go.mod`, so what was asked for stands in a file of its own, written when the program is there.
     let (stamp, asked) = (folder.join("built-from"), format!("{module}\n{source}"));

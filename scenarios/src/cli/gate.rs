@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     b: Option<String>,
     /// Compare how often this test-suite fails instead of two builds under load: a command such as `make test`, in the checkouts `--a` and `--b`, with
     /// the faults of `longhaul envtest --chaos`.
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["scenario", "quick", "blocks", "at_most", "no_callgrind", "plant_a", "plant_b", "again", "json"])]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["scenario", "quick", "blocks", "at_most", "no_callgrind", "plant_a", "plant_b", "again", "json", "allow_outside"])]
     suite: Option<String>,
     /// So many seeds of faults, each in both checkouts.
     #[arg(long, value_name = "N", default_value_t = SEEDS, requires = "suite", value_parser = clap::value_parser!(u64).range(suite::SEEDS_MIN..=10_000))]
@@ -155,6 +155,7 @@ fn of_suite(arguments: &Arguments, command: &str) -> Result<suite::Choice> {
         first: arguments.seed.unwrap_or(1),
         manager: mock_envtest::Manager { agent: arguments.manager_agent.clone(), user: arguments.manager_user.clone() },
         out,
+        quiet: arguments.quiet,
     })
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use reports::exit;
+use reports::statistics::binomial;
 use serde::Serialize;
 
 use crate::envtest::{Chaos, Run, Suite};
@@ -33,6 +34,8 @@ pub(crate) struct Choice {
     pub(crate) manager: mock_envtest::Manager,
     /// The folder for the records of all runs and `suite.json` and `suite.md`.
     pub(crate) out: PathBuf,
+    /// Nothing is told of each seed.
+    pub(crate) quiet: bool,
 }
 
 /// Both runs of a seed.
@@ -88,13 +91,15 @@ pub(crate) async fn play(choice: &Choice) -> Result<u8> {
         for side in if number % 2 == 0 { [0, 1] } else { [1, 0] } {
             let run = suites[side].once(seed, &mut signals).await?;
             was_ended |= run.was_ended;
-            runs[side] = Some(run);
-            if was_ended {
+            if run.was_ended {
                 break;
             }
+            runs[side] = Some(run);
         }
         let [Some(a), Some(b)] = runs else { break };
-        err!("seed {seed}: A {}, B {}", said(a.code), said(b.code));
+        if !choice.quiet {
+            err!("seed {seed}: A {}, B {}", said(a.code), said(b.code));
+        }
         pairs.push(Pair::of(seed, a, b));
     }
     let judgement = judge(pairs, was_ended);
@@ -119,7 +124,8 @@ impl Choice {
     }
 
     fn conclude(&self, judgement: &Judgement) -> Result<()> {
-        let markdown = markdown(judgement);
+        let again = |seed| self.suite("b", &self.b).again(seed);
+        let markdown = markdown(judgement, &again);
         let json = serde_json::to_string_pretty(judgement)? + "\n";
         for (name, text) in [("suite.json", &json), ("suite.md", &markdown)] {
             let path = self.out.join(name);
@@ -175,7 +181,8 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     let only_b = count(|pair| pair.a == exit::PASS && pair.b != exit::PASS);
     let both = count(|pair| pair.a != exit::PASS && pair.b != exit::PASS);
     let without = count(|pair| pair.requests.contains(&0));
-    let hits: usize = pairs.iter().flat_map(|pair| pair.hits).sum();
+    let untouched = |side: usize| pairs.iter().all(|pair| pair.hits[side] == 0);
+    let untouched = ["A", "B"].into_iter().enumerate().find_map(|(side, name)| untouched(side).then_some(name));
     let all = pairs.len();
     let (verdict, reason) = if was_ended || all == 0 {
         (Verdict::Invalid, "it was interrupted".to_owned())
@@ -194,10 +201,11 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
         } else if only_b > only_a {
             let why = format!("{said}: by chance in {:.0} % of such gates", 100.0 * by_chance(only_b, only_a));
             (Verdict::CannotSay, why + "; more `--seeds` decide")
+        } else if let Some(side) = untouched {
+            let why = "its suite has no caches, is too short, or calls its manager otherwise than `--manager-agent` or `--manager-user` say";
+            (Verdict::CannotSay, format!("{said}, and no fault hit anything in {side}: {why}"))
         } else if only_a > only_b && by_chance(only_a, only_b) <= CHANCE {
             (Verdict::Better, said)
-        } else if hits == 0 {
-            (Verdict::CannotSay, format!("{said}, and no fault hit anything: the suite has no caches, or is too short"))
         } else {
             (Verdict::Same, said)
         }
@@ -207,23 +215,15 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
 
 /// How often a fair coin shows at least so many of `all`.
 fn at_least(many: usize, all: usize) -> f64 {
-    let mut ways = 1.0;
-    let mut sum = 0.0;
-    #[expect(clippy::cast_precision_loss, reason = "some hundred seeds")]
-    for index in 0..=all {
-        if index >= many {
-            sum += ways;
-        }
-        ways *= (all - index) as f64 / (index + 1) as f64;
-    }
-    sum * 0.5_f64.powi(i32::try_from(all).unwrap_or(i32::MAX))
+    // As often as it shows at most so many of the other side.
+    binomial::at_most((all - many) as u64, all as u64, 0.5)
 }
 
 fn said(code: u8) -> String {
     if code == exit::PASS { "passed".to_owned() } else { format!("failed ({code})") }
 }
 
-fn markdown(judgement: &Judgement) -> String {
+fn markdown(judgement: &Judgement, again: &dyn Fn(u64) -> String) -> String {
     let mut text = format!("**{}**: {}\n\n| | A | B |\n|---|---|---|\n", judgement.verdict.name(), judgement.reason);
     let pairs = &judgement.pairs;
     let mut row = |name: &str, of: fn(&Pair) -> [usize; 2]| {
@@ -237,13 +237,10 @@ fn markdown(judgement: &Judgement) -> String {
     row("hot loops", |pair| pair.hot_loops);
     let seeds: Vec<String> =
         pairs.iter().filter(|pair| pair.b != exit::PASS).map(|pair| pair.seed.to_string()).collect();
-    if !seeds.is_empty() {
-        let _ = write!(
-            text,
-            "\nSeeds that failed in B: {}. One again: `longhaul envtest --chaos {}`\n",
-            seeds.join(", "),
-            seeds[0]
-        );
+    let alone = pairs.iter().find(|pair| pair.a == exit::PASS && pair.b != exit::PASS);
+    if let Some(one) = alone.or_else(|| pairs.iter().find(|pair| pair.b != exit::PASS)) {
+        let (seeds, again) = (seeds.join(", "), again(one.seed));
+        let _ = write!(text, "\nSeeds that failed in B: {seeds}. One again, in B:\n\n```console\n$ {again}\n```\n");
     }
     text
 }
@@ -280,12 +277,17 @@ mod tests {
         assert_eq!(judge(vec![pair(1, 0, 0)], true).verdict, Verdict::Invalid);
         let untouched = Pair { hits: [0, 0], ..pair(1, 0, 0) };
         assert_eq!(judge(vec![untouched], false).verdict, Verdict::CannotSay);
+        // Who is spared all faults is not better for it.
+        let spared = (1..6).map(|seed| Pair { hits: [1, 0], ..pair(seed, 1, 0) }).collect();
+        let judgement = judge(spared, false);
+        assert!(judgement.verdict == Verdict::CannotSay && judgement.reason.contains("in B"), "{judgement:?}");
     }
 
     #[test]
     fn coins_are_counted_exactly() {
-        for (many, all, wanted) in [(5, 5, 1.0 / 32.0), (0, 7, 1.0), (9, 11, 67.0 / 2048.0)] {
+        for (many, all, wanted) in [(5, 5, 1.0 / 32.0), (0, 7, 1.0), (9, 11, 67.0 / 2048.0), (1200, 1200, 0.0)] {
             assert!((at_least(many, all) - wanted).abs() < 1e-12, "{many} of {all}");
         }
+        assert!((0.5..0.52).contains(&at_least(600, 1200)));
     }
 }

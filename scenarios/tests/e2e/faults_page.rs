@@ -23,7 +23,7 @@ const SCHEMA: &str = include_str!("../../scenario.schema.json");
 const PLAYED_WITH: &str = "played with ";
 /// What says so of faults that a registry alone plays to its clients.
 const PLAYED_TO: &str = "played to a registry's clients";
-/// What says so of faults that only a cluster has: each is played in a test of its own there, and the example has only to be a file that runs.
+/// What says so of faults that only a cluster has: those of a node are played in tests of their own, and the example has only to be a file that runs.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
 /// What says how often each of its faults is hit, see `hits`.
 const HITS: &str = "hits: ";

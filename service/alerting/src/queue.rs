@@ -53,7 +53,8 @@ impl Queue {
             return;
         }
         self.metrics.count(&self.name, "full");
-        self.dead.behind(|| bury(alert, "its queue is full"));
+        let why = if sent.is_some() { "its queue is full" } else { "the process ends" };
+        self.dead.behind(|| bury(alert, why));
     }
 
     /// Lets nothing in any more, and gives the task until `deadline` for what waits.

@@ -91,8 +91,16 @@ pub enum AddressError {
         source: std::io::Error,
     },
     /// What it holds cannot be used.
-    #[error("caFile: {0}")]
-    Content(#[from] TlsError),
+    #[error("caFile: {}: {source}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TlsError,
+    },
+    /// The authorities of the machine cannot be used.
+    #[error(transparent)]
+    System(TlsError),
     /// A proxy variable cannot be used.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
@@ -255,7 +263,11 @@ impl Client {
         let read = |path: &Path| std::fs::read(path).map_err(|source| AddressError::Read { path: path.into(), source });
         let pem = ca_file.filter(|_| is_tls).map(read).transpose()?;
         let trust = pem.as_deref().map_or(Trust::System, Trust::Pem);
-        let tls = is_tls.then(|| client_config(trust, None).map(Arc::new)).transpose()?;
+        let cannot = |source| match ca_file {
+            Some(path) => AddressError::Content { path: path.into(), source },
+            None => AddressError::System(source),
+        };
+        let tls = is_tls.then(|| client_config(trust, None).map(Arc::new).map_err(cannot)).transpose()?;
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let origin = Origin { host, port, tls, server_name: None };

@@ -21,6 +21,9 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     );
     let leader = leaders.leader(&all[0]).await?.context("no control plane leads")?;
     let other = all.iter().find(|name| **name != leader).context("there is no other control plane")?;
+    if deed.ended.is_cancelled() {
+        return Ok(());
+    }
     let still = leaders.stop(&leader).await?;
     let told = take_over(deed, leaders, &leader, other).await;
     still.go_on().await?;
@@ -36,7 +39,11 @@ async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: 
             continue;
         }
         // Who cannot be asked for a moment is asked again: etcd elects as well.
-        let Ok(Some(now)) = leaders.leader(seen_from).await else { continue };
+        let asked = tokio::select! {
+            () = deed.ended.cancelled() => return Ok(()),
+            asked = leaders.leader(seen_from) => asked,
+        };
+        let Ok(Some(now)) = asked else { continue };
         if now != leader {
             deed.hit(format!("{leader} stood still; {now} leads after {:.1} s", began.elapsed().as_secs_f64()));
             is_told = true;
