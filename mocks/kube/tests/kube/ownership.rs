@@ -337,3 +337,30 @@ async fn an_intent_for_another_object_of_the_name_is_refused() {
         assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("metadata.uid")), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn who_owns_fields_in_a_version_that_is_gone_is_in_the_way_of_an_apply_alone() {
+    let (_world, mut client) = World::alone().await;
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
+    let path = format!("{DEFINITIONS}/bits.test.dev");
+    let definition = crate::definition("bits", "Bit", &json!([version("v1", true), version("v2", false)]));
+    assert_eq!(client.post(DEFINITIONS, &definition).await.0, 201);
+    let intent = |version: &str| json!({"apiVersion": format!("test.dev/{version}"), "kind": "Bit", "metadata": {"name": "a"}, "spec": {version: 1}});
+    let one = |version: &str, manager: &str| {
+        format!("/apis/test.dev/{version}/namespaces/default/bits/a?fieldManager={manager}")
+    };
+    client.patch(&one("v1", "old"), APPLY, &intent("v1")).await;
+    client.patch(&path, MERGE, &json!({"spec": {"versions": [version("v1", false), version("v2", true)]}})).await;
+    client.patch(&one("v2", "mover"), MERGE, &json!({"metadata": {"labels": {"x": "y"}}})).await;
+    client.patch(&format!("{path}/status"), MERGE, &json!({"status": {"storedVersions": ["v2"]}})).await;
+    let (status, told) = client.patch(&path, MERGE, &json!({"spec": {"versions": [version("v2", true)]}})).await;
+    assert_eq!(status, 200, "{told}");
+
+    let (status, refused) = client.patch(&one("v2", "new"), APPLY, &intent("v2")).await;
+    let why = json!("request to convert CR to an invalid group/version: test.dev/v1");
+    assert_eq!((status, &refused["message"], refused.get("reason")), (500, &why, None), "{refused}");
+    let (_, written) = client.patch(&one("v2", "m"), MERGE, &json!({"spec": {"c": 1}})).await;
+    assert_eq!((&written["spec"]["c"], written["metadata"].get("managedFields")), (&json!(1), None), "{written}");
+    let (status, applied) = client.patch(&one("v2", "new"), APPLY, &intent("v2")).await;
+    assert_eq!((status, entries(&applied).len()), (200, 2), "{applied}");
+}

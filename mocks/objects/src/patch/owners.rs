@@ -9,6 +9,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::manager::Manager;
+use crate::catalogue::Resource;
 use crate::object;
 
 /// One step into an object.
@@ -198,6 +199,19 @@ impl fmt::Display for Path {
         }
         Ok(())
     }
+}
+
+/// The version in which somebody owns fields of an object, if the definition of a custom resource does not have it any more. The real server
+/// converts the object into the version of each owner before it decides anything, and cannot: an apply is refused, any other write goes on
+/// without owners. (A built-in object loses such an owner and no more.)
+pub(super) fn gone_version<'a>(entries: &'a [Value], resource: &Resource) -> Option<&'a str> {
+    if !resource.custom {
+        return None;
+    }
+    let is_known = |version: &str| resource.versions.iter().any(|served| *served.api_version == *version);
+    // A scale has a version of its own.
+    let entries = entries.iter().filter(|entry| entry["subresource"] != "scale");
+    entries.filter_map(|entry| entry["apiVersion"].as_str()).find(|version| !is_known(version))
 }
 
 impl Owners {

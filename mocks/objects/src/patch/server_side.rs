@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::manager::Manager;
-use super::owners::{Owners, Path, Places, Step};
+use super::owners::{Owners, Path, Places, Step, gone_version};
 use super::removal::Removal;
 use super::schema::{Merge, Rules, key_of};
 use super::tracking::before_first_apply;
@@ -26,6 +26,10 @@ pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Reso
     let exists = !object::meta(value, "uid").is_empty();
     if exists && value["metadata"]["managedFields"].as_array().is_none_or(Vec::is_empty) {
         before_first_apply(value, by, resource);
+    }
+    let entries = value["metadata"]["managedFields"].as_array();
+    if let Some(version) = entries.and_then(|entries| gone_version(entries, resource)) {
+        return Err(Failure::plain(format!("request to convert CR to an invalid group/version: {version}")));
     }
     let mut owners = Owners::read(value);
     let rules = Rules::of(resource, by.api_version);

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::manager::Manager;
+use super::owners::gone_version;
 use super::schema::{Merge, Rules, key_of};
 use crate::catalogue::Resource;
 use crate::object;
@@ -47,7 +48,7 @@ pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource:
     let readable = !given.is_empty() && old.is_some() && given.iter().all(|entry| entry["fieldsV1"].is_object());
     let live = || old.and_then(|old| old["metadata"]["managedFields"].as_array()).cloned().unwrap_or_default();
     let entries = if readable { given } else { live() };
-    if entries.is_empty() && old.is_some() {
+    if entries.is_empty() && old.is_some() || gone_version(&entries, resource).is_some() {
         return;
     }
     let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
