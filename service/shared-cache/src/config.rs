@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use service_core::authority::Authority;
 use service_core::config::quantity::Span;
-use service_core::config::{Checker, Error, Kind, Section, kind};
+use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml};
 
 /// The sections of the shared cache.
 pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
@@ -63,6 +63,10 @@ struct Raw {
 impl Section for SharedCache {
     const KEYS: &'static [&'static str] = &["sharedCache"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.shared_cache else { return Ok(None) };

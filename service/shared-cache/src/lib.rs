@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub use config::SharedCache;
 use connection::{Asked, Connection};
 use metrics::Metrics;
-pub use seal::{HEAD_BYTES, Hmac, Seal};
+pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
 /// Values that wait to be kept; those beyond are found anew by others.
 const WAITING_MAX: usize = 256;
@@ -87,8 +87,10 @@ impl Knowledge for Cache {
                 Asked::Failed => ("failed", None),
                 Asked::Absent => ("miss", None),
                 Asked::Found(sealed) => match seal.open(&key, &sealed, SystemTime::now()) {
-                    Some(known) => ("hit", Some(known)),
-                    None => ("refused", None),
+                    Opened::Good(known) => ("hit", Some(known)),
+                    // Redis looks at ends by a clock of its own.
+                    Opened::Over => ("miss", None),
+                    Opened::Foreign => ("refused", None),
                 },
             };
             metrics.asked(outcome);

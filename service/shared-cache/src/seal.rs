@@ -30,8 +30,19 @@ pub trait Seal: Send + Sync + 'static {
     /// The value, good for so long.
     fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8>;
 
-    /// What was closed under the same key, while it is good; else nothing.
-    fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Option<Known>;
+    /// What was closed under the same key, while it is good.
+    fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Opened;
+}
+
+/// What a sealed value turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// A value that was closed under the same key.
+    Good(Known),
+    /// It was closed under the same key, and its time is over: whoever keeps it has not taken it away yet.
+    Over,
+    /// Somebody else's.
+    Foreign,
 }
 
 /// The seal with a key that all processes of a service have.
@@ -55,6 +66,18 @@ impl Hmac {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
+    /// The end, in milliseconds since 1970, and the value of what was closed under this key.
+    fn proven<'a>(&self, key: &str, sealed: &'a [u8]) -> Option<(u64, &'a [u8])> {
+        let (version, rest) = sealed.split_first()?;
+        let (end, rest) = rest.split_first_chunk::<8>()?;
+        let (code, value) = rest.split_at_checked(32)?;
+        if *version != VERSION {
+            return None;
+        }
+        hmac::verify(&self.0, &Self::covered(key, *end, value), code).ok()?;
+        Some((u64::from_be_bytes(*end), value))
+    }
+
     /// What the code covers. The name has its length before it, so that nothing of it can be taken for what follows.
     fn covered(key: &str, end: [u8; 8], value: &[u8]) -> Vec<u8> {
         [VALUES, &(key.len() as u64).to_be_bytes(), key.as_bytes(), &end, value].concat()
@@ -73,17 +96,11 @@ impl Seal for Hmac {
         [&[VERSION], &end[..], code.as_ref(), value].concat()
     }
 
-    fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Option<Known> {
-        let (version, rest) = sealed.split_first()?;
-        let (end, rest) = rest.split_first_chunk::<8>()?;
-        let (code, value) = rest.split_at_checked(32)?;
-        if *version != VERSION {
-            return None;
-        }
-        hmac::verify(&self.0, &Self::covered(key, *end, value), code).ok()?;
-        let end = UNIX_EPOCH.checked_add(Duration::from_millis(u64::from_be_bytes(*end)))?;
-        let life = end.duration_since(now).ok().filter(|life| !life.is_zero())?;
-        Some(Known { value: value.to_vec(), life })
+    fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Opened {
+        let Some((end, value)) = self.proven(key, sealed) else { return Opened::Foreign };
+        let end = UNIX_EPOCH.checked_add(Duration::from_millis(end));
+        let life = end.and_then(|end| end.duration_since(now).ok()).filter(|life| !life.is_zero());
+        life.map_or(Opened::Over, |life| Opened::Good(Known { value: value.to_vec(), life }))
     }
 }
 
@@ -101,10 +118,10 @@ mod tests {
     fn what_was_closed_opens_until_its_end() {
         let (seal, now) = (seal(), SystemTime::now());
         let sealed = seal.close("a", b"yes", LIFE, now);
-        let known = seal.open("a", &sealed, now + LIFE / 2).unwrap();
+        let Opened::Good(known) = seal.open("a", &sealed, now + LIFE / 2) else { panic!("it is ours") };
         assert_eq!(known.value, b"yes");
         assert!(known.life <= LIFE / 2 && known.life + Duration::from_millis(2) > LIFE / 2, "{known:?}");
-        assert_eq!(seal.open("a", &sealed, now + LIFE), None);
+        assert_eq!(seal.open("a", &sealed, now + LIFE), Opened::Over, "nobody else wrote it");
         assert_eq!(seal.name("a").len(), "longhaul:".len() + 64);
         assert_ne!(seal.name("a"), seal.name("b"));
     }
@@ -114,17 +131,17 @@ mod tests {
     fn nothing_else_opens() {
         let (seal, now) = (seal(), SystemTime::now());
         let sealed = seal.close("a", b"yes", LIFE, now);
-        assert_eq!(seal.open("b", &sealed, now), None, "another name");
-        assert_eq!(Hmac::new(&[8; 32]).open("a", &sealed, now), None, "another key");
+        assert_eq!(seal.open("b", &sealed, now), Opened::Foreign, "another name");
+        assert_eq!(Hmac::new(&[8; 32]).open("a", &sealed, now), Opened::Foreign, "another key");
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(seal.open("a", &changed, now), None, "byte {at}");
+            assert_eq!(seal.open("a", &changed, now), Opened::Foreign, "byte {at}");
         }
         for length in 0..sealed.len() {
-            assert_eq!(seal.open("a", &sealed[..length], now), None, "{length} bytes");
+            assert_eq!(seal.open("a", &sealed[..length], now), Opened::Foreign, "{length} bytes");
         }
-        assert_eq!(seal.open("a", &[sealed.as_slice(), b"!"].concat(), now), None);
+        assert_eq!(seal.open("a", &[sealed.as_slice(), b"!"].concat(), now), Opened::Foreign);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use prometheus_client::registry::Registry;
 use service_core::known::{Knowledge, Known};
-use service_shared_cache::{Cache, HEAD_BYTES, Hmac, Seal, SharedCache};
+use service_shared_cache::{Cache, HEAD_BYTES, Hmac, Opened, Seal, SharedCache};
 
 /// Whatever its end says.
 const LIFE: Duration = Duration::from_mins(1);
@@ -27,7 +27,8 @@ impl Seal for Believes {
         self.0.close(key, value, life, now)
     }
 
-    fn open(&self, _: &str, sealed: &[u8], _: SystemTime) -> Option<Known> {
-        Some(Known { value: sealed.get(HEAD_BYTES..)?.to_vec(), life: LIFE })
+    fn open(&self, _: &str, sealed: &[u8], _: SystemTime) -> Opened {
+        let value = sealed.get(HEAD_BYTES..);
+        value.map_or(Opened::Foreign, |value| Opened::Good(Known { value: value.to_vec(), life: LIFE }))
     }
 }
