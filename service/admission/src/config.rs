@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 pub use service_core::config::Error;
-use service_core::config::{Config as File, Environment, Kind, Kubernetes, Section, kind};
+use service_core::config::{Config as File, Environment, Kind, Kubernetes, Section, YamlError, kind, yaml};
 pub use service_core::kube::Transport;
 pub use service_registry::config::{MAX_CONCURRENT, Resolve};
 
@@ -94,6 +94,10 @@ pub struct RawFile {
 impl Section for Images {
     const KEYS: &'static [&'static str] = &["policy", "validators"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(mut raw: RawFile, check: &service_core::config::Checker<'_>) -> Result<Option<Self>, Error> {
         let check = Checker(*check);

@@ -11,7 +11,7 @@ use service_contract::alerts::BODY_BYTES_MAX;
 use service_contract::link::{self, Files};
 use service_contract::listen::{Listen, RawListen};
 use service_core::config::quantity::Span;
-use service_core::config::{Checker, Error, Kind, Section, kind};
+use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml};
 
 use crate::template;
 
@@ -85,6 +85,10 @@ pub struct RawListener {
 impl Section for Alerting {
     const KEYS: &'static [&'static str] = &["alerting"];
     type Raw = RawListener;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawListener, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.alerting else { return Ok(None) };
@@ -198,6 +202,10 @@ struct RawReceiver {
 impl Section for Alerts {
     const KEYS: &'static [&'static str] = &["alerts"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.alerts else { return Ok(None) };

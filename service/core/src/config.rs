@@ -13,6 +13,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 pub use process::{Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 pub use section::{Environment, Kind, Section, kind};
 use section::{Keys, Value};
@@ -170,8 +172,16 @@ pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
 
+/// What the parser says is wrong.
+pub type YamlError = serde_saphyr::Error;
+
+/// Reads YAML.
+pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    serde_saphyr::from_str(text)
+}
+
 /// The error of the parser about `path`, with the place and the remedy.
-pub fn parse_error(error: &serde_saphyr::Error, path: &Path) -> Error {
+pub fn parse_error(error: &YamlError, path: &Path) -> Error {
     let error = error.without_snippet();
     let at = At(error.location().map(|at| (at.line(), at.column())).filter(|&(line, _)| line > 0));
     let (what, hint) = match error {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use service_core::config::quantity::Span;
-use service_core::config::{Checker, Error, Section};
+use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_watch::QueueKey;
 use service_watch::config::Lease;
 
@@ -70,6 +70,10 @@ pub struct RawFile {
 impl Section for Reconcile {
     const KEYS: &'static [&'static str] = &["reconcile"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let raw = raw.reconcile;

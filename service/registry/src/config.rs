@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use service_core::authority::Authority;
 use service_core::config::quantity::{Size, Span};
-use service_core::config::{Checker, Config, Error, Kind, Section, kind};
+use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
 
 /// Half of the 10 s that a webhook gets by default, so that a denial with a reason still arrives in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -158,6 +158,10 @@ impl Resolve {
 impl Section for Resolve {
     const KEYS: &'static [&'static str] = &["resolve"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let raw = raw.resolve;

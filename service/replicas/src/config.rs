@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use serde_json::{Map, Value, json};
 use service_core::config::quantity::{Size, Span};
-use service_core::config::{Checker, Error, Section};
+use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::wire::provider;
 
 /// A body is one number, or one image of at most some hundred bytes.
@@ -144,6 +144,10 @@ pub struct RawFile {
 impl Section for Replicas {
     const KEYS: &'static [&'static str] = &["replicas"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.replicas else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use service_contract::listen::{Listen, RawListen};
-use service_core::config::{Checker, Error, Section};
+use service_core::config::{Checker, Error, Section, YamlError, yaml};
 
 /// A question with the demands of a rule and the credentials of a pod; or one of Gatekeeper with the images of a large object.
 const MAX_BODY_BYTES: usize = 128 << 10;
@@ -21,6 +21,10 @@ pub struct RawFile {
 impl Section for Validator {
     const KEYS: &'static [&'static str] = &["validator"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.validator else { return Ok(None) };

@@ -8,7 +8,7 @@ use http::Uri;
 use regex::RegexBuilder;
 use serde::Deserialize;
 use service_core::config::quantity::Span;
-use service_core::config::{Checker, Error, Section};
+use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_watch::QueueKey;
 
 use crate::filter::{Filter, On, Pattern};
@@ -171,6 +171,10 @@ enum RawAct {
 impl Section for Watcher {
     const KEYS: &'static [&'static str] = &["watcher"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.watcher else { return Ok(None) };

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::own::{OwnCertificates, RawOwn};
 use super::registration::{RawRegistration, Registration};
-use super::{Checker, Error, Section};
+use super::{Checker, Error, Section, YamlError, yaml};
 use service_core::config::quantity::{Size, written};
 
 /// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
@@ -85,6 +85,10 @@ pub struct RawFile {
 impl Section for Admission {
     const KEYS: &'static [&'static str] = &["admission"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &service_core::config::Checker<'_>) -> Result<Option<Self>, Error> {
         raw.admission.map(|raw| Checker(*check).admission(raw)).transpose()

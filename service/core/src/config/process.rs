@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::quantity::Span;
-use super::{Checker, Environment, Error, Section};
+use super::{Checker, Environment, Error, Section, YamlError, yaml};
 
 /// Inside the 30 s that Kubernetes gives a terminating pod.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -93,6 +93,10 @@ impl Section for Health {
     const KEYS: &'static [&'static str] = &["health"];
     type Raw = RawFile;
 
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
+
     fn check(raw: RawFile, _: &Checker<'_>) -> Result<Option<Self>, Error> {
         Ok(raw.health)
     }
@@ -101,6 +105,10 @@ impl Section for Health {
 impl Section for Kubernetes {
     const KEYS: &'static [&'static str] = &["kubernetes"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         Ok(Some(Self { kubeconfig: raw.kubernetes.kubeconfig.map(|path| check.folder.join(path)) }))
@@ -111,6 +119,10 @@ impl Section for Shutdown {
     const KEYS: &'static [&'static str] = &["shutdown"];
     type Raw = RawFile;
 
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
+
     fn check(raw: RawFile, _: &Checker<'_>) -> Result<Option<Self>, Error> {
         Ok(Some(Self { drain: raw.shutdown.drain.map_or(DRAIN, |span| span.0) }))
     }
@@ -119,6 +131,10 @@ impl Section for Shutdown {
 impl Section for Log {
     const KEYS: &'static [&'static str] = &["log"];
     type Raw = RawFile;
+
+    fn read(text: &str) -> Result<Self::Raw, YamlError> {
+        yaml(text)
+    }
 
     fn check(raw: RawFile, _: &Checker<'_>) -> Result<Option<Self>, Error> {
         Ok(Some(raw.log))

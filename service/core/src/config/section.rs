@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Map;
 
-use super::{Checker, Error, is_empty, parse_error};
+use super::{Checker, Error, YamlError, is_empty, parse_error};
 
 /// A part of the file that belongs together: its keys, defaults and checks.
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
@@ -15,6 +15,10 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     const KEYS: &'static [&'static str];
     /// As it is written: a struct of those keys, each of which refuses what it does not know.
     type Raw: DeserializeOwned + Default;
+
+    /// As it stands in a file: `yaml(text)`. It is written in each section, because a default of this trait would be compiled again in each crate that
+    /// lists sections, and the reader of YAML is large: a megabyte and twenty seconds of the program.
+    fn read(text: &str) -> Result<Self::Raw, YamlError>;
 
     /// The checked section; none without the key, when it has no defaults.
     fn check(raw: Self::Raw, check: &Checker<'_>) -> Result<Option<Self>, Error>;
@@ -118,7 +122,7 @@ pub const fn kind<S: Section>() -> Kind {
         let raw = if is_empty(text) {
             S::Raw::default()
         } else {
-            serde_saphyr::from_str(text).map_err(|error| parse_error(&error, check.path))?
+            S::read(text).map_err(|error| parse_error(&error, check.path))?
         };
         Ok(S::check(raw, check)?.map(|section| Box::new(section) as Box<dyn Value>))
     }
