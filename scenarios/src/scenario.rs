@@ -63,7 +63,7 @@ pub(crate) use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
 pub use shared_cache::{Away, SharedCache};
 pub(crate) use spelling::nearest;
-pub use subject::{Attach, Build, Command, Deployment, Process, Role, Service, Subject, SubjectKind};
+pub use subject::{Attach, Build, Command, Deployment, PodsOf, Process, Role, Service, Subject, SubjectKind};
 pub(crate) use subject::{DeploymentImage, Other, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
 pub use upkeep::{Certificates, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts};
 pub(crate) use webhook::{Configuration, Hook};

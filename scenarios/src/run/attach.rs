@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::deploy::Deployed;
+use super::deploy::{Deployed, Watched};
 use crate::keeper;
 use crate::out::err;
 use crate::subject::{Attached, Launch, Log, Processes};
@@ -18,8 +18,8 @@ use crate::subject::{Attached, Launch, Log, Processes};
 pub(super) enum Who {
     /// What is started.
     Started(Vec<Launch>),
-    /// What runs already, the file that was written for it, and what else it is to know.
-    Attached(Attached, Option<Handed>, Vec<(String, String)>),
+    /// What runs already, the file that was written for it, what else it is to know, and its Pods if they are named.
+    Attached(Attached, Option<Handed>, Vec<(String, String)>, Option<Box<Watched>>),
     /// What is deployed.
     Deployed(Box<Deployed>),
 }
@@ -30,12 +30,14 @@ impl Who {
         match self {
             Self::Deployed(deployed) => {
                 let (pods, follows) = deployed.enter(log).await?;
-                Ok((Processes::Pods { pods, _follows: follows }, None))
+                Ok((Processes::Pods { pods, are_theirs: false, _follows: follows }, None))
             }
             Self::Started(launches) => Ok((Processes::start(&launches, log)?, None)),
-            Self::Attached(attached, handed, environment) => {
+            Self::Attached(attached, handed, environment, watched) => {
                 tell(&environment);
-                Ok((Processes::Theirs(attached), handed))
+                let Some(watched) = watched else { return Ok((Processes::Theirs(attached), handed)) };
+                let (pods, follows) = watched.enter(log);
+                Ok((Processes::Pods { pods, are_theirs: true, _follows: follows }, handed))
             }
         }
     }

@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::install::{self, Api};
 use super::manifests;
-use crate::scenario::{DeploymentImage, Manifest, Planned, ServicePort};
+use crate::scenario::{DeploymentImage, Manifest, Planned, PodsOf, ServicePort};
 use crate::subject::{Log, Pods};
 
 pub(super) use rollout::{Pod, Rollout};
@@ -115,6 +115,34 @@ impl Deployed {
         manifests::apply(&asks, &self.deployments, Duration::ZERO).await.context("failed to deploy the subject")?;
         let follows = follow::follow(self.cluster, self.rollout, self.pods.clone(), log.clone());
         Ok((self.pods, AbortOnDropHandle::new(tokio::spawn(follows))))
+    }
+}
+
+/// Pods that were there before the run. They are looked at and nothing else.
+pub(super) struct Watched {
+    cluster: Cluster,
+    rollout: Arc<Rollout>,
+}
+
+impl Watched {
+    /// Finds them; without any a run would look at nothing.
+    pub(super) async fn find(of: &PodsOf, nodes: Nodes<'_>, api: churn::Api) -> Result<Self> {
+        let cluster = Cluster { api, pods: nodes.pods() };
+        let rollout = Arc::new(Rollout::of_pods(cluster.clone(), of));
+        let PodsOf { namespace, selector } = of;
+        let pods = rollout.pods().await.with_context(|| format!("`pods`: {selector} in {namespace}"))?;
+        anyhow::ensure!(
+            !pods.is_empty(),
+            "`pods`: there is none in {namespace} with {selector}: `kubectl get pods -n {namespace} --show-labels` shows which there are"
+        );
+        Ok(Self { cluster, rollout })
+    }
+
+    /// From now on they are followed.
+    pub(super) fn enter(self, log: &Log) -> (Pods, AbortOnDropHandle<()>) {
+        let pods = Pods::default();
+        let follows = follow::follow(self.cluster, self.rollout, pods.clone(), log.clone());
+        (pods, AbortOnDropHandle::new(tokio::spawn(follows)))
     }
 }
 

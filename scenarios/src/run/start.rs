@@ -105,6 +105,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
     let mut health = ready.health();
     let deployed = again.deploy(&world, &mut start).await?;
+    let watched = again.watch(&world).await?;
     world.trouble(deployed.as_ref());
     if let Some(deployed) = &deployed {
         ready = Ready::Rollout(Arc::clone(&deployed.rollout));
@@ -138,7 +139,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
-    let who = who(&world, &again, start, deployed)?;
+    let who = who(&world, &again, start, deployed, watched)?;
     let subject = SubjectPlan {
         who,
         ready,

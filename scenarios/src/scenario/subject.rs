@@ -28,8 +28,8 @@ mod deployment;
 mod flat;
 mod service;
 
-pub use attach::Attach;
 pub(crate) use attach::host_and_port;
+pub use attach::{Attach, PodsOf};
 pub use command::{Command, Process};
 pub(super) use deployment::look as look_at_manifests;
 pub use deployment::{Build, Deployment};
@@ -112,6 +112,11 @@ pub(crate) trait Kind {
     /// Whether it runs in Pods, which only a control plane with a node has.
     fn needs_node(&self) -> bool {
         false
+    }
+
+    /// Its Pods, where they are there already.
+    fn attached_pods(&self) -> Option<&PodsOf> {
+        None
     }
 
     /// As whom it asks the control plane, where its manifests say that.

@@ -91,6 +91,10 @@ fn pods(scenario: &Scenario) -> Result<(), Problem> {
         let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}` (or `kind`, `kubeconfig`)";
         return problem("subject", text);
     }
+    if kind.attached_pods().is_some() && !scenario.control_plane.kind.has_nodes() {
+        let text = "`attach: {pods: …}` are in a cluster that is there already: use `controlPlane: {kind: kubeconfig}` (or `kind`)";
+        return problem("subject", text);
+    }
     Ok(())
 }
 

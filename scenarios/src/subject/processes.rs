@@ -16,8 +16,8 @@ pub(crate) enum Processes {
     Ours(Vec<Own>),
     /// Running before it, and after it.
     Theirs(Attached),
-    /// In Pods, where others start and end them, and who looks at them.
-    Pods { pods: Pods, _follows: AbortOnDropHandle<()> },
+    /// In Pods, where others start and end them, whether they were there before the run, and who looks at them.
+    Pods { pods: Pods, are_theirs: bool, _follows: AbortOnDropHandle<()> },
 }
 
 /// One that the run started.
@@ -189,7 +189,7 @@ impl Processes {
 
     /// Whether it goes on when the run is over.
     pub(crate) fn is_attached(&self) -> bool {
-        matches!(self, Self::Theirs(_))
+        matches!(self, Self::Theirs(_) | Self::Pods { are_theirs: true, .. })
     }
 }
 

@@ -154,6 +154,78 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     assert_eq!(left, "", "everything with the label is gone");
 }
 
+/// Pods that were there before the run are measured, heard and left alone.
+#[test]
+#[ignore = "slow: brings up a node"]
+fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(machine) = node::machine() else { return };
+    let kubectl = machine.assets.join("kubectl");
+    if !kubectl.is_file() {
+        println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
+        return;
+    }
+    let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let cluster = |words: &[&str]| {
+        let mut command = longhaul(&["cluster"]);
+        text(&command.args(words).env("XDG_STATE_HOME", state.path()).output().unwrap())
+    };
+    let up = cluster(&["up", "--kind", "node"]);
+    assert!(up.contains("with one node is up"), "{up}");
+    let kubeconfig = state.path().join("longhaul/clusters/node/kubeconfig");
+    let ask = |words: &[&str]| asked(&kubectl, &kubeconfig, words);
+
+    let image = "docker.io/library/longhaul-service:dev";
+    let archive = folder.path().join("service.tar");
+    let made = kind::node::image::Image::of_program(image, &service, 65532).and_then(|image| image.archive()).unwrap();
+    std::fs::write(&archive, made).unwrap();
+    let loaded = cluster(&["load", archive.to_str().unwrap()]);
+    let manifests = Command::new(&service).args(["manifests", "--image", image]).output().unwrap();
+    let applied = folder.path().join("service.yaml");
+    std::fs::write(&applied, manifests.stdout).unwrap();
+    let mut told = loaded + &ask(&["apply", "-f", applied.to_str().unwrap()]);
+    let namespace = "--namespace=longhaul-system";
+    told += &ask(&[namespace, "rollout", "status", "deployment/longhaul-webhook", "--timeout=60s"]);
+    let field = |what: &str, path: &str| ask(&[namespace, "get", what, "-o", &format!("jsonpath={path}")]);
+    let address = field("service/longhaul-webhook", "{.spec.clusterIP}");
+    let ca = field("mutatingwebhookconfiguration/longhaul-webhook", "{.webhooks[0].clientConfig.caBundle}");
+    let ca = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca.trim()).unwrap_or_default();
+    std::fs::write(folder.path().join("ca.pem"), ca).unwrap();
+    let restarts =
+        || field("pods", "{range .items[*]}{.metadata.uid}{.status.containerStatuses[0].restartCount} {end}");
+    let before = restarts();
+
+    let scenario = |selector: &str| {
+        let text = format!(
+            "apiVersion: longhaul/v1\nname: there\ndescription: Do Pods that were there before hold?\nseed: 4\n\
+             phases: {{warmUp: 2s, steady: 8s, drain: 2s}}\n\
+             subject:\n  attach:\n    role: webhook\n    url: https://{address}/mutate\n    ca: ca.pem\n    \
+             serverName: longhaul-webhook.longhaul-system.svc\n    \
+             pods: {{namespace: longhaul-system, selector: '{selector}'}}\n\
+             admission: {{rate: 20/s}}\nbudgets:\n  memory: {{ceiling: 256MiB}}\n  descriptors: {{ceiling: 400}}\n"
+        );
+        let file = folder.path().join("there.yaml");
+        std::fs::write(&file, text).unwrap();
+        let guest = ["--control-plane", "kubeconfig", "--i-know-this-cluster", "local", "--kubeconfig"];
+        soak(&[&[file.to_str().unwrap()][..], &guest, &[kubeconfig.to_str().unwrap()]].concat())
+    };
+    let nobody = scenario("app.kubernetes.io/name=nobody");
+    let ran = scenario("app.kubernetes.io/name in (longhaul-webhook)");
+    let after = restarts();
+    let down = cluster(&["down"]);
+    assert_eq!(ran.code(), Some(0), "{told}\n{}\n{down}", ran.story());
+    assert_eq!(before, after, "nobody was touched: {told}");
+    let samples = ran.rows("samples.jsonl");
+    let most = samples.iter().filter_map(|row| row["subject"]["processes"].as_u64()).max();
+    assert!(most.is_some_and(|most| most >= 1), "{samples:?}");
+    assert!(std::fs::read_to_string(ran.record().join("subject.log")).unwrap().contains("longhaul-webhook-"));
+    assert!(
+        nobody.story().contains("there is none in longhaul-system with app.kubernetes.io/name=nobody"),
+        "{}",
+        nobody.story()
+    );
+}
+
 fn asked(kubectl: &Path, kubeconfig: &Path, words: &[&str]) -> String {
     let mut command = Command::new(kubectl);
     let home = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Whether the Deployments of a subject are as they are to be, as `kubectl rollout status` asks it.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kind::node::{Limits, Pressed, press};
 use serde_json::{Value, json};
 
 use super::Cluster;
-use crate::scenario::Manifest;
+use crate::scenario::{Manifest, PodsOf};
 
 const MERGE: &str = "application/merge-patch+json";
 /// For a connection to a Service on this machine.
@@ -88,6 +88,23 @@ impl Rollout {
             }
         };
         Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
+    }
+
+    /// Pods without a Deployment that anybody here asks for.
+    pub(super) fn of_pods(cluster: Cluster, of: &PodsOf) -> Self {
+        let PodsOf { namespace, selector } = of;
+        // Any sign of a selector may stand in a query, but for those that end its value.
+        let encoded =
+            |c: char| if c.is_ascii_alphanumeric() || "-._~".contains(c) { c.to_string() } else { escaped(c) };
+        let selector: String = selector.chars().map(encoded).collect();
+        let named = Named {
+            path: String::new(),
+            pods: format!("/api/v1/namespaces/{namespace}/pods?labelSelector={selector}"),
+            name: String::new(),
+            namespace: namespace.clone(),
+            labels: Value::Null,
+        };
+        Self { cluster, deployments: vec![named], reached: Vec::new() }
     }
 
     /// What is missing until all Pods are there and ready, and none is too many.
@@ -236,6 +253,16 @@ impl fmt::Debug for Rollout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.deployments.iter().map(|one| &one.name)).finish()
     }
+}
+
+/// A character as a query holds it (RFC 3986, section 2.1).
+fn escaped(c: char) -> String {
+    let mut text = String::new();
+    for byte in c.to_string().bytes() {
+        // Writing into a text cannot fail.
+        let _ = write!(text, "%{byte:02X}");
+    }
+    text
 }
 
 /// What a Deployment still lacks (Kubernetes documentation, "Deployment status").

@@ -12,7 +12,7 @@ use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
 use crate::run::clocks::Clocks;
-use crate::run::deploy::Deployed;
+use crate::run::deploy::{Deployed, Watched};
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
 use crate::run::redis::{self, Redis};
@@ -85,7 +85,13 @@ pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
 }
 
 /// Who is going to be started, or told of the run.
-pub(super) fn who(world: &World, again: &Again<'_>, start: Start, deployed: Option<Deployed>) -> Result<Who> {
+pub(super) fn who(
+    world: &World,
+    again: &Again<'_>,
+    start: Start,
+    deployed: Option<Deployed>,
+    watched: Option<Watched>,
+) -> Result<Who> {
     if let Some(deployed) = deployed {
         return Ok(Who::Deployed(Box::new(deployed)));
     }
@@ -103,7 +109,7 @@ pub(super) fn who(world: &World, again: &Again<'_>, start: Start, deployed: Opti
         wanted.for_each(|(_, value)| *value = text_of(file.path()));
         handed = Some(file);
     }
-    Ok(Who::Attached(attached, handed, environment))
+    Ok(Who::Attached(attached, handed, environment, watched.map(Box::new)))
 }
 
 impl Again<'_> {
@@ -214,6 +220,13 @@ impl Again<'_> {
             variables.push(("KUBERNETES_SERVICE_PORT".to_owned(), way.port().to_string()));
         }
         Deployed::prepare(planned, nodes, world.api(), &variables).await.map(Some)
+    }
+
+    /// Finds the Pods that it is, where they are there already.
+    pub(super) async fn watch(&self, world: &World) -> Result<Option<Watched>> {
+        let Some(of) = self.options.source.scenario.subject.kind().attached_pods() else { return Ok(None) };
+        let nodes = world.plane.nodes().context("`attach: {pods: …}` needs a control plane with nodes")?;
+        Watched::find(of, nodes, world.api()).await.map(Some)
     }
 
     /// What every process of it is told by variables.

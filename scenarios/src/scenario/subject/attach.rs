@@ -19,6 +19,9 @@ use crate::witness::Witness;
 pub struct Attach {
     /// Its process, which is measured with all below it. Without one nothing is known of memory, descriptors and threads.
     pub pid: Option<u32>,
+    /// Its Pods, in a cluster that was there before the run (`controlPlane: {kind: kubeconfig}`, or `kind` after `longhaul cluster up`): they are measured
+    /// together, also those that come in their place, and their output is read. Not beside `pid`.
+    pub pods: Option<PodsOf>,
     /// Where it serves admission reviews, such as `https://127.0.0.1:9443/validate`.
     pub url: Option<String>,
     /// The certificates of who signed that of its webhook, a PEM file relative to the scenario file.
@@ -33,6 +36,16 @@ pub struct Attach {
     pub role: Option<Role>,
     /// By what it is known to be ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
     pub ready: Option<Sign>,
+}
+
+/// Pods of a namespace, by their labels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PodsOf {
+    /// Where they are.
+    pub namespace: String,
+    /// What selects them, as `kubectl get pods --selector` takes it: `app=hook,tier!=test`.
+    pub selector: String,
 }
 
 /// One of the ways in which a subject says that it is ready, where nobody reads what it writes.
@@ -53,6 +66,17 @@ impl Kind for Attach {
     fn check(&self, subject: &Subject) -> Result<(), Wrong> {
         if self.pid == Some(0) {
             return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` tells");
+        }
+        if let Some(PodsOf { namespace, selector }) = &self.pods {
+            if self.pid.is_some() {
+                return wrong(
+                    "pods",
+                    "`pods` stands beside `pid`: it is either Pods or one process of this machine, leave one out",
+                );
+            }
+            if namespace.is_empty() || selector.trim().is_empty() {
+                return wrong("pods", "`pods` needs both: `{namespace: team, selector: app=hook}`");
+            }
         }
         if let Some(text) = self.url.as_ref().and_then(|url| problem(url)) {
             return wrong("url", text);
@@ -121,15 +145,20 @@ impl Kind for Attach {
         self.server_name.as_deref()
     }
 
+    fn attached_pods(&self) -> Option<&PodsOf> {
+        self.pods.as_ref()
+    }
+
     fn serving(&self) -> &'static str {
         "`url: https://127.0.0.1:9443/validate` and `ca: FILE`"
     }
 
     fn plan(&self) -> Option<(&'static str, String)> {
-        let pid = self.pid.map_or_else(
-            || "no `pid`, so memory, descriptors and threads are not known".to_owned(),
-            |pid| format!("process {pid}"),
-        );
+        let pid = match (&self.pods, self.pid) {
+            (Some(PodsOf { namespace, selector }), _) => format!("Pods of {namespace} with {selector}"),
+            (None, Some(pid)) => format!("process {pid}"),
+            (None, None) => "no `pid`, so memory, descriptors and threads are not known".to_owned(),
+        };
         let url = self.url.iter().map(|url| format!("reviews at {url}"));
         let file = self.kubeconfig.iter().map(|path| format!("kubeconfig {}", path.display()));
         let all: Vec<String> = std::iter::once(pid).chain(url).chain(file).collect();
@@ -139,7 +168,7 @@ impl Kind for Attach {
     fn notes(&self) -> Notes {
         let unsampled = "it ran before the run (`attach`), and the scenario names no `pid`";
         Notes {
-            unsampled: self.pid.is_none().then_some(unsampled),
+            unsampled: (self.pid.is_none() && self.pods.is_none()).then_some(unsampled),
             note: Some("the subject ran before the run and was left running: what it did before is not in this record"),
         }
     }
