@@ -180,7 +180,8 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     let made = kind::node::image::Image::of_program(image, &service, 65532).and_then(|image| image.archive()).unwrap();
     std::fs::write(&archive, made).unwrap();
     let loaded = cluster(&["load", archive.to_str().unwrap()]);
-    let manifests = Command::new(&service).args(["manifests", "--image", image]).output().unwrap();
+    let manifests =
+        Command::new(&service).args(["manifests", "--image", image, "--failure-policy", "ignore"]).output().unwrap();
     let applied = folder.path().join("service.yaml");
     std::fs::write(&applied, manifests.stdout).unwrap();
     let mut told = loaded + &ask(&["apply", "-f", applied.to_str().unwrap()]);
@@ -199,6 +200,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
         let text = format!(
             "apiVersion: longhaul/v1\nname: there\ndescription: Do Pods that were there before hold?\nseed: 4\n\
              phases: {{warmUp: 2s, steady: 8s, drain: 2s}}\n\
+             controlPlane: {{kind: kubeconfig}}\n\
              subject:\n  attach:\n    role: webhook\n    url: https://{address}/mutate\n    ca: ca.pem\n    \
              serverName: longhaul-webhook.longhaul-system.svc\n    \
              pods: {{namespace: longhaul-system, selector: '{selector}'}}\n\
