@@ -477,6 +477,7 @@ fn links_are_not_followed() {
 
 /// More rows than any run writes are refused and not held: a row of fifty bytes takes a kilobyte of memory.
 #[test]
+#[ignore = "slow"]
 fn rows_and_plans_and_slices_without_end_are_refused() {
     let dir = written(&Example::clean());
     let path = dir.path().join(file::FAULTS);
@@ -561,6 +562,7 @@ fn a_record_that_cannot_be_written_says_so_at_its_end() {
 /// A disk that is full ends no run: rows wait, then they are lost and counted, and go on where there is room again. The room for the end
 /// is taken at the start.
 #[test]
+#[ignore = "slow"]
 fn a_full_disk_takes_rows_and_not_the_run() {
     const NAME: &str = "record::tests::a_full_disk_takes_rows_and_not_the_run";
     const DISK: &str = "LONGHAUL_TEST_DISK";

@@ -35,6 +35,7 @@ fn scenario(folder: &Path, admission: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_scenario_sends_what_the_file_beside_it_says() {
     if program("longhaul-service").is_none() {
         return;

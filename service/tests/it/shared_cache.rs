@@ -129,6 +129,7 @@ async fn poll(what: &str, so: impl AsyncFn() -> bool) {
 
 /// The first process asks as it does alone; each that comes after it asks for the digests of tags, and for nothing of signatures.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn processes_that_start_cold_ask_for_nothing_that_another_has_verified() {
     let Some(redis) = Redis::start().await else { return };
     let (registry, key, images) = signed().await;

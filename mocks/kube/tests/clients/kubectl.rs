@@ -347,6 +347,7 @@ async fn applying_on_the_server_tells_whose_field_it_is() {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn deletion_cascades_as_asked() {
     each(async |kubectl| {
         for mode in ["background", "foreground", "orphan"] {
