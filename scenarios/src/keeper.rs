@@ -276,7 +276,7 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let group = i32::try_from(child.id()).unwrap();
         // A program that was only just begun has no variables yet: who starts it goes on before its memory is complete.
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
         let mut found = strays(&folders);
         while found.is_empty() && std::time::Instant::now() < deadline {
             found = strays(&folders);
