@@ -113,7 +113,8 @@ impl Deployed {
         let api = &self.cluster.api;
         let asks = Api::from(api);
         manifests::apply(&asks, &self.deployments, Duration::ZERO).await.context("failed to deploy the subject")?;
-        let follows = follow::follow(self.cluster, self.rollout, self.pods.clone(), log.clone());
+        let follows =
+            follow::follow(self.cluster, self.rollout, follow::Restarts::new(), self.pods.clone(), log.clone());
         Ok((self.pods, AbortOnDropHandle::new(tokio::spawn(follows))))
     }
 }
@@ -122,6 +123,8 @@ impl Deployed {
 pub(super) struct Watched {
     cluster: Cluster,
     rollout: Arc<Rollout>,
+    /// Their containers' restarts when they were found: those are not of this run.
+    before: follow::Restarts,
 }
 
 impl Watched {
@@ -135,13 +138,14 @@ impl Watched {
             !pods.is_empty(),
             "`pods`: there is none in {namespace} with {selector}: `kubectl get pods -n {namespace} --show-labels` shows which there are"
         );
-        Ok(Self { cluster, rollout })
+        let before = follow::before(&pods);
+        Ok(Self { cluster, rollout, before })
     }
 
     /// From now on they are followed.
     pub(super) fn enter(self, log: &Log) -> (Pods, AbortOnDropHandle<()>) {
         let pods = Pods::default();
-        let follows = follow::follow(self.cluster, self.rollout, pods.clone(), log.clone());
+        let follows = follow::follow(self.cluster, self.rollout, self.before, pods.clone(), log.clone());
         (pods, AbortOnDropHandle::new(tokio::spawn(follows)))
     }
 }

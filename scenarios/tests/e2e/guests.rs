@@ -111,17 +111,23 @@ fn the_page_leads_from_nothing_to_an_armed_webhook() {
     assert!(said.contains("kind: running\n") && said.contains("kind: ended node"), "{said}");
 }
 
+/// A machine for a node, and its kubectl.
+fn has_node() -> Option<(node::Machine, PathBuf)> {
+    let machine = node::machine()?;
+    let kubectl = machine.assets.join("kubectl");
+    if !kubectl.is_file() {
+        println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
+        return None;
+    }
+    Some((machine, kubectl))
+}
+
 /// The cluster of `cluster up --kind node` is somebody else's for a run that only has its kubeconfig.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     let Some(service) = program("longhaul-service") else { return };
-    let Some(machine) = node::machine() else { return };
-    let kubectl = machine.assets.join("kubectl");
-    if !kubectl.is_file() {
-        println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
-        return;
-    }
+    let Some((_machine, kubectl)) = has_node() else { return };
     let state = tempfile::tempdir().unwrap();
     let cluster = |words: &[&str]| {
         let mut command = longhaul(&["cluster"]);
@@ -159,12 +165,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
 #[ignore = "slow: brings up a node"]
 fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     let Some(service) = program("longhaul-service") else { return };
-    let Some(machine) = node::machine() else { return };
-    let kubectl = machine.assets.join("kubectl");
-    if !kubectl.is_file() {
-        println!("skipped: needs kubectl in KUBEBUILDER_ASSETS");
-        return;
-    }
+    let Some((_machine, kubectl)) = has_node() else { return };
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let cluster = |words: &[&str]| {
         let mut command = longhaul(&["cluster"]);
@@ -194,6 +195,14 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     std::fs::write(folder.path().join("ca.pem"), ca).unwrap();
     let restarts =
         || field("pods", "{range .items[*]}{.metadata.uid}{.status.containerStatuses[0].restartCount} {end}");
+    // One of them has a past: its container was killed, and is started again.
+    let uid = field("pods", "{.items[0].metadata.uid}");
+    kill_containers(uid.trim());
+    let waits = std::time::Instant::now();
+    while field("pods", "{.items[*].status.containerStatuses[*].restartCount}").chars().all(|c| "0 ".contains(c)) {
+        assert!(waits.elapsed() < std::time::Duration::from_mins(1), "it was not started again");
+    }
+    told += &ask(&[namespace, "rollout", "status", "deployment/longhaul-webhook", "--timeout=60s"]);
     let before = restarts();
 
     let scenario = |selector: &str| {
@@ -217,6 +226,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     let down = cluster(&["down"]);
     assert_eq!(ran.code(), Some(0), "{told}\n{}\n{down}", ran.story());
     assert_eq!(before, after, "nobody was touched: {told}");
+    assert!(!ran.record().join("crashes.jsonl").exists(), "what ended before the run is none of its crashes");
     let samples = ran.rows("samples.jsonl");
     let most = samples.iter().filter_map(|row| row["subject"]["processes"].as_u64()).max();
     assert!(most.is_some_and(|most| most >= 1), "{samples:?}");
@@ -226,6 +236,19 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
         "{}",
         nobody.story()
     );
+}
+
+/// Kills what runs the program of the service in the containers of a Pod.
+fn kill_containers(uid: &str) {
+    let uids = [uid.to_owned(), uid.replace('-', "_")];
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let read = |file: &str| std::fs::read_to_string(entry.path().join(file)).unwrap_or_default();
+        let groups = read("cgroup");
+        if uids.iter().any(|uid| groups.contains(uid)) && read("cmdline").contains("longhaul-service") {
+            let pid = entry.file_name().into_string().unwrap();
+            Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+        }
+    }
 }
 
 fn asked(kubectl: &Path, kubeconfig: &Path, words: &[&str]) -> String {

@@ -18,9 +18,20 @@ const BLIND_AFTER: Duration = Duration::from_secs(210);
 /// Containers whose output is read at a time.
 const LOGS_MAX: usize = 256;
 
+/// How often each container was started again, by the uid of its Pod and its name.
+pub(super) type Restarts = BTreeMap<(String, String), u64>;
+
+/// What was before somebody began to look, and is nobody's crash now.
+pub(super) fn before(all: &[Pod]) -> Restarts {
+    let of = |pod: &Pod| {
+        let uid = pod.uid.clone();
+        pod.containers.iter().map(move |one| ((uid.clone(), one.name.clone()), one.restarts)).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of).collect()
+}
+
 /// Looks until it is dropped.
-pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, pods: Pods, log: Log) {
-    let mut known = BTreeMap::new();
+pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: Restarts, pods: Pods, log: Log) {
     // Starts of containers whose output is read.
     let mut read = BTreeSet::new();
     let mut logs = JoinSet::new();
@@ -82,4 +93,37 @@ fn ended(pod: &Pod, container: &Container, before: u64, pods: &Pods) {
         ran: ended.ran,
         restarts: container.restarts,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rollout::Ended;
+    use super::*;
+
+    #[test]
+    fn what_ended_before_anybody_looked_is_no_crash() {
+        let pod = |restarts| Pod {
+            uid: "u".to_owned(),
+            namespace: "n".to_owned(),
+            name: "p".to_owned(),
+            is_ready: true,
+            is_going: false,
+            address: None,
+            containers: vec![Container {
+                name: "c".to_owned(),
+                restarts,
+                runs: true,
+                ended: Some(Ended { status: "Error, exit code 1".to_owned(), ran: Duration::ZERO }),
+            }],
+        };
+        let crashes = |known: &Restarts, now: &Pod| {
+            let pods = Pods::default();
+            let key = ("u".to_owned(), "c".to_owned());
+            ended(now, &now.containers[0], known.get(&key).copied().unwrap_or(0), &pods);
+            pods.take_crashes().len()
+        };
+        let known = before(&[pod(3)]);
+        assert_eq!((crashes(&known, &pod(3)), crashes(&known, &pod(4))), (0, 1));
+        assert_eq!(crashes(&Restarts::new(), &pod(3)), 1, "one that the run made has no past");
+    }
 }

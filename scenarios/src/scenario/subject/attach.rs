@@ -77,6 +77,11 @@ impl Kind for Attach {
             if namespace.is_empty() || selector.trim().is_empty() {
                 return wrong("pods", "`pods` needs both: `{namespace: team, selector: app=hook}`");
             }
+            // It becomes part of a path.
+            if !namespace.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+                let text = format!("`namespace: {namespace}` is no name of a namespace: small letters, digits and `-`");
+                return wrong("pods", text);
+            }
         }
         if let Some(text) = self.url.as_ref().and_then(|url| problem(url)) {
             return wrong("url", text);
@@ -219,6 +224,21 @@ mod tests {
             told("{url: 'https://127.0.0.1:9443/v', ca: ca.pem, serverName: 'no name'}")
                 .contains("is no name of a host")
         );
+    }
+
+    #[test]
+    fn pods_are_named_by_a_namespace_and_a_selector_and_stand_alone() {
+        let told = |attach: &str| {
+            let subject: Subject =
+                serde_saphyr::from_str(&format!("attach: {attach}\nwitness: {{kind: none}}")).unwrap();
+            subject.kind().check(&subject).map_or_else(|(key, text)| format!("{key}: {text}"), |()| String::new())
+        };
+        assert_eq!(told("{pods: {namespace: team-1, selector: 'app in (a, b),!x'}}"), "");
+        assert!(
+            told("{pid: 1, pods: {namespace: team, selector: a=b}}").starts_with("pods: `pods` stands beside `pid`")
+        );
+        assert!(told("{pods: {namespace: team, selector: ' '}}").starts_with("pods: `pods` needs both"));
+        assert!(told("{pods: {namespace: 'a/../b', selector: a=b}}").contains("is no name of a namespace"));
     }
 
     #[test]
