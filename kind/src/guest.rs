@@ -314,6 +314,11 @@ impl Guest {
         Pods::anywhere()
     }
 
+    /// Whether its nodes are containers of this machine.
+    pub(crate) const fn has_containers(&self) -> bool {
+        self.stay.containers.is_some()
+    }
+
     /// Loads the images of an archive into all nodes; only those of kind can.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         let Some(containers) = &self.stay.containers else {

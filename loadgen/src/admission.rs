@@ -28,7 +28,10 @@ pub mod through;
 mod truth;
 
 pub use answers::{Answer, Answers, Tells};
-pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Through};
+pub use config::{
+    Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, HIGHEST_WORKERS, Through,
+    Workers,
+};
 pub use image::{Image, Refusal};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};

@@ -266,7 +266,12 @@ fn fate(entrant: &Entrant) -> Fate {
         Some(EndReason::SubjectExited { .. }) => Fate::Died,
         Some(EndReason::SubjectNotReady { .. }) => Fate::NeverBegan,
         // A subject that says nothing ran all the same.
-        Some(EndReason::WitnessSilent { .. } | EndReason::Interrupted { .. } | EndReason::HarnessError { .. })
+        Some(
+            EndReason::WitnessSilent { .. }
+            | EndReason::Interrupted { .. }
+            | EndReason::LoadLost { .. }
+            | EndReason::HarnessError { .. },
+        )
         | None => Fate::BrokenOff,
     };
     let worst = entrant.runs.iter().map(|(record, _)| of_run(record)).max().unwrap_or(Fate::NeverBegan);

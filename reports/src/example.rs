@@ -336,6 +336,7 @@ fn sample(second: u64) -> Sample {
             threads: 6,
             fds: Fds { socket: 14, file: 6, pipe: 2, other: 4 },
             starts: 1,
+            told: false,
         }),
         harness: Some(Process { processes: 1, rss_bytes: (92 << 20) + wobble * 8192, ..Process::default() }),
         machine: MachineRow { psi_cpu_some_pct: Some(12.0), steal_ms: Some(0), ..MachineRow::default() },

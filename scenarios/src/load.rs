@@ -19,7 +19,7 @@ pub(crate) mod workers;
 
 use std::time::Duration;
 
-use loadgen::admission::{Config, Error, Plan, Target};
+use loadgen::admission::{Config, Error, Image, Plan, Target};
 use serde::{Deserialize, Serialize};
 
 /// Everything that decides what is sent, when and where to. Equal jobs are equal loads, whatever process sends them; the file of a replay
@@ -32,6 +32,9 @@ pub(crate) struct Job {
     /// Nanoseconds, so that every process reads exactly the same length.
     pub(crate) length_ns: u64,
     pub(crate) to: Webhook,
+    /// The images that reviews name, with what is right for each; none: they are invented, and every valid answer is right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) images: Option<Vec<Image>>,
 }
 
 /// The webhook under load, as it is passed on to other processes.
@@ -66,7 +69,10 @@ impl Job {
 
     /// Makes the payloads, or reads those of a replay.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
-        Plan::for_any_webhook(&self.config, self.seed, self.length())
+        match &self.images {
+            Some(images) => Plan::build(&self.config, self.seed, self.length(), images),
+            None => Plan::for_any_webhook(&self.config, self.seed, self.length()),
+        }
     }
 }
 

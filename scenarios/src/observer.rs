@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use reports::record::Sample;
+use reports::record::{Process, Sample};
 use tokio::sync::mpsc;
 
 use self::machine::Clocks;
@@ -44,6 +44,8 @@ pub(crate) struct Observer {
 struct Watched {
     /// Process ids of the roots of the subject's trees, none while there are none.
     roots: Mutex<Vec<u32>>,
+    /// What kubelets have told of it since the last sample, where its processes are on other machines.
+    told: Mutex<Option<Process>>,
     /// How often the subject has been started.
     starts: AtomicU32,
     stop: AtomicBool,
@@ -53,8 +55,12 @@ impl Observer {
     /// Starts sampling.
     pub(crate) fn start(clock: Clock) -> std::io::Result<Self> {
         let (sender, samples) = mpsc::channel(QUEUE_MAX);
-        let watched =
-            Arc::new(Watched { roots: Mutex::default(), starts: AtomicU32::new(0), stop: AtomicBool::new(false) });
+        let watched = Arc::new(Watched {
+            roots: Mutex::default(),
+            told: Mutex::default(),
+            starts: AtomicU32::new(0),
+            stop: AtomicBool::new(false),
+        });
         let shared = Arc::clone(&watched);
         std::thread::Builder::new().name("observer".to_owned()).spawn(move || observe(&shared, &sender, &clock))?;
         Ok(Self { samples, watched })
@@ -69,6 +75,11 @@ impl Observer {
     /// One is gone, and these are left.
     pub(crate) fn left(&self, pids: Vec<u32>) {
         *self.watched.roots.lock() = pids;
+    }
+
+    /// Kubelets have told this of it.
+    pub(crate) fn told(&self, used: Process) {
+        *self.watched.told.lock() = Some(used);
     }
 
     /// The subject is gone; its absence is not a hole in the samples any more.
@@ -128,6 +139,9 @@ fn sample(
     let starts = watched.starts.load(Ordering::Relaxed);
     let tree = if roots.is_empty() { Vec::new() } else { process::descendants(&roots) };
     let (subject, rollup_cost) = process::tree(&tree, with_rollup, starts).unzip();
+    // Each once: what is told every ten seconds is no ten samples.
+    let told = watched.told.lock().take().map(|told| Process { starts, ..told });
+    let subject = subject.or(told);
     let (sockets, cgroup) = match tree.first() {
         Some(root) if with_sockets => (sockets::of(&tree), cgroup::of(*root)),
         _ => (None, None),

@@ -24,6 +24,7 @@ mod claims;
 mod clocks;
 mod conductor;
 mod crashes;
+mod crew;
 mod deploy;
 mod drift;
 mod end_state;

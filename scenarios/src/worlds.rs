@@ -1,11 +1,11 @@
 //! The library in every world: the same scenarios and the same planted bugs on each control plane, and one table of what came of them.
 //!
-//! Owns which they are and the table. Each is a run in a process of its own, and what it said is kept in a file: a table is filled in as many
+//! Owns which they are, and takes files of one's own beside them; owns the table. Each is a run in a process of its own, and what it said is kept in a file: a table is filled in as many
 //! sittings as it takes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::scenario::{ControlPlaneKind, Source, cannot};
 
 /// What is played: a scenario of the library, and a bug that is planted in the service, with the judge that has to catch it.
-const PLAYED: [(&str, Option<(&str, &str)>); 14] = [
+const PLAYED: [(&str, Option<(&str, &str)>); 17] = [
     ("smoke", None),
     ("through-apiserver", None),
     ("registry-down", None),
@@ -31,13 +31,16 @@ const PLAYED: [(&str, Option<(&str, &str)>); 14] = [
     ("deployed-kills", None),
     ("smoke", Some(("missed-delete", "events.ghost"))),
     ("smoke", Some(("wrong-allow", "admission.wrongVerdicts"))),
+    ("smoke", Some(("leak-per-object", "memory.ceiling"))),
+    ("deployed", Some(("missed-delete", "events.ghost"))),
+    ("deployed", Some(("wrong-allow", "admission.unpinned"))),
 ];
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Played {
-    /// The scenario.
+    /// The scenario, by its name.
     pub scenario: String,
     /// The bug, if one was planted.
     pub plant: Option<String>,
@@ -47,6 +50,9 @@ pub struct Played {
     pub verdict: String,
     /// Budgets that were broken.
     pub broken: Vec<String>,
+    /// Budgets and conditions that stayed open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
     /// From the first process to the verdict.
     pub seconds: u64,
     /// Faults of the scenario that this control plane cannot play.
@@ -60,6 +66,10 @@ pub struct Wanted {
     pub on: Vec<ControlPlaneKind>,
     /// Scenarios; all where none is named.
     pub only: Vec<String>,
+    /// Where records are kept; none: they go with the run.
+    pub runs: Option<PathBuf>,
+    /// Scenario files that are played beside the library, for subjects that it does not have.
+    pub files: Vec<PathBuf>,
 }
 
 /// Plays what is wanted and keeps each result in a file of lines.
@@ -69,14 +79,21 @@ pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
         "--on kubeconfig: somebody else's cluster has to be named: `longhaul soak SCENARIO --control-plane kubeconfig --i-know-this-cluster NAME`"
     );
     let mut known = read(results)?;
+    let mut all = Vec::new();
+    for file in &wanted.files {
+        let said = file.to_str().with_context(|| format!("{}: its path is no text", file.display()))?;
+        all.push((said, Source::read(said)?.scenario.name, None));
+    }
+    all.extend(PLAYED.map(|(scenario, plant)| (scenario, scenario.to_owned(), plant)));
     for kind in worlds(wanted) {
-        for (scenario, plant) in PLAYED {
-            if !wanted.only.is_empty() && !wanted.only.iter().any(|only| only == scenario) {
+        for (said, name, plant) in &all {
+            if !wanted.only.is_empty() && !wanted.only.contains(name) {
                 continue;
             }
-            let Some(left_out) = left_out(scenario, kind)? else { continue };
-            let played = one(scenario, plant.map(|(name, _)| name), kind, left_out)?;
-            crate::out::err!("{scenario} on {}: {} after {} s", kind.name(), played.verdict, played.seconds);
+            let Some(left_out) = left_out(said, kind)? else { continue };
+            let mut played = one((said, plant.map(|(name, _)| name)), kind, left_out, wanted.runs.as_deref())?;
+            played.scenario.clone_from(name);
+            crate::out::err!("{name} on {}: {} after {} s", kind.name(), played.verdict, played.seconds);
             known.insert(key(&played), played);
             let lines: Vec<String> = known.values().filter_map(|one| serde_json::to_string(one).ok()).collect();
             std::fs::write(results, lines.join("\n") + "\n")
@@ -97,7 +114,15 @@ pub fn table(results: &Path) -> Result<String> {
     text += "\n|---|";
     text.push_str(&"---|".repeat(worlds.len()));
     text.push('\n');
-    for (scenario, plant) in PLAYED {
+    // What was played beside the library is where it was played and nowhere else.
+    let mut others: Vec<(&str, Option<(&str, &str)>)> = Vec::new();
+    for played in known.values().filter(|played| played.plant.is_none()) {
+        let row = (played.scenario.as_str(), None);
+        if !PLAYED.contains(&row) && !others.contains(&row) {
+            others.push(row);
+        }
+    }
+    for (scenario, plant) in PLAYED.into_iter().chain(others.iter().copied()) {
         let name =
             plant.map_or_else(|| format!("`{scenario}`"), |(bug, judge)| format!("`{bug}`, caught by `{judge}`"));
         let _ = write!(text, "| {name} |");
@@ -106,7 +131,9 @@ pub fn table(results: &Path) -> Result<String> {
             let found = known.get(&(scenario.to_owned(), bug, kind.name().to_owned()));
             let cell = match found {
                 Some(played) => cell(played, plant.map(|(_, judge)| judge)),
-                None if left_out(scenario, *kind)?.is_none() => "needs Pods".to_owned(),
+                None if !others.contains(&(scenario, plant)) && left_out(scenario, *kind)?.is_none() => {
+                    "needs Pods".to_owned()
+                }
                 None => "not played".to_owned(),
             };
             let _ = write!(text, " {cell} |");
@@ -132,8 +159,10 @@ fn cell(played: &Played, judge: Option<&str>) -> String {
     let word = match caught {
         Some(true) => "caught".to_owned(),
         Some(false) => format!("**not caught** ({})", played.verdict),
-        None if played.broken.is_empty() => played.verdict.clone(),
-        None => format!("{}: {}", played.verdict, played.broken.join(", ")),
+        None => {
+            let why = if played.broken.is_empty() { &played.open } else { &played.broken };
+            if why.is_empty() { played.verdict.clone() } else { format!("{}: {}", played.verdict, why.join(", ")) }
+        }
     };
     let without =
         if played.left_out.is_empty() { String::new() } else { format!(", without {}", played.left_out.join(", ")) };
@@ -163,10 +192,16 @@ fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>
 }
 
 /// A run in a process of its own.
-fn one(scenario: &str, plant: Option<&str>, kind: ControlPlaneKind, left_out: Vec<String>) -> Result<Played> {
+fn one(
+    (scenario, plant): (&str, Option<&str>),
+    kind: ControlPlaneKind,
+    left_out: Vec<String>,
+    runs: Option<&Path>,
+) -> Result<Played> {
     let folder = tempfile::tempdir().context("failed to make a folder for the record")?;
     let mut command = Command::new(std::env::current_exe().context("failed to find this program")?);
-    command.args(["soak", scenario, "--control-plane", kind.name(), "--json", "--quiet", "--runs"]).arg(folder.path());
+    command.args(["soak", scenario, "--control-plane", kind.name(), "--json", "--quiet", "--runs"]);
+    command.arg(runs.unwrap_or(folder.path()));
     if let Some(bug) = plant {
         command.args(["--plant", bug]);
     }
@@ -175,13 +210,17 @@ fn one(scenario: &str, plant: Option<&str>, kind: ControlPlaneKind, left_out: Ve
     let seconds = began.elapsed().as_secs();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let findings = answer["findings"].as_array().cloned().unwrap_or_default();
-    let broken = findings.iter().filter(|finding| finding["verdict"] == "fail");
+    let of = |wanted: &[&str]| {
+        let those = findings.iter().filter(|finding| wanted.iter().any(|verdict| finding["verdict"] == *verdict));
+        those.filter_map(|finding| finding["budget"].as_str().map(str::to_owned)).collect()
+    };
     Ok(Played {
         scenario: scenario.to_owned(),
         plant: plant.map(str::to_owned),
         world: kind.name().to_owned(),
         verdict: answer["verdict"].as_str().map_or_else(|| format!("no verdict ({})", output.status), str::to_owned),
-        broken: broken.filter_map(|finding| finding["budget"].as_str().map(str::to_owned)).collect(),
+        broken: of(&["fail"]),
+        open: of(&["inconclusive", "invalid"]),
         seconds,
         left_out,
     })
@@ -223,10 +262,15 @@ mod tests {
             world: "local".to_owned(),
             verdict: if broken.is_empty() { "pass" } else { "fail" }.to_owned(),
             broken: broken.iter().map(|&name| name.to_owned()).collect(),
+            open: Vec::new(),
             seconds: 61,
             left_out: left_out.iter().map(|&name| name.to_owned()).collect(),
         };
+        let open = vec!["requests.hotLoop".to_owned()];
+        let (verdict, own) = ("inconclusive".to_owned(), played(None, &[], &[]));
+        let own = Played { scenario: "my-operator".to_owned(), verdict, open, ..own };
         let lines = [
+            own,
             played(None, &[], &["watch-410"]),
             played(Some("missed-delete"), &["events.ghost"], &[]),
             played(Some("wrong-allow"), &["events.lag"], &[]),
@@ -238,6 +282,7 @@ mod tests {
         assert!(row("| `smoke`").contains("| not played | pass, 61 s, without watch-410 |"), "{text}");
         assert!(row("| `missed-delete`").contains("| caught, 61 s |"), "{text}");
         assert!(row("| `wrong-allow`").contains("**not caught** (fail), 61 s"), "{text}");
+        assert!(row("| `my-operator` |").contains("| inconclusive: requests.hotLoop, 61 s |"), "{text}");
         assert!(row("| `deployed` |").starts_with("| `deployed` | needs Pods | needs Pods | not played |"), "{text}");
         let page = format!("# A\n\n{BEGIN}\nold\n{END}\nmore\n");
         assert_eq!(into_page(&page, "new\n").unwrap(), format!("# A\n\n{BEGIN}\n\nnew\n\n{END}\nmore\n"));

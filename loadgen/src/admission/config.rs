@@ -20,6 +20,8 @@ pub const HIGHEST_RATE: f64 = 50_000.0;
 pub const DEFAULT_THREADS: u32 = 1;
 /// Threads beyond the processors of a machine only make each other late; no machine that generates load has more.
 const HIGHEST_THREADS: u32 = 64;
+/// More workers only make each other late; beyond that their coordinator wants measuring anew (docs/scale.md).
+pub const HIGHEST_WORKERS: u32 = 64;
 /// Each call in flight may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
 /// HTTP/2 connections of a thread.
@@ -85,6 +87,22 @@ pub struct Config {
     /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
     /// out: one.
     pub connections: Option<u32>,
+    /// Who sends, if not the harness itself: workers that begin together, each with its share of the plan and of `maxInFlight`, and what they
+    /// measure is added. Where the control plane has nodes they are Pods of one Job, elsewhere processes of this machine. They know the
+    /// images as they are before the run, so nothing in it may change what the right answers are.
+    pub workers: Option<Workers>,
+}
+
+/// Workers that send the plan together.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Workers {
+    /// How many, 1 to 64.
+    pub count: u32,
+    /// For Pods in a cluster that only a kubeconfig names: an image whose entry point is this very `longhaul` and that the cluster can pull.
+    /// Elsewhere one is made of this program and loaded.
+    pub image: Option<String>,
 }
 
 /// Whom requests go to.
@@ -200,6 +218,9 @@ impl Config {
         if self.tls_resumption {
             return refuse("tlsResumption", alone.to_owned());
         }
+        if self.workers.is_some() {
+            return refuse("workers", alone.to_owned());
+        }
         if self.threads != DEFAULT_THREADS {
             return refuse("threads", format!("is {}: {alone}", self.threads));
         }
@@ -282,6 +303,11 @@ impl Config {
                 return refuse("connections", format!("is {count}: write 1 to {HIGHEST_CONNECTIONS}, or leave it out"));
             }
             _ => {}
+        }
+        if let Some(Workers { count, .. }) = self.workers
+            && !(1..=HIGHEST_WORKERS).contains(&count)
+        {
+            return refuse("workers", format!("count is {count}: write 1 to {HIGHEST_WORKERS}"));
         }
         match self.size.and_then(Size::problem) {
             Some(problem) => refuse("size", problem),
@@ -413,6 +439,11 @@ mod tests {
                 "admission.timeout: is 1500ms: Kubernetes allows whole seconds",
             ),
             (r#"{"rate": "1/s", "timeout": "31s"}"#, "admission.timeout: is 31s"),
+            (r#"{"rate": "1/s", "workers": {"count": 0}}"#, "admission.workers: count is 0: write 1 to 64"),
+            (
+                r#"{"rate": "1/s", "workers": {"count": 2}, "through": "apiserver"}"#,
+                "admission.workers: goes with load that is sent to the webhook itself",
+            ),
             (r#"{"rate": "1/s", "maxInFlight": 0}"#, "admission.maxInFlight: is 0: write 1 to 20000"),
             (r#"{"rate": "1/s", "maxInFlight": 20001}"#, "admission.maxInFlight: is 20001: write 1 to 20000"),
             (

@@ -1,7 +1,8 @@
 //! [`Image`]: what a review may name, and whether that may run. Pure.
 
 /// An image that the load may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
     /// As a user writes it, without a digest: `registry:5000/team/app:1.2`.
     pub reference: String,
@@ -14,7 +15,8 @@ pub struct Image {
 }
 
 /// Why an image must not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Refusal {
     /// It does not exist.
     Missing,

@@ -50,7 +50,10 @@ fn ended(record: &Record) -> Option<String> {
         EndReason::WitnessSilent { detail } => {
             Some(format!("nothing came through its witness: {}", first_sentence(detail)))
         }
-        EndReason::Completed | EndReason::Interrupted { .. } | EndReason::HarnessError { .. } => None,
+        EndReason::Completed
+        | EndReason::Interrupted { .. }
+        | EndReason::LoadLost { .. }
+        | EndReason::HarnessError { .. } => None,
     }
 }
 

@@ -68,6 +68,11 @@ fn subject(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     record.samples.iter().filter_map(|sample| Some((sample.t_ms, sample.subject?)))
 }
 
+/// The same of processes that could be looked at: kubelets tell no descriptors and no threads.
+fn counted(record: &Record) -> impl Iterator<Item = (u64, Process)> {
+    subject(record).filter(|(_, process)| !process.told)
+}
+
 /// A stretch of the steady phase in which one process of the subject ran, behind its own warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
@@ -107,6 +112,14 @@ fn starts(record: &Record) -> Vec<u64> {
     }
     starts.sort_unstable();
     starts
+}
+
+/// Why nothing is known of its descriptors and threads, as the end of a sentence.
+fn uncounted(record: &Record) -> Option<String> {
+    let told = subject(record).any(|(_, process)| process.told);
+    let why =
+        "was never sampled: its Pods are on other machines, and kubelets tell of memory and processor time alone.";
+    unsampled(record).or_else(|| told.then(|| why.to_owned()))
 }
 
 /// Why nothing is known of its processes, as the end of a sentence.

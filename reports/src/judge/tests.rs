@@ -389,6 +389,10 @@ fn how_a_run_ended_decides_whether_it_counts() {
     assert!(silent.contains(&"validity.completed inconclusive".to_owned()), "{silent:?}");
     assert_eq!(silent.last().map(String::as_str), Some("inconclusive"), "what does not need the witness is judged");
     assert_eq!(ended(EndReason::HarnessError { detail: detail.clone() }), invalid);
+    assert_eq!(
+        ended(EndReason::LoadLost { detail: detail.clone() }),
+        ["validity.completed inconclusive", "inconclusive"]
+    );
     assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
 }
 

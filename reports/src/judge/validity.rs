@@ -105,6 +105,12 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
             findings.unmet(unmet, Doubts::Either, |name, _| doubt::is_witnessed(name));
             return false;
         }
+        EndReason::LoadLost { detail } => {
+            let text =
+                format!("a part of the load was taken away at {at}: {detail}. What was broken by then was broken.");
+            findings.push(COMPLETED, Verdict::Inconclusive, "load lost", "completed", text);
+            return false;
+        }
         EndReason::HarnessError { detail } => ("harness error", format!("the harness failed at {at}: {detail}")),
     };
     findings.invalid(COMPLETED, observed, "completed", text);

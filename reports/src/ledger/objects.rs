@@ -364,7 +364,10 @@ impl Objects {
             let exact = position == index;
             let next_came_ms = object.pending.front().filter(|_| !exact).map(|next| next.came_ms);
             if exact {
-                tally.lag(version.faulted, lag_ms);
+                // Before the run's clock runs all times are 0, and say nothing of how long something took.
+                if seen.t_ms > 0 {
+                    tally.lag(version.faulted, lag_ms);
+                }
                 object.newest_seen = Some(version.order);
                 object.last_told = Some(version.order);
             }

@@ -253,7 +253,7 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
     anyhow::ensure!(!length.is_zero(), "--for is 0s: write how long to send, for example 60s");
     config.check().and_then(|()| config.schedule(traffic.seed, length)).map_err(as_flag)?;
     let length_ns = u64::try_from(length.as_nanos()).context("--for is too long")?;
-    Ok(Job { config, seed: traffic.seed, length_ns, to: to.webhook()? })
+    Ok(Job { config, seed: traffic.seed, length_ns, to: to.webhook()?, images: None })
 }
 
 /// An error in the words of the command line, which has flags where scenario files have keys.
@@ -278,7 +278,7 @@ pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, 
     let mut config = traffic.config()?;
     config.replay = Some(file);
     // It is as long as the file is.
-    let mut job = Job { config, seed: traffic.seed, length_ns: u64::MAX, to: to.webhook()? };
+    let mut job = Job { config, seed: traffic.seed, length_ns: u64::MAX, to: to.webhook()?, images: None };
     let plan = job.plan().map_err(as_flag)?;
     job.length_ns = u64::try_from(plan.length().as_nanos()).context("the file is too long")?;
     Ok((job, plan))

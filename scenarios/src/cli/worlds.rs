@@ -17,9 +17,15 @@ pub(super) struct Arguments {
     /// Only these scenarios, such as `smoke,multi-pod`.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Beside the library also this scenario file, such as one of an operator. May be given more than once.
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
     /// The file in which results are kept. What an earlier call left there stays in the table.
     #[arg(long, default_value = "worlds.jsonl")]
     results: PathBuf,
+    /// Keep the records of all runs in this folder.
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
     /// Play nothing, and write the table of what is kept.
     #[arg(long)]
     table: bool,
@@ -30,9 +36,9 @@ pub(super) struct Arguments {
 
 /// Fills the table. The exit code says whether there is one, not what is in it.
 pub(super) fn worlds(arguments: Arguments) -> anyhow::Result<u8> {
-    let Arguments { on, only, results, table, page } = arguments;
+    let Arguments { on, only, file: files, results, runs, table, page } = arguments;
     if !table {
-        worlds::play(&Wanted { on, only }, &results)?;
+        worlds::play(&Wanted { on, only, runs, files }, &results)?;
     }
     let text = worlds::table(&results)?;
     match page {

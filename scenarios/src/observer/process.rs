@@ -81,6 +81,7 @@ fn one(pid: i32, with_rollup: bool) -> Option<(Process, Duration)> {
         threads: u64::try_from(stat.num_threads).unwrap_or(0),
         fds: fds(&process),
         starts: 1,
+        told: false,
     };
     Some((used, took))
 }

@@ -47,6 +47,7 @@ use super::wake::Wake;
 use super::world::World;
 use crate::clock::Clock;
 use crate::live::Live;
+use crate::load::workers::Gone;
 use crate::metrics::Scraper;
 use crate::observer::Observer;
 use crate::scenario::Scenario;
@@ -136,6 +137,8 @@ enum Halt {
     Signal(&'static str),
     /// The subject exited by itself.
     SubjectExited(Exit),
+    /// A Pod that sends load was taken away.
+    LoadLost(String),
     /// The harness cannot go on.
     Broken(anyhow::Error),
 }
@@ -410,6 +413,11 @@ impl<'a> Conductor<'a> {
         }
         if let Some(error) = self.stage()?.load.refused() {
             return Err(Halt::Broken(error.into()));
+        }
+        match self.stage()?.load.gone() {
+            Some(Gone::Lost(why)) => return Err(Halt::LoadLost(why)),
+            Some(Gone::Broken(why)) => return Err(Halt::Broken(anyhow::anyhow!(why))),
+            None => {}
         }
         if self.clock.runs() {
             self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;

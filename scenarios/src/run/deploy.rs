@@ -6,6 +6,7 @@
 mod follow;
 mod logs;
 mod rollout;
+mod stats;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

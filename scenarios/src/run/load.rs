@@ -9,10 +9,12 @@ use loadgen::churn::{self, Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, WebhookRow, Writer, tag};
 
+use super::crew::Crew;
 use super::install;
 use super::payloads::Planned;
 use super::registration::Registration;
 use crate::load::hlog;
+use crate::load::workers::{Beside, Gone};
 
 /// Requests that are under way when load stops may take so long to come back: kube-apiserver's own longest timeout.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
@@ -22,6 +24,8 @@ const EXAMPLES_MAX: usize = 5;
 /// What load does.
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
+    /// Who sends it, if not this process.
+    pub(super) crew: Option<Crew>,
     /// Made when the subject is ready, before anything of the load.
     pub(super) registration: Option<Registration>,
     /// One for each section.
@@ -35,7 +39,7 @@ pub(super) struct LoadPlan {
 /// What generates load.
 #[derive(Default)]
 pub(super) struct Load {
-    admission: Option<admission::Load>,
+    admission: Option<Sent>,
     /// Instead of that, load through the API server.
     through: Option<Through>,
     /// The registration of the webhook, to be removed.
@@ -44,6 +48,8 @@ pub(super) struct Load {
     asked: Vec<WebhookRow>,
     /// What the stopped load still had to say.
     rest: Option<admission::Interval>,
+    /// That it was not all.
+    gone: Option<Gone>,
     /// One for each section, with whether everything of it is deleted in the end.
     churn: Vec<(Churn, bool)>,
     script: Option<Script>,
@@ -51,6 +57,14 @@ pub(super) struct Load {
     calls: Option<calls::Load>,
     /// What of the script was told in rows already.
     script_told: script::Counts,
+}
+
+/// Reviews for the webhook itself, and who sends them.
+enum Sent {
+    /// This process.
+    Here(admission::Load),
+    /// Workers.
+    Beside(Beside),
 }
 
 /// Load through the API server, and what that stores.
@@ -77,15 +91,26 @@ impl Load {
             registration => (None, registration),
         };
         let mut load = Self::default();
+        let assigned = match (plan.crew, &plan.admission) {
+            (Some(crew), Some((Planned::Direct(plan), target))) => Some(crew.assign(plan, target).await?),
+            _ => None,
+        };
         let (before, _) = load.register(own, plan.admission.as_ref(), &api).await?;
         load.churn = churn(plan.churn, &api).await?;
-        let (after, begin) = load.register(usual, plan.admission.as_ref(), &api).await?;
+        let (after, mut begin) = load.register(usual, plan.admission.as_ref(), &api).await?;
         let stored = before.or(after);
         let failed = "failed to start the admission load";
         match (plan.admission, stored) {
             (Some((Planned::Direct(plan), target)), _) => {
                 let plan = plan.settled(&target).await.context(failed)?;
-                load.admission = Some(admission::Load::start(plan, &target, begin).context(failed)?);
+                load.admission = Some(match assigned {
+                    None => Sent::Here(admission::Load::start(plan, &target, begin).context(failed)?),
+                    Some(assigned) => {
+                        let (beside, begins) = assigned.begin().await.context(failed)?;
+                        begin = begins;
+                        Sent::Beside(beside)
+                    }
+                });
             }
             (Some((Planned::Through(plan), _)), Some(stored)) => {
                 let through = through::Load::begin(&plan, &api, begin).context(failed)?;
@@ -184,6 +209,14 @@ impl Load {
         self.script.as_ref().and_then(Script::refused)
     }
 
+    /// Why what is sent is not what was planned any more, if it is not.
+    pub(super) fn gone(&mut self) -> Option<Gone> {
+        match &self.admission {
+            Some(Sent::Beside(load)) => load.take_gone(),
+            Some(Sent::Here(_)) | None => self.gone.take(),
+        }
+    }
+
     /// What writes canaries, if there is churn: of the resource that a fault is about, where that is churned.
     pub(super) fn canaries(&self, resource: Option<&str>) -> Option<Canaries> {
         let of = |name: &str| resource.is_some_and(|wanted| name == wanted || name.split('.').next() == Some(wanted));
@@ -204,8 +237,13 @@ impl Load {
 
     /// Stops sending and waits for what is under way.
     pub(super) async fn stop(&mut self) {
-        if let Some(load) = self.admission.take() {
-            self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await);
+        match self.admission.take() {
+            Some(Sent::Here(load)) => self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await),
+            Some(Sent::Beside(load)) => {
+                let (rest, gone) = load.stop().await;
+                (self.rest, self.gone) = (Some(rest), gone);
+            }
+            None => {}
         }
         if let Some(calls) = &mut self.calls {
             calls.stop(IN_FLIGHT_DRAIN).await;
@@ -239,7 +277,8 @@ impl Load {
     pub(super) fn read(&mut self, writer: &mut Writer, start_ms: u64, end_ms: u64) -> Result<Reading> {
         let interval = match (&mut self.admission, self.rest.take()) {
             (_, Some(rest)) => Some(rest),
-            (Some(load), None) => Some(load.take()),
+            (Some(Sent::Here(load)), None) => Some(load.take()),
+            (Some(Sent::Beside(load)), None) => Some(load.take()),
             (None, None) => self.through.as_ref().map(|through| through.load.take()),
         };
         let churned = self.churn.iter().map(|(churn, _)| churn.take()).collect::<Vec<_>>();

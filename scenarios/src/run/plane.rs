@@ -170,6 +170,14 @@ impl Plane {
         }
     }
 
+    /// A kubeconfig for a user of a real one.
+    pub(super) fn kubeconfig_of(&self, user: &str) -> Option<String> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Real(real, _) => real.provider().kubeconfig(user),
+        }
+    }
+
     /// The version of a real one.
     pub(super) fn describe(&self) -> String {
         match self {

@@ -15,6 +15,7 @@ mod wiring;
 use super::alerts::Receiver;
 use super::attach::Who;
 use super::calls::{self, Door};
+use super::crew::Crew;
 use super::feed::Feed;
 use super::front::Front;
 use super::load::LoadPlan;
@@ -139,6 +140,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
+    load.crew = Crew::open(scenario, &world).await?;
     let who = who(&world, &again, start, deployed, watched)?;
     let subject = SubjectPlan {
         who,
@@ -249,7 +251,7 @@ fn load_plan(
         // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
-    Ok(LoadPlan { admission, registration, churn, script: None, calls: None })
+    Ok(LoadPlan { admission, crew: None, registration, churn, script: None, calls: None })
 }
 
 /// The answers of webhooks of one's own are judged; what those for images say to churn, which they are not shown, is not.

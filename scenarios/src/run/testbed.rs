@@ -80,6 +80,9 @@ impl<'a> Testbed<'a> {
     /// Starts world and subject, and waits until that is ready. What it logs goes to the folder that the options name.
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;
+        if scenario.admission.as_ref().is_some_and(|config| config.workers.is_some()) {
+            bail!("{}: a gate sends by itself: leave `admission.workers` out", options.source.origin);
+        }
         let Prepared { directory, manifest, world, subject: plan, load } = start::prepare(options).await?;
         let target = match load.admission {
             Some((Planned::Direct(_), target)) => Some(target),

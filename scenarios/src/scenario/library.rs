@@ -16,7 +16,7 @@ const SCENARIOS: &[(&str, &str)] = files! { "":
     "lock-rollback", "redis-loss", "receiver-dead", "sidecar-reinvocation", "rolling-restart", "cert-rotation",
     "admission-burst", "verify-steady", "multi-pod", "validator-restart", "validator-slow", "verify-burst", "admission-hostile", "verify-registry-sick",
     "verify-keys-rotate", "replicas-steady", "replicas-storm", "replicas-cert-matrix", "replicas-apiserver-down",
-    "deployed", "deployed-rollouts", "deployed-kills", "gate",
+    "deployed", "deployed-rollouts", "deployed-kills", "deployed-upheaval", "gate",
 };
 
 /// The stages of `cargo xtask calibrate`: what planted bugs are played in.

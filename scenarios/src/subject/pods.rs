@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use reports::record::Process;
 
 use super::tail::Tail;
 
@@ -28,6 +29,8 @@ struct Seen {
     killed: BTreeMap<String, u64>,
     /// A process ended without a word since that was asked for last.
     died: bool,
+    /// What kubelets told of them since that was asked for last.
+    used: Option<Process>,
     /// Why nothing can be seen any more.
     blind: Option<String>,
     tail: Arc<Mutex<Tail>>,
@@ -52,6 +55,16 @@ impl Pods {
         if seen.pids != pids {
             (seen.pids, seen.changed) = (pids, true);
         }
+    }
+
+    /// Kubelets told that they use this.
+    pub(crate) fn use_now(&self, used: Process) {
+        self.0.lock().used = Some(used);
+    }
+
+    /// What they told since the last call.
+    pub(crate) fn take_used(&self) -> Option<Process> {
+        self.0.lock().used.take()
     }
 
     /// The run is about to kill this container, `pod/container`: its end is no crash.

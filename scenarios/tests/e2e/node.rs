@@ -221,6 +221,70 @@ fn the_service_in_pods_passes_smoke() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
+/// Workers in Pods send the load of a scenario to the Pods of the service; a worker that is taken away leaves it undecided.
+#[test]
+#[ignore = "slow: a node, twice"]
+fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
+    let Some(service) = program("longhaul-service") else { return };
+    let Some(machine) = machine() else { return };
+    let text = std::fs::read_to_string(SMALL).unwrap();
+    let (head, rest) = text.split_once("subject:").unwrap();
+    let (_, load) = rest.split_once("admission:").unwrap();
+    let (load, budgets) = load.split_once("faults:").unwrap();
+    let (_, budgets) = budgets.split_once("budgets:").unwrap();
+    let text = format!(
+        "{head}subject:\n  deployment:\n    build: service\n  witness: {{kind: http}}\nadmission:\n  workers: {{count: 2}}{load}budgets:{budgets}"
+    )
+    .replace("kind: mock, bookmarksEvery", "kind: node, bookmarksEvery")
+    .replace("{ceiling: 96MiB}", "{ceiling: 192MiB}")
+    .replace("{ceiling: 200}", "{ceiling: 800}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.yaml");
+    std::fs::write(&file, text).unwrap();
+    let whole = soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]);
+    assert_eq!(whole.code(), Some(0), "{}", whole.story());
+    let sent = |record: &Path| {
+        let rows = crate::support::rows(record, "intervals.jsonl");
+        rows.iter().filter_map(|row| row["admission"]["sent"].as_u64()).sum::<u64>()
+    };
+    assert_eq!(sent(&whole.record()), 440, "40/s for 11 s: {}", whole.story());
+
+    let mut command = longhaul(&["soak", file.to_str().unwrap(), "--quiet", "--for", "10m", "--runs"]);
+    command.arg(folder.path().join("runs")).arg("--service").arg(service);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let record =
+        || std::fs::read_dir(folder.path().join("runs")).ok().and_then(|mut all| all.next()).map(|one| one.unwrap());
+    until("load", || {
+        let rows = record().and_then(|one| std::fs::read_to_string(one.path().join("intervals.jsonl")).ok());
+        rows.is_some_and(|rows| rows.lines().count() > 2)
+    });
+    // The attach of one of them is a process whose arguments name its Pod and a kubeconfig with all rights.
+    let attach = attaches(child.id());
+    assert_eq!(attach.len(), 2, "{attach:?}");
+    let word = |name: &str| attach[0].iter().find_map(|word| word.strip_prefix(name)).unwrap().to_owned();
+    let (kubeconfig, namespace) = (word("--kubeconfig="), word("--namespace="));
+    let pod = attach[0].last().unwrap();
+    let delete = ["--namespace", &namespace, "delete", "pod", pod, "--grace-period=0", "--force"];
+    machine.kubectl(folder.path(), Path::new(&kubeconfig), &delete).unwrap().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = self::text(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("a part of the load was taken away") && said.contains(pod), "{said}");
+}
+
+/// The arguments of the commands with which a harness is attached to its workers.
+fn attaches(harness: u32) -> Vec<Vec<String>> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let parent: u32 = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        let line = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let words: Vec<String> = line.split_terminator('\0').map(str::to_owned).collect();
+        (parent == harness && words.iter().any(|word| word == "attach")).then_some(words)
+    });
+    lines.collect()
+}
+
 /// What was done to the Pods stands in the record, with a hit for each time that it really happened.
 fn hits(record: &Path, name: &str) -> Vec<Value> {
     let rows = std::fs::read_to_string(record.join("faults.jsonl")).unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-use crate::support::{itself, longhaul, story};
+use crate::support::{Soak, itself, longhaul, program, rows, soak_text, story};
 use crate::webhook::{Habit, Webhook};
 
 /// A busy machine may take long to start processes; a test that waits longer has found a hang.
@@ -147,7 +147,7 @@ fn a_worker_refuses_what_it_does_not_know() {
     };
     assert!(said("hello?\n").contains("which is no line of the protocol"));
     assert!(said("{\"ping\":{\"id\":1}}\n").contains("the next order must be `assign`"));
-    assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/3""#));
+    assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/4""#));
 }
 
 /// A worker of the program under test behind a command that only passes its stdin and stdout on, as `ssh` does.
@@ -196,9 +196,9 @@ fn other_versions_and_nonsense_are_refused() {
         let script = lines.iter().map(|line| format!("echo '{line}'; read order; ")).collect::<Vec<_>>().concat();
         refused(&script)
     };
-    let hello = r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#;
+    let hello = r#"{"hello":{"protocol":"longhaul-worker/4","version":"0.1.0"}}"#;
     let older = said(&[r#"{"hello":{"protocol":"longhaul-worker/1","version":"0.0.9"}}"#]);
-    assert!(older.contains("speaks longhaul-worker/1 (longhaul 0.0.9), this program longhaul-worker/3"), "{older}");
+    assert!(older.contains("speaks longhaul-worker/1 (longhaul 0.0.9), this program longhaul-worker/4"), "{older}");
     let garbage = said(&["Welcome to host 1"]);
     assert!(garbage.contains("wrote `Welcome to host 1`, which is no line of the protocol"), "{garbage}");
     let other = said(&[hello, r#"{"ready":{"planned":9,"fingerprint":"abc"}}"#]);
@@ -212,4 +212,73 @@ fn other_versions_and_nonsense_are_refused() {
     let none = refused("exit 255");
     assert!(none.contains("worker 0 (exit 255) ended early: exit status: 255"), "{none}");
     assert_eq!(webhook.reviews(), 7, "nothing but probes");
+}
+
+/// The small scenario, sent by two workers.
+fn sent_by_workers(arguments: &[&str]) -> Option<Soak> {
+    let service = program("longhaul-service-planted")?;
+    let text = include_str!("../files/small.yaml").replace("  rate: 40/s\n", "  rate: 40/s\n  workers: {count: 2}\n");
+    Some(soak_text(&text, &[&["--service", service.to_str().unwrap()], arguments].concat()))
+}
+
+fn sent(soak: &Soak) -> u64 {
+    rows(&soak.record(), "intervals.jsonl").iter().filter_map(|row| row["admission"]["sent"].as_u64()).sum()
+}
+
+/// Workers send the plan of a scenario: the same load, every answer judged.
+#[test]
+#[ignore = "slow"]
+fn workers_send_the_load_of_a_scenario() {
+    let Some(soak) = sent_by_workers(&[]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    assert_eq!(sent(&soak), 440, "40/s for 11 s: {}", soak.story());
+    let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+    let service = program("longhaul-service-planted").unwrap();
+    let alone = soak_text(include_str!("../files/small.yaml"), &["--service", service.to_str().unwrap()]);
+    let fingerprint = |text: &str| serde_json::from_str::<Value>(text).unwrap()["load"]["fingerprint"].clone();
+    let other = std::fs::read_to_string(alone.record().join("manifest.json")).unwrap();
+    assert_eq!(fingerprint(&manifest), fingerprint(&other));
+    assert!(!fingerprint(&manifest).is_null(), "{manifest}");
+}
+
+/// They know what is right for each image.
+#[test]
+#[ignore = "slow"]
+fn a_wrong_verdict_is_seen_by_workers() {
+    let Some(soak) = sent_by_workers(&["--plant", "wrong-allow"]) else { return };
+    soak.fails_by(&["admission.wrongVerdicts"]);
+}
+
+/// What a worker had to send nobody sends when it is gone: the run is over, and counts for nothing.
+#[test]
+#[ignore = "slow"]
+fn a_run_whose_worker_is_killed_is_invalid() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.yaml");
+    let text = include_str!("../files/small.yaml").replace("  rate: 40/s\n", "  rate: 40/s\n  workers: {count: 2}\n");
+    std::fs::write(&file, text).unwrap();
+    let mut command = longhaul(&["soak", file.to_str().unwrap(), "--quiet", "--for", "10m", "--runs"]);
+    command.arg(folder.path().join("runs")).arg("--service").arg(service);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let of = |parent: u32| {
+        let named = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            line.ends_with(b"\0worker\0")
+        };
+        workers(parent).into_iter().filter(named).collect::<Vec<_>>()
+    };
+    let record =
+        || std::fs::read_dir(folder.path().join("runs")).ok().and_then(|mut all| all.next()).map(|one| one.unwrap());
+    until("load", || {
+        let rows = record().and_then(|one| std::fs::read_to_string(one.path().join("intervals.jsonl")).ok());
+        rows.is_some_and(|rows| rows.lines().count() > 2)
+    });
+    let crew = of(child.id());
+    assert_eq!(crew.len(), 2);
+    kill_process(crew[0], Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", story(&output));
+    assert!(story(&output).contains("ended before its work was done: signal: 9"), "{}", story(&output));
+    until("the other worker's end", || gone(crew[1]));
 }

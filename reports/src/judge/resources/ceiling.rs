@@ -2,9 +2,9 @@
 
 use units::Bytes;
 
-use super::{subject, unsampled};
+use super::{counted, subject, uncounted, unsampled};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
-use crate::record::{Process, Record};
+use crate::record::Record;
 use crate::words::{bytes, count, millis};
 
 /// `memory.ceiling`.
@@ -14,7 +14,8 @@ impl Rule for Memory {
     const WORD: Option<Word> = Some(Word::Leak);
 
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
-        judge_ceiling(record, findings, Name::of::<Self>(), "resident set", limit.0, bytes, |p| p.rss_bytes);
+        let of = Of { name: Name::of::<Self>(), what: "resident set", words: bytes, unknown: unsampled };
+        judge_ceiling(record, findings, of, limit.0, subject(record).map(|(t_ms, p)| (p.rss_bytes, t_ms)));
     }
 }
 
@@ -25,8 +26,8 @@ impl Rule for Descriptors {
     const WORD: Option<Word> = Some(Word::Descriptors);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
-        let (name, what) = (Name::of::<Self>(), "number of open descriptors");
-        judge_ceiling(record, findings, name, what, *limit, count, |p| p.fds.total());
+        let of = Of { name: Name::of::<Self>(), what: "number of open descriptors", words: count, unknown: uncounted };
+        judge_ceiling(record, findings, of, *limit, counted(record).map(|(t_ms, p)| (p.fds.total(), t_ms)));
     }
 }
 
@@ -37,23 +38,30 @@ impl Rule for Threads {
     const WORD: Option<Word> = Some(Word::Threads);
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
-        judge_ceiling(record, findings, Name::of::<Self>(), "number of threads", *limit, count, |p| p.threads);
+        let of = Of { name: Name::of::<Self>(), what: "number of threads", words: count, unknown: uncounted };
+        judge_ceiling(record, findings, of, *limit, counted(record).map(|(t_ms, p)| (p.threads, t_ms)));
     }
+}
+
+/// What has a ceiling.
+struct Of {
+    name: Name,
+    what: &'static str,
+    words: fn(u64) -> String,
+    /// Why nothing is known of it.
+    unknown: fn(&Record) -> Option<String>,
 }
 
 fn judge_ceiling(
     record: &Record,
     findings: &mut Findings,
-    name: Name,
-    what: &str,
+    Of { name, what, words, unknown }: Of,
     ceiling: u64,
-    words: fn(u64) -> String,
-    read: impl Fn(&Process) -> u64,
+    values: impl Iterator<Item = (u64, u64)>,
 ) {
     // The first time that it was reached.
-    let values = subject(record).map(|(t_ms, process)| (read(&process), t_ms));
     let Some((largest, t_ms)) = values.max_by_key(|(value, t_ms)| (*value, std::cmp::Reverse(*t_ms))) else {
-        let why = unsampled(record).unwrap_or_else(|| "was never sampled.".to_owned());
+        let why = unknown(record).unwrap_or_else(|| "was never sampled.".to_owned());
         let text = format!("the {what} {why}");
         findings.push(name, Verdict::Inconclusive, "no samples", words(ceiling), text);
         return;
@@ -68,4 +76,32 @@ fn judge_ceiling(
     );
     let verdict = if broken { Verdict::Fail } else { Verdict::Pass };
     findings.push(name, verdict, words(largest), words(ceiling), text).used(largest as f64, ceiling as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+
+    /// Kubelets tell memory; that they tell no descriptors is no proof that there are few.
+    #[test]
+    fn what_kubelets_tell_has_a_ceiling_of_memory_and_no_other() {
+        let mut example = Example::clean();
+        let budgets = r#"{"memory": {"ceiling": "96MiB"}, "descriptors": {"ceiling": 200}, "threads": {"ceiling": 9}}"#;
+        example.manifest.budgets = serde_json::from_str(budgets).unwrap();
+        for process in example.samples.iter_mut().filter_map(|sample| sample.subject.as_mut()) {
+            (process.told, process.fds, process.threads) = (true, crate::record::Fds::default(), 0);
+        }
+        let judgement = example.judged();
+        let of = |budget: &str| judgement.findings.iter().find(|finding| finding.budget == budget).unwrap();
+        assert_eq!(of("memory.ceiling").verdict, Verdict::Pass);
+        for budget in ["descriptors.ceiling", "threads.ceiling"] {
+            assert_eq!(of(budget).verdict, Verdict::Inconclusive, "{budget}");
+            assert!(
+                of(budget).text.contains("kubelets tell of memory and processor time alone"),
+                "{}",
+                of(budget).text
+            );
+        }
+    }
 }

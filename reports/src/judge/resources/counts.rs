@@ -1,7 +1,7 @@
 //! `threads.growth`, `openWatches.growth`: whether there are ever more of them.
 
+use super::counted;
 use super::more::{self, Of};
-use super::subject;
 use crate::judge::rule::{Findings, Name, Record, Rule, Word};
 
 /// `threads.growth`.
@@ -12,7 +12,7 @@ impl Rule for MoreThreads {
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
         let of = Of { name: Name::of::<Self>(), what: "threads", limit: *limit, least: more::WINDOW_SAMPLES };
-        let samples: Vec<_> = subject(record).map(|(t_ms, process)| (t_ms, process.threads)).collect();
+        let samples: Vec<_> = counted(record).map(|(t_ms, process)| (t_ms, process.threads)).collect();
         more::judge(record, findings, of, &samples, |count| *count, |_| String::new());
     }
 }
@@ -26,8 +26,8 @@ impl Rule for MoreWatches {
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
         let of = Of { name: Name::of::<Self>(), what: "open watches", limit: *limit, least: more::WINDOW_ROWS };
         // Where nobody counts them there are none in any row, and nothing is known.
-        let counted = record.intervals.iter().any(|row| row.api.subject_open_watches > 0);
-        let rows = record.intervals.iter().filter(|_| counted);
+        let known = record.intervals.iter().any(|row| row.api.subject_open_watches > 0);
+        let rows = record.intervals.iter().filter(|_| known);
         let samples: Vec<_> = rows.map(|row| (row.end_ms, row.api.subject_open_watches)).collect();
         more::judge(record, findings, of, &samples, |count| *count, |_| String::new());
     }

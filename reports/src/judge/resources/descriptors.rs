@@ -1,7 +1,7 @@
 //! `descriptors.growth`: whether ever more descriptors are open.
 
 use super::more::{self, Ends, Of, WINDOW_ROWS, WINDOW_SAMPLES, ends};
-use super::{lives, subject};
+use super::{counted, lives};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Process, Record};
 
@@ -13,7 +13,7 @@ impl Rule for Growing {
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
         let of = Of { name: Name::of::<Self>(), what: "open descriptors", limit: *limit, least: WINDOW_SAMPLES };
-        let samples: Vec<_> = subject(record).collect();
+        let samples: Vec<_> = counted(record).collect();
         more::judge(record, findings, of, &samples, |process| process.fds.total(), |ends| parts(record, ends));
     }
 }

@@ -3,7 +3,7 @@
 //! A count that swings is no count that grows: it fails only if what there is at the end is more than what there was at any usual time of
 //! the first third. Of a subject that was started anew each life is judged for itself.
 
-use super::{Life, anew, lives, unsampled};
+use super::{Life, anew, lives, uncounted};
 use crate::judge::rule::{Findings, Name, Verdict};
 use crate::record::{Phase, Record};
 use crate::statistics::quantile;
@@ -175,7 +175,7 @@ impl Judged {
 /// There are too few samples.
 fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
     let Of { name, what, limit, least } = *of;
-    let text = match unsampled(record) {
+    let text = match uncounted(record) {
         // Watches are counted by the control plane, whoever has the process.
         Some(why) if name.section != "openWatches" => format!("the number of {what} {why}"),
         _ => format!("{least} samples at the beginning and at the end of the steady phase would decide it."),

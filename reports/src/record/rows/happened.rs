@@ -138,6 +138,11 @@ pub enum EndReason {
         /// Its last words.
         detail: String,
     },
+    /// What sent load was taken away by what it ran on.
+    LoadLost {
+        /// Who, and how that was seen.
+        detail: String,
+    },
     /// No observation came although commits were made.
     WitnessSilent {
         /// What was waited for.

@@ -12,7 +12,7 @@ use crate::record::{Cgroup, Sockets};
 pub struct Sample {
     /// When it was taken.
     pub t_ms: u64,
-    /// The subject's process tree; none if it was not running or is not on this machine.
+    /// The subject's process tree, or what kubelets tell of its Pods on other machines; none if it was not running or nobody tells.
     pub subject: Option<Process>,
     /// The harness itself.
     pub harness: Option<Process>,
@@ -56,6 +56,9 @@ pub struct Process {
     pub fds: Fds,
     /// How often the program was started in this run.
     pub starts: u32,
+    /// Told by the kubelets of its Pods: processor time and memory alone, the resident set being the working set.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub told: bool,
 }
 
 /// Open file descriptors by class.

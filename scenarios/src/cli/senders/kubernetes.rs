@@ -68,6 +68,7 @@ impl Flags {
             None => bail!("--image is missing: an image can only be loaded into a node of ours, others pull it"),
         };
         let deadline = length + BESIDES;
-        Job::start(Place { kubectl, kubeconfig, namespace: self.namespace.clone(), image, workers, deadline }).await
+        let namespace = self.namespace.clone();
+        Job::start(Place { kubectl, kubeconfig, namespace, image, workers, deadline, mark: None }).await
     }
 }

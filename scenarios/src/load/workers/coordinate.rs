@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use loadgen::admission::Plan;
+use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -20,13 +21,13 @@ const READY_LIMIT: Duration = Duration::from_mins(1);
 /// From the order to start until the first request: every worker must have heard it by then.
 const LEAD: Duration = Duration::from_millis(1500);
 /// A worker speaks every second. One that is silent for so long hangs, or its machine does.
-const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Words that wait to be added. Each worker says one a second.
 const WORDS_MAX: usize = 64;
 
 impl Workers {
     /// Gives each its share and waits until all have made their payloads.
-    async fn assign(&mut self, job: &Job, plan: &Plan) -> Result<()> {
+    pub(super) async fn assign(&mut self, job: &Job, plan: &Plan) -> Result<()> {
         let workers = u32::try_from(self.0.len())?;
         for (worker, number) in self.0.iter_mut().zip(0..) {
             let assignment = Assignment { protocol: PROTOCOL.to_owned(), job: job.clone(), worker: number, workers };
@@ -64,75 +65,122 @@ impl Workers {
     }
 }
 
+/// Workers that send: what they say, added up.
+pub(super) struct Sending {
+    /// The first planned moment.
+    pub(super) begin: Instant,
+    words: mpsc::Receiver<Message>,
+    readers: JoinSet<(usize, Reader)>,
+    outputs: Vec<ChildStdin>,
+    merge: Merge,
+    are_pods: bool,
+}
+
+impl Sending {
+    /// Lets those who have their shares begin together. Errors are of the kind that can only come before anything was sent.
+    pub(super) async fn begin(workers: &mut Workers) -> Result<Self> {
+        let begin = workers.start(Instant::now()).await?;
+        let (merge, are_pods) = (Merge::new(workers.count()), workers.are_pods());
+        let (said, words) = mpsc::channel(WORDS_MAX);
+        let (mut readers, mut outputs) = (JoinSet::new(), Vec::new());
+        for (number, Worker { reader, output }) in workers.0.drain(..).enumerate() {
+            outputs.push(output);
+            readers.spawn(listen(number, reader, said.clone()));
+        }
+        Ok(Self { begin, words, readers, outputs, merge, are_pods })
+    }
+
+    /// What one of them says next. Nothing is lost when this is dropped.
+    pub(super) async fn hear(&mut self) -> Option<Message> {
+        self.words.recv().await
+    }
+
+    /// Adds what was heard; the intervals that are whole by now, or how the load ended before its time.
+    pub(super) fn add(&mut self, heard: Option<Message>) -> Result<Vec<Sum>, Ended> {
+        let Some(Message { worker, name, word }) = heard else {
+            return Err(Ended::Broken("the workers are gone".to_owned()));
+        };
+        if let Err(why) = word.and_then(|word| add(&mut self.merge, worker, word)) {
+            // A process of ours does not go by itself; a Pod is evicted, or its node is gone.
+            let lost = self.are_pods && matches!(why, Spoilt::Ended(_) | Spoilt::Silent);
+            let why = format!("{name} {why}");
+            return Err(if lost { Ended::Lost(why) } else { Ended::Broken(why) });
+        }
+        Ok(std::iter::from_fn(|| self.merge.pop()).collect())
+    }
+
+    /// Whether all have said everything.
+    pub(super) fn is_over(&self) -> bool {
+        self.merge.is_over()
+    }
+
+    /// Asks them to send nothing new.
+    pub(super) async fn stop(&mut self) {
+        for output in &mut self.outputs {
+            // One that is gone is told by its reader.
+            let _ = write(output, &Order::Stop {}).await;
+        }
+    }
+
+    /// What is left of intervals that are not whole; and the workers, where all of them have ended and wait for another plan.
+    pub(super) async fn end(mut self) -> (Vec<Sum>, Vec<Worker>) {
+        let mut workers = Vec::new();
+        if self.merge.is_over() {
+            let mut ended = self.readers.join_all().await;
+            ended.sort_by_key(|(number, _)| *number);
+            workers.extend(ended.into_iter().zip(self.outputs).map(|((_, reader), output)| Worker { reader, output }));
+        } else {
+            // The end of their input ends workers that still run; what was started here is killed with their readers.
+            drop(self.outputs);
+            self.readers.shutdown().await;
+        }
+        (self.merge.rest().collect(), workers)
+    }
+}
+
 /// Sends the plan with these workers. Errors are of the kind that can only come before anything was sent. Afterwards the workers
 /// wait for the next plan, unless one of them failed: then all are gone.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
-    let epoch = Instant::now();
     workers.assign(job, plan).await?;
-    let begin = workers.start(epoch).await?;
-    let (count, are_pods) = (workers.count(), workers.are_pods());
-    let (said, mut words) = mpsc::channel(WORDS_MAX);
-    let mut readers = JoinSet::new();
-    let mut outputs = Vec::new();
-    for (number, Worker { reader, output }) in workers.0.drain(..).enumerate() {
-        outputs.push(output);
-        readers.spawn(listen(number, reader, said.clone()));
-    }
-    drop(said);
+    let mut sending = Sending::begin(workers).await?;
+    let begin = sending.begin;
     let mut run = Run::new(begin, job.length());
-    let mut merge = Merge::new(count);
     let mut signal = None;
     let mut give_up = None;
     let ended = loop {
         let until = give_up.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT * 2);
-        let word = tokio::select! {
-            word = words.recv() => word,
+        let heard = tokio::select! {
+            heard = sending.hear() => heard,
             name = watch.signals.next() => {
                 if signal.is_some() {
                     measure::abort();
                 }
                 signal = Some(name);
                 give_up = Some(Instant::now() + measure::DRAIN_INTERRUPTED + SILENCE_LIMIT);
-                for output in &mut outputs {
-                    // One that is gone is told by its reader.
-                    let _ = write(output, &Order::Stop {}).await;
-                }
+                sending.stop().await;
                 continue;
             }
             () = tokio::time::sleep_until(until.into()) => break Ended::Broken("the workers do not end".to_owned()),
         };
-        let Some(Message { worker, name, word }) = word else {
-            break Ended::Broken("the workers are gone".to_owned());
-        };
-        let added = word.and_then(|word| add(&mut merge, worker, word));
-        if let Err(why) = added {
-            // A process of ours does not go by itself; a Pod is evicted, or its node is gone.
-            let lost = are_pods && matches!(why, Spoilt::Ended(_) | Spoilt::Silent);
-            let why = format!("{name} {why}");
-            break if lost { Ended::Lost(why) } else { Ended::Broken(why) };
+        match sending.add(heard) {
+            Ok(whole) => whole.into_iter().for_each(|sum| tell(&mut run, sum, watch)),
+            Err(ended) => break ended,
         }
-        while let Some(Sum { start_ms, end_ms, interval }) = merge.pop() {
-            run.tell_at(&interval, (start_ms, end_ms), watch);
-        }
-        if merge.is_over() {
+        if sending.is_over() {
             break signal.map_or(Ended::Whole, Ended::Interrupted);
         }
     };
-    let all_ended = merge.is_over();
-    for Sum { start_ms, end_ms, interval } in merge.rest() {
-        run.tell_at(&interval, (start_ms, end_ms), watch);
+    let (rest, again) = sending.end().await;
+    for sum in rest {
+        tell(&mut run, sum, watch);
     }
-    if all_ended {
-        let mut ended = readers.join_all().await;
-        ended.sort_by_key(|(number, _)| *number);
-        workers.0.extend(ended.into_iter().zip(outputs).map(|((_, reader), output)| Worker { reader, output }));
-    } else {
-        // The end of their input ends workers that still run; what was started here is killed with their readers.
-        drop(outputs);
-        readers.shutdown().await;
-    }
+    workers.0.extend(again);
     let measured = Measured { lasted: begin.elapsed().min(job.length()), total: run.total, ended };
     Ok(checked(measured, plan.planned()))
+}
+
+fn tell(run: &mut Run, Sum { start_ms, end_ms, interval }: Sum, watch: &mut Watch) {
+    run.tell_at(&interval, (start_ms, end_ms), watch);
 }
 
 /// Shares must add up to the plan; whatever else they add up to is no measurement of it.
@@ -178,7 +226,7 @@ enum Spoilt {
 }
 
 /// What came from a worker.
-struct Message {
+pub(super) struct Message {
     worker: usize,
     name: String,
     word: Result<Word, Spoilt>,

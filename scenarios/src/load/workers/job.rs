@@ -51,6 +51,8 @@ pub(crate) struct Place {
     pub(crate) workers: u32,
     /// The Job is ended by the cluster after so long.
     pub(crate) deadline: Duration,
+    /// A label, key and value, that everything made there has to have.
+    pub(crate) mark: Option<(String, String)>,
 }
 
 /// A Job whose Pods run. Dropping it removes all of it.
@@ -105,6 +107,11 @@ impl Job {
                 "template": {"metadata": {"labels": labels}, "spec": self.pod()},
             },
         }));
+        if let Some((key, value)) = &self.place.mark {
+            for object in &mut objects {
+                object["metadata"]["labels"][key] = json!(value);
+            }
+        }
         objects
     }
 
@@ -113,6 +120,8 @@ impl Job {
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
+            // Nodes of the harness itself are kept free of all but subjects and who loads them.
+            "tolerations": [{"key": kind::node::TAINT, "operator": "Exists"}],
             "terminationGracePeriodSeconds": 1,
             "securityContext": {"runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
                 "seccompProfile": {"type": "RuntimeDefault"}},
@@ -291,17 +300,19 @@ async fn call(mut command: Command, input: Option<String>) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The archive of an image of this program, called [`OWN_IMAGE`].
+pub(crate) async fn own_image() -> Result<Vec<u8>> {
+    let program = std::env::current_exe().context("failed to find this program")?;
+    let made =
+        tokio::task::spawn_blocking(move || kind::node::image::Image::of_program(OWN_IMAGE, &program, USER)?.archive());
+    made.await?.context("failed to make an image of this program")
+}
+
 /// Makes the image of this program and loads it into a node of ours; its name there.
 pub(crate) async fn load_own_image(state: &Path, node: &str) -> Result<String> {
-    let program = std::env::current_exe().context("failed to find this program")?;
     let folder = tempfile::tempdir().context("failed to make a folder for the image")?;
     let archive = folder.path().join("longhaul.tar");
-    let file = archive.clone();
-    let made = tokio::task::spawn_blocking(move || {
-        let image = kind::node::image::Image::of_program(OWN_IMAGE, &program, USER)?;
-        std::fs::write(file, image.archive()?)
-    });
-    made.await?.context("failed to make an image of this program")?;
+    tokio::fs::write(&archive, own_image().await?).await.context("failed to write the image of this program")?;
     kind::cluster::load(state, node, &[archive]).await.context("failed to load the image of the workers")?;
     Ok(OWN_IMAGE.to_owned())
 }
@@ -329,6 +340,7 @@ mod tests {
             image: OWN_IMAGE.to_owned(),
             workers: 3,
             deadline: Duration::from_secs(90),
+            mark: None,
         };
         Job {
             place,

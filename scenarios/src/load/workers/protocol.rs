@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::{Job, hlog};
 
 /// The version of the protocol. Both sides must name the same.
-pub(crate) const PROTOCOL: &str = "longhaul-worker/3";
+pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
 /// The longest line. The largest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
 /// Example texts in one interval.
@@ -291,12 +291,12 @@ mod tests {
         assert_eq!(slowest[0].label, " ".repeat(TEXT_CHARS_MAX));
     }
 
-    /// The messages of version 3, byte for byte: another worker may have been written from the description.
+    /// The messages of version 4, byte for byte: another worker may have been written from the description.
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();
         let hello = Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned() };
-        assert_eq!(text(&hello), r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#);
+        assert_eq!(text(&hello), r#"{"hello":{"protocol":"longhaul-worker/4","version":"0.1.0"}}"#);
         assert_eq!(text(&Word::Pong { id: 7, clock_ns: 12 }), r#"{"pong":{"id":7,"clockNs":12}}"#);
         assert_eq!(text(&Word::End { intervals: 60 }), r#"{"end":{"intervals":60}}"#);
         let order = |order: &Order| serde_json::to_string(order).unwrap();

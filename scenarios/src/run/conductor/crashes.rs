@@ -45,6 +45,9 @@ impl Conductor<'_> {
         if let Some(why) = pods.is_blind() {
             return Err(Halt::Broken(anyhow::anyhow!(why)));
         }
+        if let Some(used) = pods.take_used() {
+            stage.observer.told(used);
+        }
         for crash in pods.take_crashes() {
             let (row, is_told) = stage.crashes.of_container(now_ms, crash);
             if is_told {

@@ -52,6 +52,7 @@ impl Conductor<'_> {
             Halt::SubjectExited(status) => EndReason::SubjectNotReady {
                 detail: format!("it exited before it was ready ({status}). Its last words: {last_words}"),
             },
+            Halt::LoadLost(detail) => EndReason::LoadLost { detail },
             Halt::Broken(error) if error.is::<NotReady>() => {
                 EndReason::SubjectNotReady { detail: format!("{error}. Its last words: {last_words}") }
             }
@@ -113,7 +114,7 @@ impl Conductor<'_> {
         // Deciding what is still open, and gathering what is known of it, takes its time and measures nobody.
         self.interval_until(now_ms, true).map_err(|halt| match halt {
             Halt::Broken(error) => error,
-            Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),
+            Halt::Signal(_) | Halt::SubjectExited(_) | Halt::LoadLost(_) => anyhow::anyhow!("the run had ended"),
         })
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::rollout::{Container, Pod};
+use super::stats::Stats;
 use super::{Cluster, Rollout, logs};
 use crate::subject::{Crash, Log, Pods};
 
@@ -36,11 +37,14 @@ pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: R
     let mut read = BTreeSet::new();
     let mut logs = JoinSet::new();
     let mut seen = Instant::now();
+    let mut stats = Stats::default();
     loop {
         match rollout.pods().await {
             Ok(all) => {
                 seen = Instant::now();
-                tell(&rollout, &all, &pods);
+                if !tell(&rollout, &all, &pods) {
+                    stats.read(&cluster, &all, &pods, &log).await;
+                }
                 for pod in &all {
                     for container in &pod.containers {
                         let key = (pod.uid.clone(), container.name.clone());
@@ -75,10 +79,13 @@ pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: R
     }
 }
 
-fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) {
+/// Tells of their processes; whether there are any that this machine sees.
+fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) -> bool {
     let mut pids: Vec<u32> = all.iter().flat_map(|pod| rollout.first_processes(pod)).collect();
     pids.sort_unstable();
+    let are_here = !pids.is_empty();
     pods.are(pids);
+    are_here
 }
 
 /// A container was started again since it was looked at last.
@@ -106,6 +113,7 @@ mod tests {
             uid: "u".to_owned(),
             namespace: "n".to_owned(),
             name: "p".to_owned(),
+            node: None,
             is_ready: true,
             is_going: false,
             address: None,

@@ -42,6 +42,8 @@ pub(in crate::run) struct Pod {
     pub(in crate::run) uid: String,
     pub(in crate::run) namespace: String,
     pub(in crate::run) name: String,
+    /// Where it is, once somebody has decided that.
+    pub(in crate::run) node: Option<String>,
     pub(in crate::run) is_ready: bool,
     /// It is going.
     pub(in crate::run) is_going: bool,
@@ -292,6 +294,7 @@ impl Pod {
             uid: text("/metadata/uid"),
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
+            node: Some(text("/spec/nodeName")).filter(|name| !name.is_empty()),
             is_ready,
             is_going: object.pointer("/metadata/deletionTimestamp").is_some(),
             address: text("/status/podIP").parse().ok(),

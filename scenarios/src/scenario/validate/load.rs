@@ -1,6 +1,7 @@
 //! Does what a scenario sends fit: reviews, calls, alerts, the shared cache, and the steps of a script?
 
 use loadgen::admission::Through;
+use mock_faults::{Family, Name};
 
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
@@ -40,6 +41,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
     }
     through(scenario)?;
+    workers(scenario)?;
     about_nothing(scenario)?;
     if scenario.budgets.events.is_some() && subject.watches_nothing() {
         return problem("budgets", "`events` is judged by a witness, and `role: webhook` has none: leave it out");
@@ -235,6 +237,35 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     Ok(())
+}
+
+/// Workers know what is right before the run, and hear of nothing that changes it.
+fn workers(scenario: &Scenario) -> Result<(), Problem> {
+    let Some(config) = scenario.admission.as_ref().filter(|config| config.workers.is_some()) else { return Ok(()) };
+    let upkeep = scenario.subject.upkeep();
+    let turns = |name: Name| name.row().family == Family::Registry || name == Name::NetworkPolicy;
+    let why = if scenario.alerts.is_some() {
+        "`alerts` is judged by each answer"
+    } else if scenario.registry.lock.is_some() {
+        "`registry.lock` lets tags move"
+    } else if scenario.faults.iter().any(|fault| turns(fault.name)) {
+        "a sick registry excuses denials"
+    } else if upkeep.trusted_keys.is_some() || upkeep.validator_restarts.is_some() || upkeep.validator_delay.is_some() {
+        "what validators say changes what is right"
+    } else if scenario.clock_rate() > 1 {
+        "`clockRate` makes the subject's certificates valid by another clock"
+    } else if !config.objects.is_empty()
+        || (scenario.subject.own_webhooks_file().is_some() && config.is_left_to_webhooks())
+    {
+        "what webhooks of one's own are sent is made when they answer"
+    } else {
+        return Ok(());
+    };
+    Err(Problem {
+        section: Some("admission"),
+        part: Some(Part::Key("workers")),
+        text: format!("`workers` know only what is right before the run, and {why}: leave one of them out"),
+    })
 }
 
 fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), Problem> {

@@ -1,0 +1,130 @@
+//! Workers that send while a run goes on: their intervals are taken as those of a load in this process are.
+//!
+//! Owns what was measured and not taken yet, and their end. An interval is there when every worker has told it, which is a second or two after
+//! it was.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use loadgen::admission::{Interval, Plan};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::coordinate::{SILENCE_LIMIT, Sending};
+use super::gather::Workers;
+use super::merge::Sum;
+use crate::load::Job;
+use crate::load::measure::{self, Ended};
+
+/// A plan that is all but over ends by itself, with all the time that its calls may take.
+const NEARLY: Duration = Duration::from_secs(2);
+
+/// Load that workers send.
+pub(crate) struct Beside {
+    told: Arc<Mutex<Told>>,
+    stop: Arc<Notify>,
+    /// When everything is planned, and when every call has had its time.
+    planned: Instant,
+    over: Instant,
+    ends: AbortOnDropHandle<()>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// Since it was taken last.
+    interval: Interval,
+    gone: Option<Gone>,
+}
+
+/// Why what is sent is not what was planned any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// A Pod was taken away by what it ran on.
+    Lost(String),
+    /// A worker failed.
+    Broken(String),
+}
+
+/// Workers that have their shares.
+pub(crate) struct Assigned {
+    workers: Workers,
+    length: Duration,
+    drain: Duration,
+}
+
+impl Assigned {
+    /// Gives each its share, and waits until all have made their payloads.
+    pub(crate) async fn new(job: &Job, plan: &Plan, mut workers: Workers) -> Result<Self> {
+        workers.assign(job, plan).await?;
+        Ok(Self { workers, length: job.length(), drain: measure::drain(job, true) })
+    }
+
+    /// Lets them begin together; with the moment at which the first request is due.
+    pub(crate) async fn begin(self) -> Result<(Beside, Instant)> {
+        let Self { mut workers, length, drain } = self;
+        let sending = Sending::begin(&mut workers).await?;
+        let begin = sending.begin;
+        let planned = begin + length;
+        let over = planned + drain;
+        let (told, stop) = (Arc::new(Mutex::new(Told::default())), Arc::new(Notify::new()));
+        let ends = tokio::spawn(follow(sending, Arc::clone(&told), Arc::clone(&stop), workers));
+        Ok((Beside { told, stop, planned, over, ends: AbortOnDropHandle::new(ends) }, begin))
+    }
+}
+
+impl Beside {
+    /// What was told since the last call.
+    pub(crate) fn take(&self) -> Interval {
+        std::mem::take(&mut self.told.lock().interval)
+    }
+
+    /// Why what is sent is not what was planned any more, once.
+    pub(crate) fn take_gone(&self) -> Option<Gone> {
+        self.told.lock().gone.take()
+    }
+
+    /// Lets them end, and returns what they still had to say, and whether all of it. Calls that are under way have their time, unless much of the
+    /// plan is left.
+    pub(crate) async fn stop(self) -> (Interval, Option<Gone>) {
+        let now = Instant::now();
+        let limit = if now + NEARLY > self.planned {
+            self.over.saturating_duration_since(now)
+        } else {
+            self.stop.notify_one();
+            measure::DRAIN_INTERRUPTED
+        };
+        // Whoever does not end in time is killed with the task.
+        let ended = tokio::time::timeout(limit + SILENCE_LIMIT, self.ends).await.is_ok();
+        let mut told = self.told.lock();
+        let hang = || Gone::Broken("the workers do not end".to_owned());
+        let gone = told.gone.take().or_else(|| (!ended).then(hang));
+        (std::mem::take(&mut told.interval), gone)
+    }
+}
+
+/// Adds up what they say until all is said, and lets them go.
+async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>, workers: Workers) {
+    let add = |Sum { interval, .. }: Sum| told.lock().interval.add(&interval);
+    let gone = loop {
+        if sending.is_over() {
+            break None;
+        }
+        tokio::select! {
+            heard = sending.hear() => match sending.add(heard) {
+                Ok(whole) => whole.into_iter().for_each(add),
+                Err(Ended::Lost(why)) => break Some(Gone::Lost(why)),
+                Err(Ended::Broken(why)) => break Some(Gone::Broken(why)),
+                Err(Ended::Whole | Ended::Interrupted(_)) => break None,
+            },
+            () = stop.notified() => sending.stop().await,
+        }
+    };
+    let (rest, ended) = sending.end().await;
+    rest.into_iter().for_each(add);
+    told.lock().gone = gone;
+    drop(ended);
+    // Their Job is removed by a command that is waited for.
+    let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
+}

@@ -1,0 +1,85 @@
+//! Workers that send the admission load of a run: Pods of one Job where the control plane has nodes, else processes of this machine.
+//!
+//! Owns where they come from, and what they are told of the load. They are there before the subject is, so that what is missing is said before
+//! anything starts.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use kind::provider::Nodes;
+use loadgen::admission::{self, Image, Plan, Target};
+
+use super::plane::HARNESS;
+use super::world::World;
+use crate::load::workers::job::{self, Job, Place};
+use crate::load::workers::{Assigned, Workers};
+use crate::load::{self, Webhook};
+use crate::scenario::Scenario;
+
+/// What a run takes beside its load: until the subject is ready, its drain, and the end of everything.
+const BESIDES: Duration = Duration::from_mins(20);
+
+/// Workers who wait for their shares.
+pub(super) struct Crew {
+    workers: Workers,
+    seed: u64,
+    length: Duration,
+    /// Those of the registry, where it is known what is right for each.
+    images: Option<Vec<Image>>,
+}
+
+impl Crew {
+    /// Starts them, if the scenario has any.
+    pub(super) async fn open(scenario: &Scenario, world: &World) -> Result<Option<Self>> {
+        let Some(wanted) = scenario.admission.as_ref().and_then(|config| config.workers.as_ref()) else {
+            return Ok(None);
+        };
+        let workers = match world.plane.nodes() {
+            None => Workers::open(wanted.count, &[]).await,
+            Some(nodes) => pods(scenario, world, nodes, wanted).await,
+        };
+        let workers = workers.context("failed to start the workers of `admission`")?;
+        let images = || world.images.iter().map(super::keys::image).collect();
+        let images = (!scenario.subject.has_own_policy()).then(images);
+        Ok(Some(Self { workers, seed: scenario.seed, length: scenario.phases.loaded(), images }))
+    }
+
+    /// Gives them their shares of the plan.
+    pub(super) async fn assign(self, plan: &Plan, target: &Target) -> Result<Assigned> {
+        let Self { workers, seed, length, images } = self;
+        let Target { url, server_name, ca_pem, .. } = target.clone();
+        let to = Webhook { url, server_name, ca_pem, client_certificate: None };
+        let length_ns = u64::try_from(length.as_nanos()).context("the load is too long")?;
+        let job = load::Job { config: plan.config().clone(), seed, length_ns, to, images };
+        Assigned::new(&job, plan, workers).await.context("failed to give the workers their shares")
+    }
+}
+
+/// As Pods of the cluster that the subject has.
+async fn pods(scenario: &Scenario, world: &World, nodes: Nodes<'_>, wanted: &admission::Workers) -> Result<Workers> {
+    let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
+    let kubeconfig = world.plane.kubeconfig_of(HARNESS).context("the control plane does not know the harness")?;
+    let image = if let Some(image) = &wanted.image {
+        image.clone()
+    } else {
+        anyhow::ensure!(
+            nodes.are_loaded(),
+            "`workers`: an image can only be loaded into nodes of ours or of kind: name one that the cluster can pull, `workers: {{count: {}, \
+             image: …}}`",
+            wanted.count
+        );
+        nodes.load(job::own_image().await?).await.context("failed to load the image of the workers")?;
+        job::OWN_IMAGE.to_owned()
+    };
+    let place = Place {
+        kubectl,
+        kubeconfig: world.write("workers.kubeconfig", &kubeconfig)?,
+        namespace: None,
+        image,
+        workers: wanted.count,
+        deadline: scenario.phases.total() + BESIDES,
+        mark: world.plane.mark().map(|(key, value)| (key.to_owned(), value.to_owned())),
+    };
+    let (job, commands) = Job::start(place).await?;
+    Workers::in_cluster(job, commands).await
+}

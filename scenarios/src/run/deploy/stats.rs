@@ -1,0 +1,128 @@
+//! What the kubelets of a subject's nodes say that its Pods use, where this machine does not see their processes.
+//!
+//! Owns the asking and the sum. A kubelet looks at containers every ten to fifteen seconds (cAdvisor's housekeeping), whatever it is asked: what
+//! it says twice is told once. It knows processor time and memory, and neither descriptors nor threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use reports::record::Process;
+use serde_json::Value;
+
+use super::Cluster;
+use super::rollout::Pod;
+use crate::subject::{Log, Pods};
+
+/// How often they are asked. Each answer tells of all Pods of a node.
+const EVERY: Duration = Duration::from_secs(3);
+
+/// What was told so far.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    due: Option<Instant>,
+    /// When the kubelets looked at what was told last.
+    told: BTreeSet<String>,
+    /// That nobody tells was said already.
+    refused: bool,
+}
+
+impl Stats {
+    /// Asks the kubelets of these Pods, when it is time, and tells what is new.
+    pub(super) async fn read(&mut self, cluster: &Cluster, all: &[Pod], pods: &Pods, log: &Log) {
+        let now = Instant::now();
+        if all.is_empty() || self.due.is_some_and(|due| now < due) {
+            return;
+        }
+        self.due = Some(now + EVERY);
+        let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for pod in all {
+            if let Some(node) = &pod.node {
+                wanted.entry(node).or_default().insert(&pod.uid);
+            }
+        }
+        let mut sum = Used::default();
+        for (node, uids) in wanted {
+            match cluster.get(&format!("/api/v1/nodes/{node}/proxy/stats/summary")).await {
+                Ok(summary) => sum.add(&summary, &uids),
+                Err(error) if !self.refused => {
+                    self.refused = true;
+                    log.note(&format!(
+                        "its Pods are on other machines, and the kubelet of {node} tells nothing of their memory; the harness needs `get` on \
+                         `nodes/proxy` for that: {error:#}"
+                    ));
+                }
+                Err(_) => {}
+            }
+        }
+        if !sum.at.is_empty() && sum.at != self.told {
+            self.told = sum.at;
+            pods.use_now(sum.process);
+        }
+    }
+}
+
+/// What containers use together.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Used {
+    process: Process,
+    /// When each was looked at, with its name.
+    at: BTreeSet<String>,
+}
+
+impl Used {
+    /// Adds what a node says of these Pods (`stats.k8s.io` of the kubelet's API, v1alpha1).
+    fn add(&mut self, summary: &Value, uids: &BTreeSet<&str>) {
+        let pods = summary["pods"].as_array().into_iter().flatten();
+        for pod in pods.filter(|pod| pod["podRef"]["uid"].as_str().is_some_and(|uid| uids.contains(uid))) {
+            for container in pod["containers"].as_array().into_iter().flatten() {
+                let memory = &container["memory"];
+                // A container that was just started has none yet.
+                let (Some(set), Some(time)) = (memory["workingSetBytes"].as_u64(), memory["time"].as_str()) else {
+                    continue;
+                };
+                let process = &mut self.process;
+                process.told = true;
+                process.processes += 1;
+                process.rss_bytes = process.rss_bytes.saturating_add(set);
+                process.anon_bytes = process.anon_bytes.saturating_add(memory["rssBytes"].as_u64().unwrap_or(0));
+                let cpu_ns = container["cpu"]["usageCoreNanoSeconds"].as_u64().unwrap_or(0);
+                process.cpu_ms = process.cpu_ms.saturating_add(cpu_ns / 1_000_000);
+                self.at.insert(format!("{} {} {time}", pod["podRef"]["uid"], container["name"]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// As kubelet 1.34 answers: Pods of others, and containers without numbers yet, do not count.
+    #[test]
+    fn containers_of_its_pods_are_added_up() {
+        let container = |name: &str, set: u64, rss: u64, cpu_ns: u64| {
+            json!({"name": name, "startTime": "2026-01-01T00:00:00Z",
+                "cpu": {"time": "2026-01-01T00:01:00Z", "usageNanoCores": 1, "usageCoreNanoSeconds": cpu_ns},
+                "memory": {"time": "2026-01-01T00:01:00Z", "usageBytes": set * 2, "workingSetBytes": set, "rssBytes": rss}})
+        };
+        let pod =
+            |uid: &str, containers: Vec<Value>| json!({"podRef": {"name": "p", "uid": uid}, "containers": containers});
+        let summary = json!({"node": {"nodeName": "n"}, "pods": [
+            pod("a", vec![container("one", 30, 20, 5_000_000), container("two", 3, 2, 1_900_000)]),
+            pod("b", vec![container("one", 300, 200, 50_000_000)]),
+            pod("c", vec![json!({"name": "new", "startTime": "2026-01-01T00:00:59Z"})]),
+        ]});
+        let mut used = Used::default();
+        used.add(&summary, &BTreeSet::from(["a", "c"]));
+        let expected =
+            Process { told: true, processes: 2, rss_bytes: 33, anon_bytes: 22, cpu_ms: 6, ..Process::default() };
+        assert_eq!((used.process, used.at.len()), (expected, 2));
+        used.add(&summary, &BTreeSet::from(["b"]));
+        assert_eq!((used.process.rss_bytes, used.at.len()), (333, 3));
+        let mut nothing = Used::default();
+        nothing.add(&json!({"pods": null}), &BTreeSet::from(["a"]));
+        assert_eq!(nothing, Used::default());
+    }
+}
