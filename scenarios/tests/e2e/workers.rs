@@ -235,7 +235,7 @@ fn workers_send_the_load_of_a_scenario() {
     let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
     let service = program("longhaul-service-planted").unwrap();
     let alone = soak_text(include_str!("../files/small.yaml"), &["--service", service.to_str().unwrap()]);
-    let fingerprint = |text: &str| serde_json::from_str::<Value>(text).unwrap()["load"]["fingerprint"].clone();
+    let fingerprint = |text: &str| serde_json::from_str::<Value>(text).unwrap()["payloadFingerprint"].clone();
     let other = std::fs::read_to_string(alone.record().join("manifest.json")).unwrap();
     assert_eq!(fingerprint(&manifest), fingerprint(&other));
     assert!(!fingerprint(&manifest).is_null(), "{manifest}");
