@@ -69,35 +69,37 @@ impl Labelled {
 
     /// Takes all of it away, and waits until it is gone.
     pub(crate) async fn take_away(&self) -> Result<(), Failed> {
+        let namespaces = self.take_namespaces().await;
         if let Some(taint) = &self.taint {
-            // Refused where there is none.
+            // Not before: Pods that never ran would begin to, only to be ended one by one by their kubelet. Refused where there is none.
             let _ = self.ask(&["taint", "nodes", "--all", &format!("{taint}-")]).await;
         }
-        self.delete(WEBHOOKS, &[]).await?;
-        self.delete("namespaces", &["--wait=false"]).await?;
-        let (began, mut hangs) = (Instant::now(), false);
-        loop {
-            let left = self.ask(&["get", "namespaces", "-l", &self.selector(), "-o", "json"]).await?;
-            let left: Value = serde_json::from_str(&left).map_err(|error| self.failed(error.to_string()))?;
-            let left = left["items"].as_array().cloned().unwrap_or_default();
-            if left.is_empty() {
-                break;
-            }
-            if began.elapsed() >= GONE_LIMIT {
-                hangs = true;
-                break;
-            }
-            for namespace in &left {
-                self.release(namespace).await;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        let hangs = namespaces?;
         self.delete(CLUSTER, &["--timeout=60s"]).await?;
         self.delete(ELSEWHERE, &["--all-namespaces"]).await?;
         if hangs {
             return Err(self.failed(format!("some are still there after {} s", GONE_LIMIT.as_secs())));
         }
         Ok(())
+    }
+
+    /// Takes the namespaces away with all that is in them; whether some are still there.
+    async fn take_namespaces(&self) -> Result<bool, Failed> {
+        self.delete(WEBHOOKS, &[]).await?;
+        self.delete("namespaces", &["--wait=false"]).await?;
+        let began = Instant::now();
+        loop {
+            let left = self.ask(&["get", "namespaces", "-l", &self.selector(), "-o", "json"]).await?;
+            let left: Value = serde_json::from_str(&left).map_err(|error| self.failed(error.to_string()))?;
+            let left = left["items"].as_array().cloned().unwrap_or_default();
+            if left.is_empty() || began.elapsed() >= GONE_LIMIT {
+                return Ok(!left.is_empty());
+            }
+            for namespace in &left {
+                self.release(namespace).await;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     fn failed(&self, reason: String) -> Failed {
