@@ -26,6 +26,7 @@ use super::addresses::Addresses;
 use super::audit::AuditLog;
 use super::authorization::{Authorization, Record};
 use super::followed;
+use super::serving::Serving;
 use super::users::Users;
 use super::webhooks::Webhooks;
 
@@ -54,6 +55,7 @@ pub(crate) struct Cluster {
     pub faults: Arc<Faults>,
     pub webhooks: Webhooks,
     pub addresses: Addresses,
+    pub serving: Serving,
     /// Somebody deleted something that has consequences.
     pub cleaning: Notify,
     /// How many times shorter what is granted for a while lasts.
@@ -112,6 +114,7 @@ impl Cluster {
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             webhooks: Webhooks::default(),
             addresses: Addresses::default(),
+            serving: Serving::default(),
             cleaning: Notify::new(),
             compress: setup.compress.max(1),
             bookmarks_every: setup.bookmarks_every,
@@ -196,6 +199,7 @@ impl Cluster {
             rewound
         };
         self.batches.forget();
+        self.serving.rewound(to);
         self.redefine();
         self.audit.rewound(to);
         if watches == Watches::Cut {
@@ -349,6 +353,7 @@ impl Cluster {
             let schema = |of: &Resource| of.storage_version().schema.clone();
             // Once is enough: an object may have been written before any of the changes.
             resource.moved = before.moved || before.storage != resource.storage;
+            resource.edition = before.edition + 1;
             resource.late_defaults = before.late_defaults || resource.moved || schema(before) != schema(&resource);
         }
         next.insert(resource);
@@ -356,11 +361,25 @@ impl Cluster {
         Ok(())
     }
 
+    /// The definition of a custom resource was changed by the commit with this revision.
+    pub fn redefined(&self, full_name: &str, revision: u64) {
+        if let Some(resource) = self.catalogue().by_full_name(full_name) {
+            self.serving.changed(resource.id, revision);
+        }
+    }
+
     pub fn undefine(&self, full_name: &str) {
-        let mut catalogue = self.catalogue.write();
-        let mut next = Catalogue::clone(&catalogue);
-        next.forget(full_name);
-        *catalogue = Arc::new(next);
+        let id = {
+            let mut catalogue = self.catalogue.write();
+            let id = catalogue.by_full_name(full_name).map(|resource| resource.id);
+            let mut next = Catalogue::clone(&catalogue);
+            next.forget(full_name);
+            *catalogue = Arc::new(next);
+            id
+        };
+        if let Some(id) = id {
+            self.serving.gone(id);
+        }
     }
 
     /// Creates an object without a request: for what exists at the start.

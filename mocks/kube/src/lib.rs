@@ -40,6 +40,7 @@ mod rbac;
 mod reach;
 mod replica;
 mod represent;
+mod serving;
 mod tail;
 mod tokens;
 mod users;

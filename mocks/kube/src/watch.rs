@@ -56,6 +56,8 @@ pub(crate) struct Opening {
     pub bookmarks: bool,
     pub lasts: Duration,
     pub ending: CancellationToken,
+    /// Another definition took the place of that of the resource.
+    pub replaced: Option<CancellationToken>,
     pub view: Arc<View>,
     /// An old state that a fault shows.
     pub stale: Option<Stale>,
@@ -107,7 +109,7 @@ impl WatchBody {
         let ends = now + opening.lasts;
         let next_bookmark = bookmark_after(now, opening.cluster.bookmarks_every, ends);
         let first = if opening.bookmarks { next_bookmark.min(ends) } else { ends };
-        let ending = Box::pin(opening.ending.clone().cancelled_owned());
+        let ending = ending(opening.ending.clone(), opening.replaced.clone());
         Self {
             o: opening,
             request: None,
@@ -460,6 +462,20 @@ impl Drop for WatchBody {
         self.o.cluster.faults.closed(self.o.stream.id);
         self.o.audit.watch_closed();
     }
+}
+
+/// Done when the server ends or the resource is served anew, which only few watches have to wait for.
+fn ending(
+    ending: CancellationToken,
+    replaced: Option<CancellationToken>,
+) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
+    let Some(replaced) = replaced else { return Box::pin(ending.cancelled_owned()) };
+    Box::pin(async move {
+        tokio::select! {
+            () = ending.cancelled_owned() => {}
+            () = replaced.cancelled_owned() => {}
+        }
+    })
 }
 
 fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {

@@ -59,6 +59,8 @@ pub struct Resource {
     pub conversion: Option<Conversion>,
     /// Objects may be stored in another version than `storage`, which was another one once.
     pub moved: bool,
+    /// How often another definition took the place of the first one.
+    pub edition: u64,
     /// What is special about the kind.
     pub rules: &'static Kind,
 }

@@ -11,6 +11,7 @@ use mock_objects::selector::Selector;
 use mock_objects::status::{Cause, Failure};
 use mock_store::{Cursor, Store};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
 use crate::audit::About;
@@ -90,6 +91,7 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
         lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id)).min(LASTS_S_MAX))
             / call.cluster().compress,
         ending: call.app.ending.clone(),
+        replaced: replaced(call),
         view: call.app.view.clone(),
         stale: call.injection.stale.clone(),
     });
@@ -97,6 +99,21 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
     answer.about.watch = Some(id);
     answer.body = Body::Watch(Box::new(body));
     Ok(answer)
+}
+
+/// What ends the watch when the definition of its resource changes, if it has one.
+fn replaced(call: &Call) -> Option<CancellationToken> {
+    if !call.resource.custom {
+        return None;
+    }
+    let mut replaced = call.cluster().serving.ends(call.resource.id);
+    let catalogue = call.cluster().catalogue();
+    // It changed since the request came: that was the last one to tell.
+    if catalogue.by_id(call.resource.id).is_none_or(|now| now.edition != call.resource.edition) {
+        replaced = CancellationToken::new();
+        replaced.cancel();
+    }
+    Some(replaced)
 }
 
 /// Whether a watch resumes from a revision that the store had before it was restored.
@@ -162,6 +179,10 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
 /// Goes on after `wanted`, or from now when the client wants neither a snapshot nor the past.
 fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     let id = call.resource.id;
+    let since = if call.resource.custom { call.cluster().serving.since(id) } else { 0 };
+    if wanted != 0 && wanted < since {
+        return Err(Failure::too_old(wanted, since));
+    }
     let (cursor, revision) = call.cluster().read(|store| {
         let from = if wanted == 0 { call.sees(store.revision()) } else { wanted };
         (store.cursor(id, earlier(call, store, from)), from)

@@ -438,12 +438,19 @@ fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool)
 }
 
 async fn commit(call: &Call, current: &Version, value: Value) -> Result<Result<Arc<Version>, Refused>, Failure> {
-    let resource = &call.resource;
-    if resource.is_definition() {
-        // Validated before.
-        let _ = call.cluster().define(&value);
+    if !call.resource.is_definition() {
+        return call.put(Expect::Revision(current.revision), value).await;
     }
-    call.put(Expect::Revision(current.revision), value).await
+    let name = object::meta(&value, "name").to_owned();
+    // What is only labelled anew is served as before.
+    let changes = value["spec"] != current.value()["spec"];
+    // Validated before.
+    let _ = call.cluster().define(&value);
+    let committed = call.put(Expect::Revision(current.revision), value).await?;
+    if changes && let Ok(version) = &committed {
+        call.cluster().redefined(&name, version.revision);
+    }
+    Ok(committed)
 }
 
 /// Refuses a definition that is wrong.

@@ -324,6 +324,44 @@ async fn what_was_stored_in_another_version_is_converted_too() {
     assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("status.storedVersions[0]")));
 }
 
+/// A real server makes a new cache for what is served in another way: its clients list again.
+#[tokio::test]
+async fn a_watch_ends_when_its_definition_changes() {
+    let mut it = Converted::start().await;
+    it.made(V1, "a", json!({"host": "h"})).await;
+    let path = format!("{DEFINITIONS}/foos.test.dev");
+    let (_, list) = it.client.get(V1).await;
+    let before = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let (_client, mut lines) = it.watch(&format!("{V1}?watch=true&resourceVersion={before}")).await;
+    let (_other, mut others) = it.watch(&format!("{V2}?watch=true&resourceVersion={before}")).await;
+    it.client.patch(&path, MERGE, &json!({"metadata": {"labels": {"on": "yes"}}})).await;
+    it.made(V1, "b", json!({"host": "h"})).await;
+    let event = lines.next().await.unwrap().unwrap();
+    assert_eq!(event["object"]["metadata"]["name"], json!("b"), "a label changes nothing: {event}");
+    let event = others.next().await.unwrap().unwrap();
+    assert_eq!(event["object"]["spec"]["address"], json!("h"), "{event}");
+
+    let (_, mut definition) = it.client.get(&path).await;
+    definition["spec"]["versions"][0]["storage"] = json!(false);
+    definition["spec"]["versions"][1]["storage"] = json!(true);
+    let (status, moved) = it.client.put(&path, &definition).await;
+    assert_eq!(status, 200, "{moved}");
+    it.made(V1, "c", json!({"host": "i"})).await;
+    // As it was opened it would show what is stored now under the name of the other version.
+    assert!(lines.next().await.unwrap().is_none() && others.next().await.unwrap().is_none());
+
+    let (_client, mut gone) = it.watch(&format!("{V1}?watch=true&resourceVersion={before}")).await;
+    let event = gone.next().await.unwrap().unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+    let now = moved["metadata"]["resourceVersion"].as_str().unwrap();
+    let (_client, mut lines) = it.watch(&format!("{V1}?watch=true&resourceVersion={now}")).await;
+    let event = lines.next().await.unwrap().unwrap();
+    assert_eq!(
+        (&event["object"]["apiVersion"], &event["object"]["spec"]["host"]),
+        (&json!("test.dev/v1"), &json!("i"))
+    );
+}
+
 #[tokio::test]
 async fn a_definition_says_who_converts() {
     let mut it = Converted::start().await;

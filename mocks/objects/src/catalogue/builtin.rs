@@ -56,6 +56,7 @@ pub(super) fn resource(kind: &'static Kind) -> Resource {
         late_defaults: false,
         conversion: None,
         moved: false,
+        edition: 0,
         mirrors: kind.mirror.is_some(),
         full_name: kind.full_name().into(),
         rules: kind,

@@ -92,6 +92,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         late_defaults: false,
         conversion: Conversion::read(crd, &format!("{group}/{}", stored[0])),
         moved: false,
+        edition: 0,
         mirrors: false,
         rules: &kinds::CUSTOM,
     })

@@ -14,6 +14,7 @@ pub fn all() -> Vec<Sequence> {
         one("a definition and its objects", life()),
         one("definitions that are wrong", wrong()),
         one("two versions", versions()),
+        one("a definition that changes under its watches", replaced()),
         one("lists of custom resources in server-side apply", applied()),
         one("applied custom resources that are not of their type", mistyped()),
         one("a field that is an integer or a text", loose()),
@@ -110,6 +111,35 @@ fn versions() -> Vec<Step> {
         Step::patch(format!("{other}/a"), "merge-patch", json!({"spec": {"replicas": 2}})),
         Step::put(format!("{path}/b"), widget("b", json!({"image": "b:2"}))),
         Step::get(format!("/apis/{GROUP}/v3/namespaces/{{ns}}/widgets")),
+    ]
+}
+
+/// Each watch ends by itself before its time, or with 410.
+fn replaced() -> Vec<Step> {
+    let path = path();
+    let other = path.replace("/v1/", "/v2beta1/");
+    let definition = format!("{DEFINITIONS}/widgets.{GROUP}");
+    let mut second = special::definition(GROUP)["spec"]["versions"][0].clone();
+    second["name"] = json!("v2beta1");
+    second["storage"] = json!(false);
+    let add = json!([{"op": "add", "path": "/spec/versions/-", "value": second}]);
+    let watch = |path: &str, from: &str| {
+        Step::new("WATCH", format!("{path}?watch=true&resourceVersion={{{from}}}&timeoutSeconds=300"))
+    };
+    vec![
+        Step::post(DEFINITIONS, special::definition(GROUP)),
+        Step::new("UNTIL 200", &path[..]),
+        Step::post(&path[..], widget("a", json!({"image": "a:1"}))),
+        Step::get(&path[..]),
+        watch(&path, "list"),
+        Step::patch(&definition[..], "merge-patch", json!({"metadata": {"labels": {"k": "v"}}})),
+        Step::post(&path[..], widget("b", json!({"image": "a:1"}))),
+        Step::patch(&definition[..], "json-patch", add),
+        Step::new("UNTIL 200", &other[..]),
+        watch(&path, "old:Widget/a"),
+        watch(&other, "old:Widget/a"),
+        Step::get(&other[..]),
+        Step::patch(&definition[..], "merge-patch", json!({"spec": {"names": {"categories": ["all"]}}})),
     ]
 }
 
