@@ -354,7 +354,7 @@ impl Cluster {
             // Once is enough: an object may have been written before any of the changes.
             resource.moved = before.moved || before.storage != resource.storage;
             resource.edition = before.edition + 1;
-            resource.late_defaults = before.late_defaults || resource.moved || schema(before) != schema(&resource);
+            resource.late_defaults |= before.late_defaults || resource.moved || schema(before) != schema(&resource);
         }
         next.insert(resource);
         *catalogue = Arc::new(next);

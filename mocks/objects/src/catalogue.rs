@@ -14,7 +14,7 @@ use mock_store::ResourceId;
 
 use crate::kinds::{self, Kind, Meaning};
 
-pub use conversion::Conversion;
+pub use conversion::{Conversion, Webhook};
 pub use custom::definition;
 
 /// One resource, whatever the number of its versions.
@@ -55,7 +55,7 @@ pub struct Resource {
     pub storage: Arc<str>,
     /// Objects may have been stored before their definition got the defaults that it has now.
     pub late_defaults: bool,
-    /// The webhook that converts its objects from version to version; without one only `apiVersion` differs.
+    /// How its objects come from version to version; without one only `apiVersion` differs.
     pub conversion: Option<Conversion>,
     /// Objects may be stored in another version than `storage`, which was another one once.
     pub moved: bool,
@@ -161,13 +161,13 @@ impl Resource {
         if self.mirrors { "v1" } else { &self.storage_version().api_version }
     }
 
-    /// Whether what is stored has to be converted by a webhook before it is shown in the version that is `storage` here.
+    /// Whether what is stored has to be converted before it is shown in the version that is `storage` here.
     pub fn converts(&self) -> bool {
         let other = |conversion: &Conversion| self.moved || *conversion.stored != *self.storage_version().api_version;
         self.conversion.as_ref().is_some_and(other)
     }
 
-    /// The same for requests in `version`, which is where everything is done with an object that a webhook converts: what is stored
+    /// The same for requests in `version`, which is where everything is done with an object that is converted: what is stored
     /// comes from there, and goes there.
     pub fn in_version(self: &Arc<Self>, version: &str) -> Arc<Self> {
         if self.conversion.is_none() || *self.storage == *version {

@@ -1,7 +1,7 @@
 //! One object in the versions and APIs that it is served in.
 //!
-//! Owns when an object is converted; how, says the row of its kind. Those of custom resources are converted by the strategy
-//! `None`, and get their defaults in the version that they are shown in.
+//! Owns when an object is converted; how, says the row of its kind. Those of custom resources whose versions have one schema get another
+//! `apiVersion` here; all others are converted before anybody sees them.
 
 use serde_json::Value;
 

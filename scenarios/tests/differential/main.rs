@@ -1,6 +1,6 @@
 //! The mock API server against a real kube-apiserver: the same requests, and whether the answers say the same.
 //!
-//! Random sequences against both and compacted history on both (they need `KUBEBUILDER_ASSETS`), the recorded answers
+//! Random sequences against both, converted objects and compacted history on both (they need `KUBEBUILDER_ASSETS`), the recorded answers
 //! of a real server against the mock (runs everywhere), and that every meant difference is documented.
 //!
 //! | Variable | |
@@ -13,6 +13,7 @@
 
 mod answers;
 mod compare;
+mod converted;
 mod corners;
 mod driver;
 mod fixture;
@@ -216,6 +217,24 @@ async fn the_mock_answers_like_a_real_server() {
     };
     server.shutdown().await;
     local.stop().await;
+    assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
+}
+
+/// What is written in one version or API and read in all others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
+async fn objects_are_converted_as_on_a_real_server() {
+    let Some(assets) = servers::assets() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let (local, real) = servers::real(assets, directory.path(), &[]).await.unwrap();
+    let (server, mock) = servers::mock().await.unwrap();
+    let uncovered = converted::uncovered([&real, &mock]).await;
+    let sequences = converted::all();
+    println!("comparing {} sequences with {}", sequences.len(), local.access().version());
+    let printed = compare_all(&real, &mock, sequences).await;
+    server.shutdown().await;
+    local.stop().await;
+    assert!(uncovered.is_empty(), "both serve these in several versions, and no object is compared: {uncovered:?}");
     assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mock_objects::catalogue::{Conversion, Resource};
+use mock_objects::catalogue::{Resource, Webhook};
 use mock_objects::object;
 use mock_objects::status::Failure;
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ enum Unconverted {
     Failed(String),
 }
 
-/// Converts objects of one resource into one version; those that are in it already stay as they are.
+/// Converts objects of one resource into one version, with its webhook if it has one; those that are in it already stay as they are.
 pub(super) async fn convert(
     cluster: &Cluster,
     resource: &Resource,
@@ -55,14 +55,20 @@ pub(super) async fn convert(
     api_version: &str,
 ) -> Result<Vec<Value>, Failure> {
     let Some(conversion) = &resource.conversion else { return Ok(values) };
+    let Some(webhook) = &conversion.webhook else {
+        for value in values.iter_mut().filter(|value| value["apiVersion"] != api_version) {
+            value["apiVersion"] = Value::from(api_version);
+            leave_out(value, resource, api_version);
+        }
+        return Ok(values);
+    };
     let is_other = |value: &&Value| value["apiVersion"] != api_version;
     let asked: Vec<Value> = values.iter().filter(is_other).map(without_revision).collect();
     let Some(first) = asked.first() else { return Ok(values) };
     let of = format!("conversion webhook for {}, Kind={}", text(first, "apiVersion"), text(first, "kind"));
     let count = asked.len();
-    let converted = ask(cluster, conversion, asked, api_version)
-        .await
-        .map_err(|why| Failure::plain(format!("{of} failed: {why}")))?;
+    let converted =
+        ask(cluster, webhook, asked, api_version).await.map_err(|why| Failure::plain(format!("{of} failed: {why}")))?;
     if converted.len() != count {
         return Err(Failure::plain(format!("{of} returned {} objects, expected {count}", converted.len())));
     }
@@ -77,35 +83,40 @@ pub(super) async fn convert(
             })
         })?;
         *original = made;
-        let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
-        if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
-            schema.prune(original);
-        }
-        object::drop_unknown(original, resource);
+        leave_out(original, resource, api_version);
     }
     Ok(values)
+}
+
+/// Leaves out what a version does not have.
+fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
+    let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
+    if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
+        schema.prune(value);
+    }
+    object::drop_unknown(value, resource);
 }
 
 /// Posts one review; answers the objects of the answer, whatever they are.
 async fn ask(
     cluster: &Cluster,
-    conversion: &Conversion,
+    webhook: &Webhook,
     objects: Vec<Value>,
     api_version: &str,
 ) -> Result<Vec<Value>, Unconverted> {
     let uid = cluster.fresh().uid;
-    let review_version = format!("apiextensions.k8s.io/{}", conversion.review);
+    let review_version = format!("apiextensions.k8s.io/{}", webhook.review);
     let review = json!({
         "kind": "ConversionReview", "apiVersion": review_version,
         "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": objects},
         // Go's empty answer, which is no pointer in the real type of the answer's result.
         "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
     });
-    let place = place(&conversion.client);
+    let place = place(&webhook.client);
     let path_and_query = place.path_and_query(TIMEOUT);
     let url = place.shown(&path_and_query);
     let target = place
-        .target(cluster, authority(&conversion.client))
+        .target(cluster, authority(&webhook.client))
         .map_err(|why| Unconverted::Nowhere { url: url.clone(), why })?;
     let posting = cluster.webhooks.client.post(&target, &path_and_query, Bytes::from(review.to_string()));
     let reply = tokio::time::timeout(TIMEOUT, posting).await.map_err(|_| Unconverted::Deadline(url))??;

@@ -324,6 +324,31 @@ async fn what_was_stored_in_another_version_is_converted_too() {
     assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("status.storedVersions[0]")));
 }
 
+/// The strategy `None`: each version has the fields of its own schema, and the defaults are those of the version that is stored.
+#[tokio::test]
+async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
+    let (_world, mut client) = World::alone().await;
+    let version = |name: &str, storage: bool, field: &str, default: &str| {
+        let both = json!({"type": "string"});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "both": both, field: {"type": "string", "default": default},
+        }}}});
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}})
+    };
+    let versions = json!([version("v1", true, "old", "stored"), version("v2", false, "new", "lost")]);
+    let (status, made) = client.post(DEFINITIONS, &crate::definition("foos", "Foo", &versions)).await;
+    assert_eq!(status, 201, "{made}");
+    let (status, made) = client.post(V2, &foo(V2, "a", json!({"both": "x", "new": "y"}))).await;
+    assert_eq!((status, &made["spec"]), (201, &json!({"both": "x"})));
+    let (_, stored) = client.get(&format!("{V1}/a")).await;
+    assert_eq!(stored["spec"], json!({"both": "x", "old": "stored"}));
+    let (_, patched) = client.patch(&format!("{V1}/a"), MERGE, &json!({"spec": {"old": "z"}})).await;
+    assert_eq!(patched["spec"], json!({"both": "x", "old": "z"}));
+    let (_, list) = client.get(V2).await;
+    assert_eq!(list["items"][0]["spec"], json!({"both": "x"}), "{list}");
+    assert_eq!(list["items"][0]["apiVersion"], json!("test.dev/v2"));
+}
+
 /// A real server makes a new cache for what is served in another way: its clients list again.
 #[tokio::test]
 async fn a_watch_ends_when_its_definition_changes() {

@@ -1,6 +1,6 @@
 //! `spec.conversion` of a definition: how its versions turn into each other.
 //!
-//! Owns what is wrong with one, and which webhook converts. Calling it is not done here.
+//! Owns what is wrong with one, whether anything converts, and which webhook. Calling it is not done here.
 
 use std::sync::Arc;
 
@@ -12,26 +12,35 @@ use crate::status::Cause;
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
 
-/// A webhook that converts.
+/// What becomes of an object on its way to another version.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// `clientConfig` as it was written.
-    pub client: Arc<Value>,
-    /// The first of `conversionReviewVersions` that is known: `v1`, `v1beta1`.
-    pub review: &'static str,
+    /// Who converts; without one the `apiVersion` becomes another, and what the other version does not have is left out.
+    pub webhook: Option<Webhook>,
     /// The `apiVersion` that objects are stored in.
     pub stored: Arc<str>,
 }
 
+/// A webhook that converts.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    /// `clientConfig` as it was written.
+    pub client: Arc<Value>,
+    /// The first of `conversionReviewVersions` that is known: `v1`, `v1beta1`.
+    pub review: &'static str,
+}
+
 impl Conversion {
-    /// The webhook of a definition that was checked; `None` with the strategy `None`.
+    /// The conversion of a definition that was checked; `None` where the versions differ in nothing but their names.
     pub(super) fn read(crd: &Value, stored: &str) -> Option<Self> {
         let conversion = &crd["spec"]["conversion"];
-        (conversion["strategy"] == "Webhook").then(|| Self {
+        let webhook = (conversion["strategy"] == "Webhook").then(|| Webhook {
             client: Arc::new(conversion["webhook"]["clientConfig"].clone()),
             review: reviews(conversion).find_map(known).unwrap_or("v1"),
-            stored: stored.into(),
-        })
+        });
+        let schemas = || crd["spec"]["versions"].as_array().into_iter().flatten().map(|version| &version["schema"]);
+        let differs = schemas().any(|schema| Some(schema) != schemas().next());
+        (webhook.is_some() || differs).then(|| Self { webhook, stored: stored.into() })
     }
 }
 

@@ -73,6 +73,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         let items = crd.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(Value::as_str).map(Arc::from).collect()
     };
+    let conversion = Conversion::read(crd, &format!("{group}/{}", stored[0]));
     Ok(Resource {
         id: ResourceId(u32::MAX),
         group: group.into(),
@@ -89,8 +90,9 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         full_name: full_name.into(),
         fields: fields(&versions),
         virtual_only: false,
-        late_defaults: false,
-        conversion: Conversion::read(crd, &format!("{group}/{}", stored[0])),
+        // What was written through another version lacks those of the one that it is stored in.
+        late_defaults: conversion.as_ref().is_some_and(|conversion| conversion.webhook.is_none()),
+        conversion,
         moved: false,
         edition: 0,
         mirrors: false,

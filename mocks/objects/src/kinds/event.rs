@@ -67,7 +67,7 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     printer: PRINTER,
     mirror: Some(Mirror { of: "events", to_stored: forms::to_stored, from_stored: forms::from_stored }),
     bare: BARE,
-    check: forms::check,
+    check: forms::check_newer,
     check_new: forms::check_new,
     check_update: forms::check_update,
     generation: Generation::None,
@@ -91,10 +91,10 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     let or = |one: &'static str, other: &'static str| if text(one).is_empty() { text(other) } else { text(one) };
     let first = or("/firstTimestamp", "/eventTime");
     let counted = |pointer: &str| row.at(pointer).and_then(Value::as_i64);
-    let (last, count) = match counted("/series/count") {
-        Some(count) => (text("/series/lastObservedTime"), count),
-        None if text("/lastTimestamp").is_empty() => (first, counted("/count").unwrap_or(1)),
-        None => (text("/lastTimestamp"), counted("/count").unwrap_or(1)),
+    let (last, count) = match row.at("/series") {
+        Some(Value::Object(_)) => (text("/series/lastObservedTime"), counted("/series/count").unwrap_or(0)),
+        _ if text("/lastTimestamp").is_empty() => (first, counted("/count").unwrap_or(1)),
+        _ => (text("/lastTimestamp"), counted("/count").unwrap_or(1)),
     };
     let kind = text("/involvedObject/kind").to_lowercase();
     let name = text("/involvedObject/name");

@@ -4,10 +4,13 @@
 //! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts do so in one form. Fields that a type does not
 //! have are dropped in `unknown`. It must not know which values are allowed.
 
+use std::borrow::Cow;
+
 use mock_cel::Quantity;
 use serde_json::{Map, Value};
 
 use crate::catalogue::Resource;
+use crate::fields::seconds;
 use crate::protobuf::schema::{self, Field, Kind, message};
 use crate::status::Failure;
 
@@ -15,6 +18,9 @@ use crate::status::Failure;
 const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
 /// Lists that are shown when they are empty.
 const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
+
+/// `2006-01-02T15:04:05`.
+const SECONDS_BYTES: usize = 19;
 
 /// Why a value is none of a built-in type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -170,7 +176,16 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
         Kind::Integer if !(value.is_i64() || value.is_u64() || value.is_null()) => "a number",
         Kind::Flag if !(value.is_boolean() || value.is_null()) => "true or false",
         Kind::Bytes if !value.is_null() && !value.as_str().is_some_and(is_base64) => "base64",
-        Kind::Time | Kind::MicroTime if !value.is_null() && !value.as_str().is_some_and(is_time) => "a time",
+        Kind::Time | Kind::MicroTime if !value.is_null() => {
+            let micro = field.kind == Kind::MicroTime;
+            let Some(time) = value.as_str().and_then(|text| as_shown(text, micro)) else {
+                return Err(misfit(field, at, "a time", value));
+            };
+            if let Cow::Owned(time) = time {
+                *value = Value::from(time);
+            }
+            return Ok(());
+        }
         Kind::Quantity if !value.is_null() => {
             // A number is one as it is written.
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -206,6 +221,45 @@ fn is_base64(text: &str) -> bool {
     base64::engine::general_purpose::STANDARD.decode(text).is_ok()
 }
 
-fn is_time(text: &str) -> bool {
-    text.parse::<jiff::Timestamp>().is_ok()
+/// A time as the API shows it: in UTC, in whole seconds or in microseconds. `None`: it is none, or it is not written with six digits behind the
+/// point where there are microseconds (`MicroTime` of apimachinery reads nothing else).
+fn as_shown(text: &str, micro: bool) -> Option<Cow<'_, str>> {
+    let time = text.parse::<jiff::Timestamp>().ok()?;
+    let fraction = text.bytes().skip(SECONDS_BYTES).take_while(|byte| *byte == b'.' || byte.is_ascii_digit()).count();
+    if micro && fraction != ".000000".len() {
+        return None;
+    }
+    let canonical = SECONDS_BYTES + "Z".len() + if micro { fraction } else { 0 };
+    if text.len() == canonical && text.ends_with('Z') {
+        return Some(Cow::Borrowed(text));
+    }
+    Some(Cow::Owned(if micro { format!("{time:.6}") } else { seconds(time) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds are cut off and zones are left, microseconds are six digits or no time at all.
+    #[test]
+    fn times_are_shown_in_one_form() {
+        let shown = |text: &str, micro| as_shown(text, micro).map(Cow::into_owned);
+        for (given, wanted) in [
+            ("2024-02-03T04:05:06Z", "2024-02-03T04:05:06Z"),
+            ("2024-02-03T04:05:06.789+01:00", "2024-02-03T03:05:06Z"),
+            ("2024-02-03T04:05:06-11:30", "2024-02-03T15:35:06Z"),
+        ] {
+            assert_eq!(shown(given, false).as_deref(), Some(wanted));
+        }
+        assert_eq!(shown("yesterday", false), None);
+        for (given, wanted) in [
+            ("2024-02-03T04:05:06.000007Z", Some("2024-02-03T04:05:06.000007Z")),
+            ("2024-02-03T04:05:06.100000+01:00", Some("2024-02-03T03:05:06.100000Z")),
+            ("2024-02-03T04:05:06Z", None),
+            ("2024-02-03T04:05:06.5Z", None),
+            ("2024-02-03T04:05:06.1234567Z", None),
+        ] {
+            assert_eq!(shown(given, true).as_deref(), wanted, "{given}");
+        }
+    }
 }

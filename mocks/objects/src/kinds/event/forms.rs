@@ -3,7 +3,7 @@
 //! Owns the forms of an event and what each API demands of one ("Event v1 core" and "Event v1 events.k8s.io" of the API
 //! reference). The form of `v1` is the stored one, as in a real cluster. It must not do I/O.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::Causes;
 use crate::status::Cause;
@@ -33,6 +33,9 @@ pub(super) fn to_stored(value: &mut Value) {
 /// Turns the stored form into that of `events.k8s.io/v1`.
 pub(super) fn from_stored(value: &mut Value) {
     rename(value, |(core, other)| (core, other));
+    if let Some(series) = value.get_mut("series").and_then(Value::as_object_mut) {
+        series.entry("count").or_insert(json!(0));
+    }
     if let Some(object) = value.as_object_mut() {
         // There they are left out when nobody set them.
         object.retain(|key, value| {
@@ -44,6 +47,7 @@ pub(super) fn from_stored(value: &mut Value) {
 /// The fields that the stored form always has, as the real server's type does.
 pub(super) fn fill(value: &mut Value) {
     let Some(object) = value.as_object_mut() else { return };
+    leave_out_zeros(object);
     for (key, unset) in [
         ("involvedObject", json!({})),
         ("source", json!({})),
@@ -60,13 +64,27 @@ pub(super) fn fill(value: &mut Value) {
     }
 }
 
+/// Numbers and names that are not pointers in the real server's type, so that nobody can set them to nothing.
+fn leave_out_zeros(object: &mut Map<String, Value>) {
+    object.retain(|key, value| key != "count" || *value != 0);
+    if let Some(series) = object.get_mut("series").and_then(Value::as_object_mut) {
+        series.retain(|key, value| key != "count" || *value != 0);
+    }
+    for reference in ["involvedObject", "related"] {
+        if let Some(names) = object.get_mut(reference).and_then(Value::as_object_mut) {
+            names.retain(|_, name| name.as_str() != Some(""));
+        }
+    }
+}
+
 /// Takes away what stands there only because the type always shows it.
 pub(super) fn unfill(value: &mut Value) {
     let Some(object) = value.as_object_mut() else { return };
-    object.retain(|_, field| match field {
+    object.retain(|key, field| match field {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
-        Value::Object(map) => !map.is_empty(),
+        // Only who named it set it, whatever it says.
+        Value::Object(map) => !map.is_empty() || key == "related",
         _ => true,
     });
 }
@@ -90,8 +108,18 @@ fn is_set(value: &Value, key: &str) -> bool {
     }
 }
 
-/// The rules of both APIs; an event with an `eventTime` is of the newer sort.
+/// The rules of both APIs, in the words of `v1`.
 pub(super) fn check(value: &Value, causes: &mut Causes) {
+    check_as(value, "reportingComponent", causes);
+}
+
+/// The rules of both APIs, in the words of `events.k8s.io/v1`.
+pub(super) fn check_newer(value: &Value, causes: &mut Causes) {
+    check_as(value, "reportingController", causes);
+}
+
+/// An event with an `eventTime` is of the newer sort.
+fn check_as(value: &Value, controller: &str, causes: &mut Causes) {
     let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
     let of_object = value["involvedObject"]["namespace"].as_str().unwrap_or_default();
     let newer = is_set(value, "eventTime");
@@ -110,13 +138,13 @@ pub(super) fn check(value: &Value, causes: &mut Causes) {
     }
     let text = |key: &str| value[key].as_str().unwrap_or_default();
     if text("reportingComponent").is_empty() {
-        causes.push(Cause::required("reportingController", ""));
+        causes.push(Cause::required(controller, ""));
     }
     let component = text("reportingComponent");
     let name = component.rsplit_once('/').map_or(component, |(_, name)| name);
     if name.is_empty() || name.len() > 63 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
         let why = "name part must consist of alphanumeric characters, '-', '_' or '.'";
-        causes.push(Cause::invalid("reportingController", &format!("\"{component}\""), why));
+        causes.push(Cause::invalid(controller, &format!("\"{component}\""), why));
     }
     for key in ["reportingInstance", "action", "reason"] {
         match text(key).len() {
@@ -176,6 +204,21 @@ fn series(value: &Value, causes: &mut Causes) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is no pointer in the real type is left out when it is nothing; a series of the newer API says that it counts none.
+    #[test]
+    fn nothing_is_not_said() {
+        let mut value = json!({
+            "count": 0, "involvedObject": {"name": "", "kind": "Pod"}, "related": {}, "series": {"count": 0},
+        });
+        fill(&mut value);
+        assert_eq!((value.get("count"), &value["involvedObject"]), (None, &json!({"kind": "Pod"})));
+        assert_eq!((&value["related"], &value["series"]), (&json!({}), &json!({"lastObservedTime": null})));
+        unfill(&mut value);
+        assert_eq!(value["related"], json!({}), "who wrote it owns it");
+        from_stored(&mut value);
+        assert_eq!(value["series"], json!({"lastObservedTime": null, "count": 0}));
+    }
 
     /// Whatever an event says, it says the same after a way through the other API.
     #[test]
