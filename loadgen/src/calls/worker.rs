@@ -350,8 +350,19 @@ fn deployment_path(deployment: u32) -> String {
 /// Makes the Deployments; a text says what was refused.
 pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
     let client = Arc::new(Client::new(api).map_err(|error| error.to_string())?);
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    made(client.create("/api/v1/namespaces", &namespace).await)?;
+    let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let mark = client.mark().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    if let Some((key, value)) = &mark {
+        namespace["metadata"]["labels"] = json!({key: value});
+    }
+    let reply = client.create("/api/v1/namespaces", &namespace).await.map_err(|failure| failure.text)?;
+    // In a cluster of others it would stay when the run takes away what it made.
+    if mark.is_some() && reply.status == http::StatusCode::CONFLICT {
+        return Err(format!(
+            "the namespace {NAMESPACE} is there already, of another run or of somebody else: wait for that run, or delete it"
+        ));
+    }
+    made(Ok(reply))?;
     let mut tasks = JoinSet::new();
     for deployment in 0..plan.config().deployments {
         while tasks.len() >= FILL_AT_ONCE
@@ -382,7 +393,8 @@ fn object(deployment: u32) -> Value {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"namespace": NAMESPACE, "name": name(deployment), "labels": labels},
         "spec": {
-            "replicas": first_count(deployment), "selector": {"matchLabels": labels},
+            // They are counted, and nobody is to make thousands of Pods of them.
+            "paused": true, "replicas": first_count(deployment), "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "r.test/app:1"}]}},
         },
     })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::node;
-use crate::support::{longhaul, program, soak};
+use crate::support::{itself, longhaul, program, rows, soak};
 
 const PAGE: &str = include_str!("../../../docs/deploy.md");
 /// The part of the page that a test follows, up to the next heading.
@@ -222,11 +222,31 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     };
     let nobody = scenario("app.kubernetes.io/name=nobody");
     let ran = scenario("app.kubernetes.io/name in (longhaul-webhook)");
+    // The same file from where no process of them is seen, as on another machine.
+    let runs = folder.path().join("far");
+    let mut far = Command::new("unshare");
+    far.args(["--pid", "--fork", "--mount-proc"])
+        .arg(itself())
+        .args(["soak", "--quiet", "--for", "40s", "--runs"])
+        .arg(&runs);
+    far.arg(folder.path().join("there.yaml")).args(["--control-plane", "kubeconfig", "--i-know-this-cluster", "local"]);
+    let far = far.arg("--kubeconfig").arg(&kubeconfig).stdin(Stdio::null()).output().unwrap();
     let after = restarts();
     let down = cluster(&["down"]);
     assert_eq!(ran.code(), Some(0), "{told}\n{}\n{down}", ran.story());
     assert_eq!(before, after, "nobody was touched: {told}");
     assert!(!ran.record().join("crashes.jsonl").exists(), "what ended before the run is none of its crashes");
+    // The kubelet tells of memory, every ten seconds or so, and nobody of descriptors.
+    assert_eq!(far.status.code(), Some(2), "{}", text(&far));
+    assert!(
+        text(&far).contains("INCONCLUSIVE descriptors.ceiling") && !text(&far).contains("memory.ceiling"),
+        "{}",
+        text(&far)
+    );
+    let record = std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    let told: Vec<_> =
+        rows(&record, "samples.jsonl").into_iter().filter(|row| row["subject"]["told"] == true).collect();
+    assert!(told.len() >= 2 && told.iter().all(|row| row["subject"]["rssBytes"].as_u64() > Some(1 << 20)), "{told:?}");
     let samples = ran.rows("samples.jsonl");
     let most = samples.iter().filter_map(|row| row["subject"]["processes"].as_u64()).max();
     assert!(most.is_some_and(|most| most >= 1), "{samples:?}");
