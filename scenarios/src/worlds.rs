@@ -123,8 +123,10 @@ pub fn table(results: &Path) -> Result<String> {
         }
     }
     for (scenario, plant) in PLAYED.into_iter().chain(others.iter().copied()) {
-        let name =
-            plant.map_or_else(|| format!("`{scenario}`"), |(bug, judge)| format!("`{bug}`, caught by `{judge}`"));
+        let name = plant.map_or_else(
+            || format!("`{scenario}`"),
+            |(bug, judge)| format!("`{bug}` in `{scenario}`, caught by `{judge}`"),
+        );
         let _ = write!(text, "| {name} |");
         for kind in &worlds {
             let bug = plant.map(|(bug, _)| bug.to_owned());
