@@ -399,3 +399,15 @@ fn object(deployment: u32) -> Value {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cluster with controllers would make thousands of Pods of each.
+    #[test]
+    fn nobody_makes_pods_of_what_is_counted() {
+        let made = object(3);
+        assert!(made["spec"]["paused"] == true && made["spec"]["replicas"].as_i64() > Some(100), "{made}");
+    }
+}

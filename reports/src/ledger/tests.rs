@@ -344,6 +344,19 @@ fn lag_of_commits_during_a_fault_is_kept_apart() {
     assert_eq!(ledger.take_lag().len(), 0);
 }
 
+/// Before the run's clock runs all times are 0.
+#[test]
+fn what_was_seen_before_the_clock_ran_has_no_lag() {
+    let mut ledger = Ledger::new(config());
+    for (n, seen_ms) in [(1u64, 0), (2, 7)] {
+        let (uid, rv) = (format!("uid-{n}"), n.to_string());
+        ledger.commit(0, &commit(&uid, &rv, n, A));
+        ledger.observe(&seen(seen_ms, &uid, &rv, A));
+    }
+    let lag = ledger.take_lag();
+    assert_eq!((lag.len(), lag.max() / 1000, ledger.counts().observed), (1, 7, 2));
+}
+
 #[test]
 fn forgotten_versions_are_regressed_and_resurrected_not_phantom() {
     let mut ledger = Ledger::new(Config { settled_per_object: 2, tombstones: 0, ..config() });

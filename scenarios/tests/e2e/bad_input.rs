@@ -178,6 +178,24 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
+/// Workers judge by what is right before the run: nothing in it may change that.
+#[test]
+fn workers_beside_what_changes_the_right_answers_are_refused() {
+    let said = |more: &str| {
+        let load = "admission: {rate: 5/s, workers: {count: 2}, mix: {createPod: 1}}\n";
+        check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\n{load}{more}")).1
+    };
+    assert_eq!(said(""), "");
+    for (more, expected) in [
+        ("alerts: {beside: silent}\n", "`alerts` is judged by each answer"),
+        ("registry: {kind: mock, lock: handed}\n", "`registry.lock` lets tags move"),
+        ("faults: [{name: registry-slow, at: 1s, for: 1s, delay: 1s}]\n", "a sick registry excuses denials"),
+    ] {
+        let told = said(more);
+        assert!(told.contains(expected) && told.contains("leave one of them out"), "{expected}: {told}");
+    }
+}
+
 /// Pods need a node, and what cannot be done to them is said before one is brought up.
 #[test]
 fn a_subject_in_pods_without_a_node_is_refused() {

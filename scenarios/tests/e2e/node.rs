@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{itself, longhaul, program, soak};
+use crate::support::{itself, longhaul, program, sends, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 /// A busy machine needs a minute for a node.
@@ -252,12 +252,7 @@ fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
     let mut command = longhaul(&["soak", file.to_str().unwrap(), "--quiet", "--for", "10m", "--runs"]);
     command.arg(folder.path().join("runs")).arg("--service").arg(service);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let record =
-        || std::fs::read_dir(folder.path().join("runs")).ok().and_then(|mut all| all.next()).map(|one| one.unwrap());
-    until("load", || {
-        let rows = record().and_then(|one| std::fs::read_to_string(one.path().join("intervals.jsonl")).ok());
-        rows.is_some_and(|rows| rows.lines().count() > 2)
-    });
+    until("load", || sends(&folder.path().join("runs")));
     // The attach of one of them is a process whose arguments name its Pod and a kubeconfig with all rights.
     let attach = attaches(child.id());
     assert_eq!(attach.len(), 2, "{attach:?}");

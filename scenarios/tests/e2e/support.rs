@@ -73,6 +73,13 @@ pub fn rows(record: &Path, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Whether a run that writes its record into this folder sends load already.
+pub fn sends(runs: &Path) -> bool {
+    let record = std::fs::read_dir(runs).ok().and_then(|mut all| all.next()).map(|one| one.unwrap().path());
+    let rows = record.and_then(|record| std::fs::read_to_string(record.join("intervals.jsonl")).ok());
+    rows.is_some_and(|rows| rows.lines().count() > 2)
+}
+
 /// Every commit of a run with `--keep-events`.
 pub fn commits(record: &Path) -> Vec<Value> {
     let packed = std::fs::File::open(record.join("commits.jsonl.zst")).unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-use crate::support::{Soak, itself, longhaul, program, rows, soak_text, story};
+use crate::support::{Soak, itself, longhaul, program, rows, sends, soak_text, story};
 use crate::webhook::{Habit, Webhook};
 
 /// A busy machine may take long to start processes; a test that waits longer has found a hang.
@@ -268,12 +268,7 @@ fn a_run_whose_worker_is_killed_is_invalid() {
         };
         workers(parent).into_iter().filter(named).collect::<Vec<_>>()
     };
-    let record =
-        || std::fs::read_dir(folder.path().join("runs")).ok().and_then(|mut all| all.next()).map(|one| one.unwrap());
-    until("load", || {
-        let rows = record().and_then(|one| std::fs::read_to_string(one.path().join("intervals.jsonl")).ok());
-        rows.is_some_and(|rows| rows.lines().count() > 2)
-    });
+    until("load", || sends(&folder.path().join("runs")));
     let crew = of(child.id());
     assert_eq!(crew.len(), 2);
     kill_process(crew[0], Signal::KILL).unwrap();

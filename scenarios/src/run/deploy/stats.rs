@@ -40,21 +40,22 @@ impl Stats {
                 wanted.entry(node).or_default().insert(&pod.uid);
             }
         }
-        let mut sum = Used::default();
+        let (mut sum, mut whole) = (Used::default(), true);
         for (node, uids) in wanted {
             match cluster.get(&format!("/api/v1/nodes/{node}/proxy/stats/summary")).await {
                 Ok(summary) => sum.add(&summary, &uids),
+                // What the other nodes tell would be less than it uses.
                 Err(error) if !self.refused => {
-                    self.refused = true;
+                    (self.refused, whole) = (true, false);
                     log.note(&format!(
                         "its Pods are on other machines, and the kubelet of {node} tells nothing of their memory; the harness needs `get` on \
                          `nodes/proxy` for that: {error:#}"
                     ));
                 }
-                Err(_) => {}
+                Err(_) => whole = false,
             }
         }
-        if !sum.at.is_empty() && sum.at != self.told {
+        if whole && !sum.at.is_empty() && sum.at != self.told {
             self.told = sum.at;
             pods.use_now(sum.process);
         }
