@@ -99,7 +99,7 @@ pub enum Error {
     Programs(#[from] programs::Error),
     /// kubectl is not there.
     #[error(
-        "a guest in a cluster needs kubectl on the PATH, and there is none; nothing was started\n  mend it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
+        "kubectl has to be on the PATH, and is not; nothing was started\n  mend it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
     )]
     NoKubectl,
     /// The kubeconfig.
@@ -312,11 +312,6 @@ impl Guest {
     /// Its Pods, for whoever looks at their processes: those of nodes on this machine are found.
     pub fn pods(&self) -> Pods {
         Pods::anywhere()
-    }
-
-    /// Whether its nodes are containers of this machine.
-    pub(crate) const fn has_containers(&self) -> bool {
-        self.stay.containers.is_some()
     }
 
     /// Loads the images of an archive into all nodes; only those of kind can.

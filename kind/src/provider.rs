@@ -230,14 +230,6 @@ impl Nodes<'_> {
         }
     }
 
-    /// Whether images can be loaded into them.
-    pub const fn are_loaded(&self) -> bool {
-        match self.0 {
-            Which::Node(_) => true,
-            Which::Guest(guest) => guest.has_containers(),
-        }
-    }
-
     /// The rules by which packets of its Pods vanish; none where the network of the cluster has policies for that.
     pub fn firewall(&self) -> Option<Firewall> {
         match self.0 {

@@ -56,7 +56,7 @@ pub struct Budgets {
     pub descriptors: Option<Descriptors>,
     /// How many threads the subject may have and gain.
     pub threads: Option<Threads>,
-    /// How many more watches the subject may hold open. Only the mock control plane tells.
+    /// How many more watches the subject may hold open. The mock tells, and the audit log of `local` and `node`.
     pub open_watches: Option<OpenWatches>,
     /// Limits on series of the subject's own metrics, each by its name, perhaps with labels: `workqueue_depth{name="pods"}`. The sum of
     /// all series that have the name and these labels is judged. Needs `subject: {metrics: URL}`.

@@ -46,6 +46,14 @@ section! {
     restored "restored": bool = restored::Restored,
 }
 
+/// Why what the subject asked is not judged.
+const UNTOLD: &str = "this control plane does not tell what the subject asked; the mock does, and by their audit logs `local` and `node`.";
+
+/// Whether nobody counted what the subject asked.
+fn untold(record: &Record) -> bool {
+    record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
+}
+
 impl Events {
     /// The keys of the limits that a witness cannot decide, each with what it does not tell.
     pub fn unseen_by(&self, sees: Sees) -> Vec<(&'static str, Vec<Sight>)> {

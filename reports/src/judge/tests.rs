@@ -5,7 +5,7 @@ use crate::budgets::{Delivery, Events};
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
 use crate::record::{
-    End, EndReason, FaultEvent, FaultRow, Lost, Need, PlannedFault, Refused, RequestRow, Sees, StoredRow, Verb,
+    ApiRow, End, EndReason, FaultEvent, FaultRow, Lost, Need, PlannedFault, Refused, RequestRow, Sees, StoredRow, Verb,
     WebhookPlan, WebhookRow, file, tag,
 };
 
@@ -747,4 +747,20 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
         "{}",
         judgement.reason
     );
+}
+
+/// Counts that nobody made are no proof that the subject asked, nor that it asked in no loop.
+#[test]
+fn what_was_asked_is_judged_only_where_somebody_counted_it() {
+    let mut example = Example::clean();
+    example.manifest.control_plane = "kind".into();
+    example.requests = None;
+    let judged = |example: &Example, name: &str| example.judged().findings.iter().any(|found| found.budget == name);
+    assert!(judged(&example, "events.blind") && judged(&example, "events.hotLoop"));
+    example.intervals.iter_mut().for_each(|row| row.api = ApiRow::default());
+    assert!(!judged(&example, "events.blind") && !judged(&example, "events.hotLoop"));
+    let notes = example.judged().notes.join("\n");
+    for name in ["events.blind", "events.hotLoop"] {
+        assert!(notes.contains(&format!("{name} was not judged: this control plane does not tell")), "{notes}");
+    }
 }

@@ -36,11 +36,11 @@ use super::moves::Moves;
 use super::quiet::Quiet;
 use super::ready::{Ready, wait_until_ready};
 use super::redis::Redis;
-use super::refused::Refusals;
 use super::requests::Requests;
 use super::siblings::Siblings;
 use super::start::SubjectPlan;
 use super::timeline::Timeline;
+use super::told::Told;
 use super::upkeep::Upkeep;
 use super::validators::Validators;
 use super::wake::Wake;
@@ -73,7 +73,7 @@ pub(super) struct Conductor<'a> {
     stage: Option<Stage<'a>>,
     /// The drain, once it has gone to its end.
     drained: Option<Drained>,
-    refusals: Refusals,
+    told: Told,
     requests: Requests,
     /// What the oracle of the load is told.
     truth: Option<Arc<Truth>>,
@@ -175,7 +175,7 @@ impl<'a> Conductor<'a> {
             clock: Clock::default(),
             stage: None,
             drained: None,
-            refusals: Refusals::default(),
+            told: Told::from_now(scenario, &world.plane),
             requests: Requests::new(&scenario.judged()),
             truth: None,
             growth,
@@ -292,10 +292,10 @@ impl<'a> Conductor<'a> {
         }
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
         let plane = &self.world.plane;
-        // A real control plane does not tell who asks: there a subject without a webhook is ready when it runs.
-        let judged = self.scenario.judged();
-        let asked = move || plane.asked(plane.subject(), &judged);
-        self.beside(wait_until_ready(ready.clone(), deadline, &asked)).await??;
+        // Where no audit log tells who asks a subject without a webhook is ready when it runs.
+        let mut told = self.told.clone();
+        let asked = move || told.asked(plane);
+        self.beside(wait_until_ready(ready.clone(), deadline, asked)).await??;
         if let Some(scraper) = &self.stage()?.scraper {
             let readable = scraper.readable(deadline);
             let read = self.beside(readable).await?;
@@ -489,12 +489,13 @@ impl<'a> Conductor<'a> {
     /// Closes a row that ended at `end_ms`: what the harness did since then is no part of it.
     fn interval_until(&mut self, end_ms: u64, last: bool) -> Result<(), Halt> {
         let scenario = self.scenario;
-        let refused = self.refusals.take(&self.world.plane);
+        let told = self.told.take(&self.world.plane);
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
-        let follows = self.requests.take_follows();
+        let seen = self.requests.take_follows();
+        let follows = told.follows.or(seen);
         let alerts = stage.receiver.as_ref().map(|receiver| receiver.take(last));
-        let now = Now { end_ms, phase: stage.phase, last, faults, refused, follows, alerts };
+        let now = Now { end_ms, phase: stage.phase, last, faults, told, follows, alerts };
         let tally = Arc::clone(&stage.reported.tally);
         let row =
             stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;

@@ -3,6 +3,7 @@
 //! Owns where they come from, and what they are told of the load. They are there before the subject is, so that what is missing is said before
 //! anything starts.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -14,7 +15,7 @@ use super::world::World;
 use crate::load::workers::job::{self, Job, Place};
 use crate::load::workers::{Assigned, Workers};
 use crate::load::{self, Webhook};
-use crate::scenario::Scenario;
+use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// What a run takes beside its load: until the subject is ready, its drain, and the end of everything.
 const BESIDES: Duration = Duration::from_mins(20);
@@ -26,6 +27,33 @@ pub(super) struct Crew {
     length: Duration,
     /// Those of the registry, where it is known what is right for each.
     images: Option<Vec<Image>>,
+}
+
+/// What workers in Pods would lack: said before a cluster is brought up for them.
+pub(super) fn check(scenario: &Scenario) -> Result<()> {
+    let wanted = scenario.admission.as_ref().and_then(|config| config.workers.as_ref());
+    let kind = scenario.control_plane.kind;
+    let Some(wanted) = wanted.filter(|_| kind.has_nodes()) else { return Ok(()) };
+    kubectl()?;
+    anyhow::ensure!(
+        wanted.image.is_some() || kind != ControlPlaneKind::Kubeconfig,
+        "`workers`: an image can only be loaded into nodes of ours or of kind: name one that the cluster can pull, `workers: {{count: {}, \
+         image: …}}`",
+        wanted.count
+    );
+    Ok(())
+}
+
+/// Who starts the Job.
+fn kubectl() -> Result<PathBuf> {
+    crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
+}
+
+/// Who they are, in words.
+pub(super) fn planned(scenario: &Scenario) -> Option<String> {
+    let wanted = scenario.admission.as_ref()?.workers.as_ref()?;
+    let place = if scenario.control_plane.kind.has_nodes() { "Pods of one Job" } else { "processes of this machine" };
+    Some(format!("{} workers send it: {place}", wanted.count))
 }
 
 impl Crew {
@@ -57,17 +85,11 @@ impl Crew {
 
 /// As Pods of the cluster that the subject has.
 async fn pods(scenario: &Scenario, world: &World, nodes: Nodes<'_>, wanted: &admission::Workers) -> Result<Workers> {
-    let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
+    let kubectl = kubectl()?;
     let kubeconfig = world.plane.kubeconfig_of(HARNESS).context("the control plane does not know the harness")?;
     let image = if let Some(image) = &wanted.image {
         image.clone()
     } else {
-        anyhow::ensure!(
-            nodes.are_loaded(),
-            "`workers`: an image can only be loaded into nodes of ours or of kind: name one that the cluster can pull, `workers: {{count: {}, \
-             image: …}}`",
-            wanted.count
-        );
         nodes.load(job::own_image().await?).await.context("failed to load the image of the workers")?;
         job::OWN_IMAGE.to_owned()
     };

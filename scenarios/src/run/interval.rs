@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use reports::record::{
-    AlertsRow, ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, RegistryRow, WitnessRow, Writer,
-};
+use reports::record::{AlertsRow, ApiRow, EventCounts, Interval, Phase, Quantiles, RegistryRow, WitnessRow, Writer};
 
 use super::events::Events;
 use super::load::Load;
-use super::plane::HARNESS;
+use super::told;
 use super::world::World;
 use crate::witness::Tally;
 
@@ -40,8 +38,8 @@ pub(super) struct Now {
     pub(super) faults: Vec<String>,
     /// What became of alerts since the last row.
     pub(super) alerts: Option<AlertsRow>,
-    /// What the subject was refused since the last row.
-    pub(super) refused: Vec<Refused>,
+    /// What the control plane tells of the subject.
+    pub(super) told: told::Row,
     /// Lists and watches of what is judged since the last row; none when not each of them was seen.
     pub(super) follows: Option<u64>,
 }
@@ -57,7 +55,7 @@ impl Intervals {
         world: &World,
         writer: &mut Writer,
     ) -> Result<Interval> {
-        let (start_ms, plane) = (self.start_ms, &world.plane);
+        let start_ms = self.start_ms;
         // No moment lies in a row without length: what was measured in it would be of the next phase.
         now.end_ms = now.end_ms.max(start_ms + 1);
         let reading = load.read(writer, start_ms, now.end_ms)?;
@@ -70,8 +68,7 @@ impl Intervals {
         {
             writer.latency(tag, start_ms, now.end_ms, histogram)?;
         }
-        let traffic = plane.traffic(plane.subject()).unwrap_or_default();
-        let all = traffic.requests + plane.traffic(HARNESS).map_or(0, |traffic| traffic.requests);
+        let told::Row { refused, traffic, requests: all, .. } = now.told;
         let asked = world.registry.requests();
         let row = Interval {
             start_ms,
@@ -91,7 +88,7 @@ impl Intervals {
             api: ApiRow { subject_follows: now.follows, ..api_row(&traffic, &self.traffic, all - self.requests_all) },
             registry: Some(registry_row(&asked, &self.registry)),
             faults_active: now.faults,
-            refused: now.refused,
+            refused,
             webhooks: load.take_asked(),
         };
         writer.interval(&row)?;

@@ -46,7 +46,7 @@ pub fn describe(scenario: &Scenario) -> String {
         for (row, text) in schedule.describe().lines().enumerate() {
             line(format!("{:15} {text}", if row == 0 { "admission" } else { "" }));
         }
-        if let Some(text) = fingerprint(scenario) {
+        for text in super::crew::planned(scenario).into_iter().chain(fingerprint(scenario)) {
             line(format!("{:15} {text}", ""));
         }
     }

@@ -14,7 +14,6 @@ mod real;
 
 use super::account::Account;
 use super::install::{self, Api};
-use super::ready::Asked;
 use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// How often a real server sends bookmarks.
@@ -189,22 +188,6 @@ impl Plane {
     /// Faults, where they can be played.
     pub(super) fn faults(&self) -> Option<&Faults> {
         self.mock().map(|mock| mock.server.faults())
-    }
-
-    /// What a user asked, where that is known.
-    pub(super) fn traffic(&self, user: &str) -> Option<mock_kube::Traffic> {
-        self.mock().map(|mock| mock.server.traffic(user))
-    }
-
-    /// Whether a user has asked for one of some resources, given as names and spellings. A scenario that judges no resource
-    /// is content with any request.
-    pub(super) fn asked(&self, user: &str, judged: &[(String, String)]) -> Asked {
-        let Some(mock) = self.mock() else { return Asked::Judged };
-        if mock.server.traffic(user).requests == 0 {
-            return Asked::Nothing;
-        }
-        let follows = judged.is_empty() || judged.iter().any(|(name, _)| mock.server.asked_for(user, name));
-        if follows { Asked::Judged } else { Asked::Else }
     }
 
     /// The mock, for what only it can tell.

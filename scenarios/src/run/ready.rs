@@ -109,7 +109,7 @@ pub(super) struct NotReady {
 }
 
 /// Polls until the subject is ready.
-pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: impl Fn() -> Asked) -> Result<()> {
+pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked: impl FnMut() -> Asked) -> Result<()> {
     let began = Instant::now();
     let mut asks_since = None;
     loop {

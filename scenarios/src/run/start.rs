@@ -15,7 +15,7 @@ mod wiring;
 use super::alerts::Receiver;
 use super::attach::Who;
 use super::calls::{self, Door};
-use super::crew::Crew;
+use super::crew::{self, Crew};
 use super::feed::Feed;
 use super::front::Front;
 use super::load::LoadPlan;
@@ -74,6 +74,7 @@ pub(super) struct SubjectPlan<'a> {
 /// Prepares a run.
 pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
+    crew::check(scenario)?;
     let world = World::start(scenario, options.counts_bytes).await?;
     let clock = Clock::default();
     let (reporter, reported) = witness::channel(clock.clone());

@@ -20,6 +20,7 @@ use super::payloads::{self, Planned};
 use super::ready::wait_until_ready;
 use super::registration::Registration;
 use super::start::{self, Prepared};
+use super::told::Told;
 use super::validators::Validators;
 use super::world::World;
 use crate::observer::Usage;
@@ -148,7 +149,7 @@ impl<'a> Testbed<'a> {
 
     async fn ready(&mut self, ready: super::ready::Ready) -> Result<()> {
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
-        let (plane, judged, subject) = (&self.world.plane, self.scenario.judged(), &mut self.subject);
+        let (plane, mut told, subject) = (&self.world.plane, Told::new(self.scenario), &mut self.subject);
         let exits = async {
             loop {
                 if let Some(status) = subject.exited() {
@@ -158,7 +159,7 @@ impl<'a> Testbed<'a> {
             }
         };
         tokio::select! {
-            waited = wait_until_ready(ready, deadline, || plane.asked(plane.subject(), &judged)) => waited,
+            waited = wait_until_ready(ready, deadline, || told.asked(plane)) => waited,
             status = exits => bail!("it exited before it was ready ({status})"),
         }
     }

@@ -14,8 +14,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use facts::Observation;
@@ -111,8 +111,7 @@ async fn answer(
     for (number, line) in (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty())
     {
         match observation(line, t_ms) {
-            Ok(Some(observation)) if !sources.lock().passes(source.as_deref(), &observation) => {}
-            Ok(Some(observation)) => reporter.report(Statement::Saw(observation)).await,
+            Ok(Some(observation)) => tell(&reporter, &sources, source.as_deref(), observation).await,
             Ok(None) => {}
             Err(why) => {
                 let why = format!("line {number} of a post, {why}");
@@ -124,6 +123,16 @@ async fn answer(
     match refused {
         None => respond(StatusCode::NO_CONTENT, String::new()),
         Some(why) => respond(StatusCode::BAD_REQUEST, format!("refused: {why}\n")),
+    }
+}
+
+/// Passes on what one of several Pods is the first to report. It is in the queue before anything else is compared with it: between the two
+/// another Pod would overtake it, and what was new would come after something newer, as if the subject had gone back.
+async fn tell(reporter: &Reporter, sources: &Mutex<Sources>, source: Option<&str>, observation: Observation) {
+    let Some(source) = source else { return reporter.report(Statement::Saw(observation)).await };
+    let mut sources = sources.lock().await;
+    if sources.passes(source, &observation) {
+        reporter.report(Statement::Saw(observation)).await;
     }
 }
 
@@ -208,6 +217,35 @@ mod tests {
         ] {
             assert_eq!(observation(line.as_bytes(), 1), Ok(None), "{line}");
         }
+    }
+
+    /// Two Pods that report the same versions at the same time: neither makes the other look as if it went back.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn pods_do_not_overtake_each_other_between_comparison_and_queue() {
+        const VERSIONS: u64 = 20_000;
+        let (reporter, mut reported) = crate::witness::channel(crate::clock::Clock::default());
+        let sources: Arc<Mutex<Sources>> = Arc::default();
+        let pod = |name: &'static str| {
+            let (reporter, sources) = (reporter.clone(), Arc::clone(&sources));
+            tokio::spawn(async move {
+                for version in 1..=VERSIONS {
+                    let revision = version.to_string().as_str().into();
+                    let seen = Observation { t_ms: 0, uid: "u".into(), revision, change: Change::Modified };
+                    tell(&reporter, &sources, Some(name), seen).await;
+                }
+            })
+        };
+        let pods = [pod("old"), pod("new")];
+        for version in 1..=VERSIONS {
+            let Some(Statement::Saw(seen)) = reported.statements.recv().await else {
+                panic!("nothing after {version}")
+            };
+            assert_eq!(seen.revision.number(), Some(version));
+        }
+        for pod in pods {
+            pod.await.unwrap();
+        }
+        assert!(reported.statements.try_recv().is_err(), "each version once");
     }
 
     /// A subject that keeps its connection must not keep the task behind it.

@@ -1,7 +1,7 @@
 //! Several Pods of one subject that report the same objects: what the first of them reports counts.
 //!
 //! Owns what each has reported. A version that another one reported before proves nothing new, and is left out; one that goes back behind what the
-//! same source reported is a mistake of the subject, and is passed on. A source without a name is alone.
+//! same source reported is a mistake of the subject, and is passed on.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -31,8 +31,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Whether this is to be passed on.
-    pub(super) fn passes(&mut self, source: Option<&str>, observation: &Observation) -> bool {
-        let Some(source) = source else { return true };
+    pub(super) fn passes(&mut self, source: &str, observation: &Observation) -> bool {
         // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
         let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };
         let now = Newest { revision, deleted: observation.change == Change::Deleted };
@@ -99,7 +98,7 @@ mod tests {
     #[test]
     fn the_first_to_report_counts_and_the_second_adds_nothing() {
         let mut sources = Sources::default();
-        let mut passes = |source, revision, change| sources.passes(Some(source), &saw(revision, change));
+        let mut passes = |source, revision, change| sources.passes(source, &saw(revision, change));
         assert!(passes("old", "5", Change::Added) && passes("old", "7", Change::Modified));
         // The new Pod lists, and is ahead from then on; the old one drains behind it.
         assert!(!passes("new", "7", Change::Added));
@@ -111,10 +110,9 @@ mod tests {
     #[test]
     fn what_goes_back_behind_its_own_reports_is_passed_on() {
         let mut sources = Sources::default();
-        let mut passes = |source, revision, change| sources.passes(Some(source), &saw(revision, change));
+        let mut passes = |source, revision, change| sources.passes(source, &saw(revision, change));
         assert!(passes("one", "5", Change::Added) && passes("one", "7", Change::Modified));
         assert!(passes("one", "6", Change::Modified), "regressed");
         assert!(passes("one", "8", Change::Deleted) && passes("one", "8", Change::Modified), "resurrected");
-        assert!(sources.passes(None, &saw("1", Change::Added)), "who is alone is always passed on");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::support::{has_python, longhaul, soak};
+use crate::support::{has_python, longhaul, soak, story};
 
 fn file(text: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
@@ -194,6 +194,30 @@ fn workers_beside_what_changes_the_right_answers_are_refused() {
         let told = said(more);
         assert!(told.contains(expected) && told.contains("leave one of them out"), "{expected}: {told}");
     }
+}
+
+/// Workers in Pods are started by kubectl, which is looked for before a cluster is brought up; the plan says who they are.
+#[test]
+fn workers_in_pods_are_planned_and_need_kubectl() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("workers.yaml");
+    let plan = |kind: &str| {
+        let load = "admission: {rate: 5/s, workers: {count: 2}, mix: {createPod: 1}}\n";
+        let text = format!(
+            "{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\ncontrolPlane: {{kind: {kind}}}\n{load}"
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = longhaul(&["check", "--plan", file.to_str().unwrap()]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(plan("mock").contains("2 workers send it: processes of this machine"));
+    assert!(plan("node").contains("2 workers send it: Pods of one Job"));
+    let mut command = longhaul(&["soak", file.to_str().unwrap(), "--runs"]);
+    let output = command.arg(folder.path()).env("PATH", "/nowhere").env_remove("KUBEBUILDER_ASSETS").output().unwrap();
+    let told = story(&output);
+    assert_eq!(output.status.code(), Some(69), "{told}");
+    assert!(told.contains("`workers` in Pods") && told.contains("kubectl"), "{told}");
 }
 
 /// Pods need a node, and what cannot be done to them is said before one is brought up.

@@ -1,6 +1,6 @@
 //! A soak against a real kube-apiserver, when its binaries are there.
 
-use crate::support::{program, soak};
+use crate::support::{has_python, program, soak, soak_text};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
@@ -35,6 +35,55 @@ fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
     let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
     assert!(manifest.contains("kube-apiserver v"), "the record names the real version: {manifest}");
     assert!(soak.record().join("control-plane").read_dir().unwrap().count() > 0, "its logs are kept");
+    let rows = soak.rows("intervals.jsonl");
+    let api = |name: &str| rows.iter().filter_map(|row| row["api"][name].as_u64()).max().unwrap_or_default();
+    assert!(
+        api("subjectOpenWatches") > 0 && api("subjectRequests") > 0,
+        "its audit log tells what was asked: {rows:?}"
+    );
+    assert_eq!(soak.finding("events.hotLoop")["verdict"], "pass", "{}", soak.story());
+}
+
+/// Its audit log tells who keeps opening watches; the same client that opens one passes.
+#[test]
+#[ignore = "slow"]
+fn watches_that_become_more_are_counted_on_a_real_control_plane_too() {
+    if !assets() || !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("watcher.py"), include_str!("../../subjects/watcher.py")).unwrap();
+    let leaks = folder.path().join("leaks.py");
+    let script = "\
+import runpy, sys, threading, time
+w = runpy.run_path(sys.path[0] + '/watcher.py')['Watcher']()
+kept = []
+def leak():
+    while sys.argv[1] == 'leaks':
+        kept.append(w.api.open(w.path + '?watch=1&resourceVersion=0', 60))
+        time.sleep(1)
+threading.Thread(target=leak, daemon=True).start()
+w.run()
+";
+    std::fs::write(&leaks, script).unwrap();
+    let played = |how: &str| {
+        let text = format!(
+            "apiVersion: longhaul/v1\nname: leaks\ndescription: Are watches counted?\nphases: {{warmUp: 6s, steady: 24s, drain: 6s}}\n\
+             controlPlane: {{kind: local}}\nsubject: {{command: [python3, {}, {how}], witness: {{kind: http}}}}\n\
+             churn: {{resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 5/s, mix: {{create: 1, update: 1, delete: 1}}}}\n\
+             budgets: {{openWatches: {{growth: 2}}}}\n",
+            leaks.display()
+        );
+        soak_text(&text, &[])
+    };
+    let (leaks, clean) = std::thread::scope(|scope| {
+        let leaks = scope.spawn(|| played("leaks"));
+        let clean = played("keeps");
+        (leaks.join().unwrap(), clean)
+    });
+    leaks.fails_by(&["openWatches.growth"]);
+    assert_eq!(clean.code(), Some(0), "{}", clean.story());
+    assert_eq!(clean.finding("openWatches.growth")["verdict"], "pass", "{}", clean.story());
 }
 
 #[test]

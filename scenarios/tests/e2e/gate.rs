@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::support::{has_python, longhaul, program, story};
 
-/// Slices of a second: what is counted does not need more.
+/// Slices of half a second: what is counted does not need more.
 const SHORT: &str = "\
 apiVersion: longhaul/v1
 name: short
 description: Is one build worse?
 seed: 5
-phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
+phases: {warmUp: 100ms, steady: 500ms, drain: 100ms}
 controlPlane: {kind: mock}
 registry: {kind: mock, images: 20}
 subject: {service: {}, witness: {kind: http}}
-admission: {rate: 300/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
+admission: {rate: 500/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
 ";
 
 /// Six pairs of slices, the fewest that can decide: what these tests plant is counted, or is many times what matters.

@@ -74,7 +74,9 @@ fn a_series_over_its_budget_fails_by_it_alone() {
 #[test]
 #[ignore = "slow"]
 fn a_page_that_is_not_there_ends_the_run_before_it_begins() {
-    let Some(soak) = run("7", "'http://127.0.0.1:1/metrics?${LONGHAUL_METRICS_PORT}'", &[]) else { return };
+    let Some(soak) = run("7", "'http://127.0.0.1:1/metrics?${LONGHAUL_METRICS_PORT}'\n  startTimeout: 5s", &[]) else {
+        return;
+    };
     assert_eq!(soak.code(), Some(3), "{}", soak.story());
     assert!(
         soak.stdout().contains("its own metrics cannot be read: GET http://127.0.0.1:1/metrics"),

@@ -1,5 +1,6 @@
 //! `events.blind`: a subject that has stopped asking, as far as the server's counts tell.
 
+use super::{UNTOLD, untold};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{counted, millis};
@@ -23,6 +24,10 @@ impl Rule for Blind {
 }
 
 fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
+    if untold(record) {
+        findings.note(format!("{} was not judged: {UNTOLD}", Name::of::<Blind>()));
+        return;
+    }
     let longest = record.intervals.iter().filter_map(|row| Some((row.api.subject_idle_ms?, row.end_ms))).max();
     let last = record.intervals.last();
     let at_end = last.and_then(|row| row.api.subject_idle_ms).unwrap_or(0);

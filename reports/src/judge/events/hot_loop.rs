@@ -2,6 +2,7 @@
 
 use units::Rate;
 
+use super::{UNTOLD, untold};
 use crate::judge::requests;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
@@ -15,7 +16,8 @@ const HOT_LOOP_PER_SECOND: f64 = 2.0;
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
-    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (`compress` times as many).";
+    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (`compress` times as many). Judged where \
+        the control plane tells what was asked: the mock, and by its audit log one that Longhaul starts (`local`, `node`).";
     const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {
@@ -31,6 +33,10 @@ fn judge(record: &Record, findings: &mut Findings) {
     // Where each request is known it is known too which of them brought something; the pages of a long list do.
     if record.requests.told && record.requests.complete_until_ms().is_none() {
         return requests::judge_hot_loop(record, name, Rate::per_second(most), cause, findings);
+    }
+    if untold(record) {
+        findings.note(format!("{name} was not judged: {UNTOLD}"));
+        return;
     }
     let mut worst = (0.0, 0);
     for row in &record.intervals {

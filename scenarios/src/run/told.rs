@@ -1,0 +1,285 @@
+//! What the control plane tells of the subject: how much it asked, and what was refused to it for want of a right.
+//!
+//! The mock counts both; a real API server writes each request into its audit log, which is read as it grows, also across its rotation. A
+//! 403 for any other reason is no refusal of a right: both also answer so when a namespace is going away. Connections are in no such log, and
+//! an API server that is killed writes no end of its watches: where that is planned, open watches are not told.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use mock_kube::Traffic;
+use reports::record::Refused;
+use serde_json::Value;
+
+use super::plane::{HARNESS, Plane};
+use super::ready::Asked;
+use crate::scenario::Scenario;
+
+/// Lines of an audit log are short: it has no bodies.
+const LINES_MAX: usize = 100_000;
+
+/// What was told since the last row, and all of the traffic since the start.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    pub(super) refused: Vec<Refused>,
+    /// Of the subject, since the start.
+    pub(super) traffic: Traffic,
+    /// Requests of everybody, since the start.
+    pub(super) requests: u64,
+    /// Lists and watches of what is judged since the last row; none where whoever counts requests says it.
+    pub(super) follows: Option<u64>,
+}
+
+/// Counts.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Told {
+    /// Refused since the last row, as the audit log has it; its users ask for a dozen things.
+    refused: BTreeMap<String, u64>,
+    /// Full names of what is judged.
+    judged: Vec<String>,
+    /// Whether some watches end without a line.
+    is_killed: bool,
+    /// When something of the subject's was read last.
+    last: Option<Instant>,
+    /// How far the audit log was read.
+    offset: u64,
+    traffic: Traffic,
+    requests: u64,
+    follows: u64,
+    /// What the mock had counted by the last row.
+    mock: BTreeMap<String, u64>,
+}
+
+impl Told {
+    /// Of the subject of a scenario.
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let judged = scenario.judged().into_iter().map(|(name, _)| name).collect();
+        let is_killed = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::ApiserverRestart);
+        Self { judged, is_killed, ..Self::default() }
+    }
+
+    /// The same from now on: a control plane that outlives runs has the requests of those before in its log.
+    pub(super) fn from_now(scenario: &Scenario, plane: &Plane) -> Self {
+        let length = plane.audit_log().and_then(|log| log.metadata().ok()).map(|metadata| metadata.len());
+        Self { offset: length.unwrap_or_default(), ..Self::new(scenario) }
+    }
+
+    /// What the subject has asked for by now, as far as anybody tells. A scenario that judges no resource is content with any request.
+    pub(super) fn asked(&mut self, plane: &Plane) -> Asked {
+        let user = plane.subject();
+        if let Some(mock) = plane.mock() {
+            let follows = |name: &String| mock.server.asked_for(user, name);
+            return self.weighed(mock.server.traffic(user).requests > 0, self.judged.iter().any(follows));
+        }
+        let Some(log) = plane.audit_log() else { return Asked::Judged };
+        self.read(&log, user);
+        self.weighed(self.last.is_some(), self.follows > 0)
+    }
+
+    fn weighed(&self, anything: bool, judged: bool) -> Asked {
+        match () {
+            () if !anything => Asked::Nothing,
+            () if judged || self.judged.is_empty() => Asked::Judged,
+            () => Asked::Else,
+        }
+    }
+
+    /// What is new.
+    pub(super) fn take(&mut self, plane: &Plane) -> Row {
+        if let Some(mock) = plane.mock() {
+            let mut now: BTreeMap<String, u64> = BTreeMap::new();
+            for (access, times) in mock.server.refused(plane.subject()) {
+                *now.entry(what(&access.verb, &access.resource, &access.group)).or_default() += times;
+            }
+            let before = std::mem::replace(&mut self.mock, now.clone());
+            let new = now.into_iter().map(|(what, times)| {
+                let times = times - before.get(&what).copied().unwrap_or(0);
+                Refused { what, times }
+            });
+            let refused = new.filter(|refused| refused.times > 0).collect();
+            let traffic = mock.server.traffic(plane.subject());
+            let requests = traffic.requests + mock.server.traffic(HARNESS).requests;
+            return Row { refused, traffic, requests, follows: None };
+        }
+        let Some(log) = plane.audit_log() else { return Row::default() };
+        self.read(&log, plane.subject());
+        self.row()
+    }
+
+    fn row(&mut self) -> Row {
+        let refused = std::mem::take(&mut self.refused).into_iter().map(|(what, times)| Refused { what, times });
+        let follows = std::mem::take(&mut self.follows);
+        let mut traffic = self.traffic;
+        if self.is_killed {
+            traffic.watches_open = 0;
+        } else if traffic.watches_open == 0 {
+            traffic.idle_us = self.last.map(|last| u64::try_from(last.elapsed().as_micros()).unwrap_or(u64::MAX));
+        }
+        Row {
+            refused: refused.collect(),
+            traffic,
+            requests: self.requests,
+            follows: (!self.judged.is_empty()).then_some(follows),
+        }
+    }
+
+    /// Reads what a real API server has added to its audit log. A log that cannot be read tells nothing.
+    fn read(&mut self, audit_log: &Path, user: &str) {
+        let Ok(file) = File::open(audit_log) else { return };
+        if file.metadata().is_ok_and(|metadata| metadata.len() < self.offset) {
+            if let Some(old) = rotated(audit_log).and_then(|old| File::open(old).ok()) {
+                self.rest(old, user);
+            }
+            self.offset = 0;
+        }
+        self.rest(file, user);
+    }
+
+    fn rest(&mut self, mut file: File, user: &str) {
+        if file.seek(SeekFrom::Start(self.offset)).is_err() {
+            return;
+        }
+        let mut reader = BufReader::new(file);
+        let mut line = String::new();
+        for _ in 0..LINES_MAX {
+            line.clear();
+            // A line that is still being written is read the next time.
+            match reader.read_line(&mut line) {
+                Ok(bytes) if line.ends_with('\n') => self.offset += bytes as u64,
+                _ => return,
+            }
+            self.event(&line, user);
+        }
+    }
+
+    fn event(&mut self, line: &str, user: &str) {
+        self.requests += u64::from(line.contains(r#""stage":"ResponseComplete""#));
+        // Most lines are somebody else's, and reading JSON is not free.
+        if !line.contains(user) {
+            return;
+        }
+        let event: Value = serde_json::from_str(line).unwrap_or_default();
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        if text("/user/username") != user {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let (verb, group) = (text("/verb"), text("/objectRef/apiGroup"));
+        let mut resource = text("/objectRef/resource").to_owned();
+        let code = event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default();
+        let traffic = &mut self.traffic;
+        // What takes long has a line when its answer begins as well.
+        let ends = match text("/stage") {
+            "ResponseStarted" if verb == "watch" => false,
+            "ResponseComplete" | "Panic" => true,
+            _ => return,
+        };
+        if verb == "watch" && code == 200 {
+            traffic.watches_opened += u64::from(!ends);
+            traffic.watches_open = if ends { traffic.watches_open.saturating_sub(1) } else { traffic.watches_open + 1 };
+        }
+        let full = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+        let begins = if verb == "watch" && code == 200 { !ends } else { ends };
+        if begins && matches!(verb, "list" | "watch") && self.judged.contains(&full) {
+            self.follows += 1;
+        }
+        if !ends {
+            return;
+        }
+        traffic.requests += 1;
+        traffic.lists += u64::from(verb == "list");
+        traffic.gone_http += u64::from(code == 410);
+        // A slash in a key of an object is written `~1` (RFC 6901).
+        if text("/annotations/authorization.k8s.io~1decision") != "forbid" {
+            return;
+        }
+        if !text("/objectRef/subresource").is_empty() {
+            resource = format!("{resource}/{}", text("/objectRef/subresource"));
+        }
+        *self.refused.entry(what(verb, &resource, group)).or_default() += 1;
+    }
+}
+
+/// The newest of the logs that were rotated away: their names are the log's own with a time that sorts.
+fn rotated(audit_log: &Path) -> Option<PathBuf> {
+    let stem = audit_log.file_stem()?.to_str()?;
+    let entries = std::fs::read_dir(audit_log.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let is_old = |path: &PathBuf| {
+        path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&format!("{stem}-")))
+    };
+    entries.filter(is_old).max()
+}
+
+fn what(verb: &str, resource: &str, group: &str) -> String {
+    if group.is_empty() { format!("{verb} {resource}") } else { format!("{verb} {resource} of {group}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn line(user: &str, verb: &str, stage: &str, code: u16, decision: &str) -> String {
+        format!(
+            r#"{{"stage":"{stage}","verb":"{verb}","user":{{"username":"{user}"}},"objectRef":{{"resource":"leases",
+            "apiGroup":"coordination.k8s.io"}},"responseStatus":{{"code":{code}}},"annotations":{{"authorization.k8s.io/decision":"{decision}"}}}}"#
+        )
+        .replace('\n', "")
+    }
+
+    /// Only the subject's own refusals count, each once, also when a line is read in two halves.
+    #[test]
+    fn an_audit_log_is_read_as_it_grows() {
+        let mut log = tempfile::NamedTempFile::new().unwrap();
+        let done = |user: &str, decision: &str| line(user, "list", "ResponseComplete", 403, decision);
+        let mut told = Told::default();
+        writeln!(log, "{}", done("me", "forbid")).unwrap();
+        writeln!(log, "{}", done("me", "allow")).unwrap();
+        writeln!(log, "{}", done("other", "forbid")).unwrap();
+        let half = done("me", "forbid");
+        write!(log, "{}", &half[..40]).unwrap();
+        told.read(log.path(), "me");
+        writeln!(log, "{}", &half[40..]).unwrap();
+        told.read(log.path(), "me");
+        told.read(log.path(), "me");
+        let row = told.row();
+        assert_eq!(row.refused, [Refused { what: "list leases of coordination.k8s.io".to_owned(), times: 2 }]);
+        assert_eq!((row.traffic.requests, row.requests), (3, 4));
+        assert!(told.row().refused.is_empty());
+    }
+
+    /// A watch is open between its two lines, wherever the log was rotated meanwhile; one that was refused never was.
+    #[test]
+    fn watches_are_open_from_their_first_line_to_their_last_also_when_the_log_is_rotated() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let mut told = Told { judged: vec!["leases.coordination.k8s.io".to_owned()], ..Told::default() };
+        let watch = |stage: &str, code: u16| line("me", "watch", stage, code, "allow") + "\n";
+        let all = |lines: &[String]| lines.concat();
+        std::fs::write(&path, all(&[watch("ResponseStarted", 200), watch("ResponseStarted", 200)])).unwrap();
+        told.read(&path, "me");
+        let row = told.row();
+        assert_eq!((row.traffic.watches_open, row.traffic.watches_opened, row.follows), (2, 2, Some(2)));
+        assert_eq!(told.weighed(true, false), Asked::Else);
+        let mut more = File::options().append(true).open(&path).unwrap();
+        write!(more, "{}", all(&[watch("ResponseComplete", 200), watch("ResponseComplete", 410)])).unwrap();
+        std::fs::rename(&path, folder.path().join("audit-2026-11-27T10-00-00.000.log")).unwrap();
+        std::fs::write(&path, watch("ResponseStarted", 200)).unwrap();
+        told.read(&path, "me");
+        let row = told.row();
+        assert_eq!((row.traffic.watches_open, row.traffic.watches_opened, row.follows), (2, 3, Some(2)));
+        assert_eq!((row.traffic.requests, row.traffic.gone_http, row.traffic.idle_us), (2, 1, None));
+        write!(File::options().append(true).open(&path).unwrap(), "{}", watch("ResponseComplete", 200).repeat(2))
+            .unwrap();
+        told.read(&path, "me");
+        let row = told.row();
+        assert!(row.traffic.watches_open == 0 && row.traffic.idle_us.is_some(), "{row:?}");
+        told.is_killed = true;
+        told.traffic.watches_open = 3;
+        assert_eq!(told.row().traffic.watches_open, 0, "who is killed tells no end");
+    }
+}
