@@ -17,7 +17,7 @@ pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
     const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (`compress` times as many). Judged where \
-        the control plane tells what was asked: the mock, and by its audit log one that Longhaul starts (`local`, `node`).";
+        the control plane tells what was asked: the mock, and by their audit logs `local` and `node`.";
     const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {
