@@ -177,12 +177,14 @@ impl Told {
             "ResponseComplete" | "Panic" => true,
             _ => return,
         };
-        if verb == "watch" && code == 200 {
+        // 101 is a watch over a WebSocket, fabric8's usual way.
+        let is_open = verb == "watch" && matches!(code, 101 | 200);
+        if is_open {
             traffic.watches_opened += u64::from(!ends);
             traffic.watches_open = if ends { traffic.watches_open.saturating_sub(1) } else { traffic.watches_open + 1 };
         }
         let full = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-        let begins = if verb == "watch" && code == 200 { !ends } else { ends };
+        let begins = if is_open { !ends } else { ends };
         if begins && matches!(verb, "list" | "watch") && self.judged.contains(&full) {
             self.follows += 1;
         }
@@ -260,7 +262,7 @@ mod tests {
         let mut told = Told { judged: vec!["leases.coordination.k8s.io".to_owned()], ..Told::default() };
         let watch = |stage: &str, code: u16| line("me", "watch", stage, code, "allow") + "\n";
         let all = |lines: &[String]| lines.concat();
-        std::fs::write(&path, all(&[watch("ResponseStarted", 200), watch("ResponseStarted", 200)])).unwrap();
+        std::fs::write(&path, all(&[watch("ResponseStarted", 200), watch("ResponseStarted", 101)])).unwrap();
         told.read(&path, "me");
         let row = told.row();
         assert_eq!((row.traffic.watches_open, row.traffic.watches_opened, row.follows), (2, 2, Some(2)));
