@@ -12,7 +12,7 @@ use crate::{cargo, plain, seed, skipped};
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute, and slow ones more than others.
 const SIDE_BY_SIDE: usize = 3;
 const SIDE_BY_SIDE_SLOW: usize = 4;
-/// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and a minute later, and said to have been: decision 064.
+/// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and twenty seconds later, and said to have been: decision 064.
 const SECOND_TRY: &str = "--profile=slow";
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
@@ -112,4 +112,57 @@ fn has_nextest() -> bool {
     let mut command = cargo::cargo();
     command.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Whether rustdoc would run something of this text.
+    fn has_example(text: &str) -> bool {
+        let mut inside = false;
+        text.lines().map(str::trim_start).any(|line| {
+            let fence = ["/// ```", "//! ```"].iter().find_map(|start| line.strip_prefix(start));
+            inside ^= fence.is_some();
+            inside && fence.is_some_and(|what| ["", "rust", "should_panic", "no_run", "compile_fail"].contains(&what))
+        })
+    }
+
+    /// rustdoc reads a crate anew to look for examples, so that crates without any say `doctest = false`. One that came later would not run.
+    #[test]
+    fn no_crate_has_an_example_that_is_not_run() {
+        let mut command = cargo::cargo();
+        command.args(["metadata", "--format-version=1", "--no-deps", "--offline"]);
+        let listed: serde_json::Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        let mut looked_at = 0;
+        let packages = listed["packages"].as_array().unwrap();
+        for target in packages.iter().filter_map(|package| package["targets"].as_array()).flatten() {
+            if target["doctest"] == true || target["kind"] != serde_json::json!(["lib"]) {
+                continue;
+            }
+            let mut found = Vec::new();
+            sources(Path::new(target["src_path"].as_str().unwrap()).parent().unwrap(), &mut found);
+            looked_at += found.len();
+            for path in found {
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert!(!has_example(&text), "{}: its crate says `doctest = false` in Cargo.toml", path.display());
+            }
+        }
+        assert!(looked_at > 500, "{looked_at} files");
+        assert!(has_example("/// Text.\n    /// ```\n/// assert!(true);\n/// ```\n"));
+        assert!(!has_example("//! ```text\n//! a\n//! ```\n"));
+    }
 }

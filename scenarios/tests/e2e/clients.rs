@@ -50,7 +50,7 @@ macro_rules! clean {
 
 clean! {
     client_go_is_clean: "client-go-0.37",
-    client_go_over_http2_is_clean: "client-go-0.37-h2",
+    nightly_client_go_over_http2_is_clean: "client-go-0.37-h2",
     nightly_controller_runtime_is_clean: "controller-runtime-0.25",
     nightly_controller_runtime_over_http_2_is_clean: "controller-runtime-0.25-h2",
     nightly_fabric8_is_clean: "fabric8-8.0",
@@ -58,7 +58,7 @@ clean! {
     nightly_client_java_over_http_2_is_clean: "client-java-25-h2",
     kube_rs_watcher_is_clean: "kube-rs-watcher",
     nightly_kube_rs_streaming_lists_are_clean: "kube-rs-streaming",
-    kube_rs_controller_is_clean: "kube-rs-controller",
+    nightly_kube_rs_controller_is_clean: "kube-rs-controller",
     nightly_client_node_is_clean: "client-node-2.0.1",
     client_node_over_http_2_is_clean: "client-node-2.0.1-h2",
     nightly_fluent_client_2_3_is_clean: "kfc-2.3.1",
@@ -69,7 +69,7 @@ clean! {
     nightly_fluent_client_3_1_over_http_2_is_clean: "kfc-3.1.1-h2",
     nightly_fluent_client_3_3_is_clean: "kfc-3.3.7",
     nightly_fluent_client_3_11_of_pepr_is_clean: "kfc-3.11.6",
-    fluent_client_3_11_is_clean: "kfc-3.11.11",
+    nightly_fluent_client_3_11_is_clean: "kfc-3.11.11",
     nightly_fluent_client_3_11_over_http_2_is_clean: "kfc-3.11.11-h2",
     nightly_old_pepr_is_clean: "pepr-0.29.2",
     new_pepr_is_clean: "pepr-1.1.4",

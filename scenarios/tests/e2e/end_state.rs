@@ -60,15 +60,19 @@ fn children_that_drifted_are_restored_by_the_clean_service() {
 #[test]
 #[ignore = "slow"]
 fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
-    for (plant, words) in [
-        ("no-child-watch", "too few children"),
-        ("orphaned-child", "no parent any more"),
-        ("old-child", "of an older version"),
-    ] {
-        let Some(soak) = planted(CHILDREN, plant) else { return };
-        assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["events.restored".to_owned()]), "{}", soak.story());
-        assert!(soak.finding("events.restored")["text"].as_str().unwrap().contains(words), "{}", soak.story());
-    }
+    // Side by side, because each is mostly waiting.
+    std::thread::scope(|scope| {
+        let plants = [
+            ("no-child-watch", "too few children"),
+            ("orphaned-child", "no parent any more"),
+            ("old-child", "of an older version"),
+        ];
+        for played in plants.map(|(plant, words)| scope.spawn(move || (words, planted(CHILDREN, plant)))) {
+            let (words, Some(soak)) = played.join().unwrap() else { return };
+            assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["events.restored".to_owned()]), "{}", soak.story());
+            assert!(soak.finding("events.restored")["text"].as_str().unwrap().contains(words), "{}", soak.story());
+        }
+    });
 }
 
 /// It tells every event and keeps something else: only the end state can see that.

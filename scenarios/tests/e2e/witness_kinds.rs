@@ -25,31 +25,52 @@ pub fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> O
     Some(soak_text(&text, &[]))
 }
 
-fn passes(witness: &[&str], mode: &str, budgets: &str) {
-    let Some(soak) = play(witness, mode, budgets) else { return };
-    assert_eq!(soak.code(), Some(0), "{mode}: {}", soak.story());
+/// What a run must say.
+#[derive(Clone, Copy)]
+enum Says {
+    Passes,
+    /// This budget alone is broken.
+    Breaks(&'static str),
+    /// This budget alone is undecided, because the witness does not tell.
+    CannotTell(&'static str),
 }
+use Says::{Breaks, CannotTell, Passes};
 
-fn breaks(witness: &[&str], mode: &str, budgets: &str, broken: &str) {
-    let Some(soak) = play(witness, mode, budgets) else { return };
-    assert_eq!(soak.code(), Some(1), "{mode}: {}", soak.story());
-    assert_eq!(soak.broken(), [broken], "{mode}: {}", soak.story());
-}
+/// A run: what proves, what the operator does, the budgets, and what the run must say.
+type Case<'a> = (&'a [&'a str], &'a str, &'a str, Says);
 
-fn cannot_tell(witness: &[&str], mode: &str, budgets: &str, undecided: &str) {
-    let Some(soak) = play(witness, mode, budgets) else { return };
-    assert_eq!(soak.code(), Some(2), "{mode}: {}", soak.story());
-    assert_eq!(findings(&soak.verdict(), "inconclusive"), [undecided], "{mode}: {}", soak.story());
-    assert!(soak.stdout().contains("does not tell"), "{}", soak.story());
+/// Plays them side by side, because each is mostly waiting.
+fn all_say(cases: &[Case]) {
+    std::thread::scope(|scope| {
+        let played: Vec<_> = cases.iter().map(|case| scope.spawn(|| play(case.0, case.1, case.2))).collect();
+        for ((_, mode, _, says), played) in cases.iter().zip(played) {
+            let Some(soak) = played.join().unwrap() else { continue };
+            let undecided = || findings(&soak.verdict(), "inconclusive");
+            let (code, said, expected) = match *says {
+                Passes => (0, soak.broken(), vec![]),
+                Breaks(budget) => (1, soak.broken(), vec![budget]),
+                CannotTell(budget) => (2, undecided(), vec![budget]),
+            };
+            assert_eq!(
+                (soak.code(), said),
+                (Some(code), expected.into_iter().map(str::to_owned).collect()),
+                "{mode}: {}",
+                soak.story()
+            );
+            assert!(code != 2 || soak.stdout().contains("does not tell"), "{}", soak.story());
+        }
+    });
 }
 
 #[test]
 #[ignore = "slow"]
 fn children_prove_their_parents() {
     let by_name = ["{kind: children}", NAME];
-    passes(&by_name, "name", "{missed: 0}");
-    breaks(&by_name, "name no-create", "{missed: 0}", "events.missed");
-    breaks(&by_name, "name no-update", "{missed: 0}", "events.missed");
+    all_say(&[
+        (&by_name, "name", "{missed: 0}", Passes),
+        (&by_name, "name no-create", "{missed: 0}", Breaks("events.missed")),
+        (&by_name, "name no-update", "{missed: 0}", Breaks("events.missed")),
+    ]);
 }
 
 /// Without the version in them children cannot tell of updates; and others than the subject take them: the garbage collector those with an
@@ -58,103 +79,121 @@ fn children_prove_their_parents() {
 #[ignore = "slow"]
 fn nightly_children_tell_no_more_than_they_show() {
     let by_label = ["{kind: children}", LABEL];
-    passes(&by_label, "label no-update", "{unseen: 0}");
-    cannot_tell(&by_label, "label", "{missed: 0}", "events.missed");
-    cannot_tell(&by_label, "label no-delete", "{ghost: 0}", "events.ghost");
+    all_say(&[
+        (&by_label, "label no-update", "{unseen: 0}", Passes),
+        (&by_label, "label", "{missed: 0}", CannotTell("events.missed")),
+        (&by_label, "label no-delete", "{ghost: 0}", CannotTell("events.ghost")),
+    ]);
     let by_owner = ["{kind: children}", OWNER];
-    passes(&by_owner, "owner", "{missed: 0}");
-    breaks(&by_owner, "owner no-update", "{missed: 0}", "events.missed");
-    cannot_tell(&by_owner, "owner", "{missed: 0, ghost: 0}", "events.ghost");
+    all_say(&[
+        (&by_owner, "owner", "{missed: 0}", Passes),
+        (&by_owner, "owner no-update", "{missed: 0}", Breaks("events.missed")),
+        (&by_owner, "owner", "{missed: 0, ghost: 0}", CannotTell("events.ghost")),
+    ]);
 }
 
 /// From 2 s on every event comes eight seconds late, and objects go meanwhile: whoever handles each when it comes, and lets go what was asked to
 /// go, has missed nothing and is late with nothing, whichever witness tells it. Whoever overlooks some has.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
-fn withheld(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
+const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];
+const CHILDREN: [&str; 2] = ["{kind: children}", OWNER];
+const FINALIZER: [&str; 1] = ["{kind: finalizer, name: example.com/cleanup}"];
+
+/// Plays them side by side: what proves, what the operator does, the budgets, and those that must be broken.
+fn all_withheld(cases: &[(&[&str], &str, &str, &[&str])]) {
     let scenario = SCENARIO.replace("phases: {warmUp: 1s, steady: 8s, drain: 7s}\n", WITHHELD);
     assert!(scenario.contains("event-delayed"));
-    play_in(&scenario, witness, mode, budgets)
+    std::thread::scope(|scope| {
+        let play = |(witness, mode, budgets): (&[&str], &str, &str)| play_in(&scenario, witness, mode, budgets);
+        let played: Vec<_> = cases.iter().map(|case| scope.spawn(move || play((case.0, case.1, case.2)))).collect();
+        for ((_, mode, _, broken), played) in cases.iter().zip(played) {
+            let Some(soak) = played.join().unwrap() else { continue };
+            assert_eq!(soak.broken(), *broken, "{mode}: {}", soak.story());
+            assert_eq!(soak.code(), Some(i32::from(!broken.is_empty())), "{mode}: {}", soak.story());
+        }
+    });
 }
 
 #[test]
 #[ignore = "slow"]
 fn nightly_what_a_fault_withheld_is_due_from_when_it_came() {
-    let status = ["{kind: status, annotation: example.com/seen}"];
-    let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
-    let owner = ["{kind: children}", OWNER];
-    for (witness, mode, budgets) in [
-        (&status[..], "annotation watch hold", "{missed: 0}"),
-        (&owner[..], "owner watch hold", "{missed: 0}"),
-        (&finalizer[..], "finalizer watch", "{ghost: 0}"),
-    ] {
-        let Some(soak) = withheld(witness, mode, budgets) else { return };
-        assert_eq!(soak.code(), Some(0), "{mode}: {}", soak.story());
-    }
+    all_withheld(&[
+        (&STATUS, "annotation watch hold", "{missed: 0}", &[]),
+        (&CHILDREN, "owner watch hold", "{missed: 0}", &[]),
+        (&FINALIZER, "finalizer watch", "{ghost: 0}", &[]),
+    ]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn what_was_withheld_and_overlooked_is_missed() {
-    let status = ["{kind: status, annotation: example.com/seen}"];
-    let finalizer = ["{kind: finalizer, name: example.com/cleanup}"];
-    for (witness, mode, budgets, broken) in [
-        (&status[..], "annotation no-update watch hold", "{missed: 0}", &["events.missed"][..]),
-        (&["{kind: children}", OWNER][..], "owner no-create watch hold", "{missed: 0}", &["events.missed"]),
-        (&finalizer[..], "finalizer no-delete watch", "{ghost: 0}", &["events.ghost", "finalizers.stuck"]),
-    ] {
-        let Some(soak) = withheld(witness, mode, budgets) else { return };
-        assert_eq!(soak.broken(), broken, "{mode}: {}", soak.story());
-    }
+    all_withheld(&[
+        (&STATUS, "annotation no-update watch hold", "{missed: 0}", &["events.missed"]),
+        (&CHILDREN, "owner no-create watch hold", "{missed: 0}", &["events.missed"]),
+        (&FINALIZER, "finalizer no-delete watch", "{ghost: 0}", &["events.ghost", "finalizers.stuck"]),
+    ]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn nightly_a_finalizer_proves_deletions() {
     let witness = ["{kind: finalizer, name: example.com/cleanup}"];
-    passes(&witness, "finalizer", "{ghost: 0}");
+    all_say(&[
+        (&witness, "finalizer", "{ghost: 0}", Passes),
+        (&witness, "finalizer no-create", "{ghost: 0}", Breaks("events.unseen")),
+        (&witness, "finalizer", "{missed: 0, ghost: 0}", CannotTell("events.missed")),
+    ]);
     let Some(soak) = play(&witness, "finalizer no-delete", "{ghost: 0}") else { return };
     soak.fails_by(&["events.ghost", "finalizers.stuck"]);
-    breaks(&witness, "finalizer no-create", "{ghost: 0}", "events.unseen");
-    cannot_tell(&witness, "finalizer", "{missed: 0, ghost: 0}", "events.missed");
 }
 
 #[test]
 #[ignore = "slow"]
 fn a_condition_or_an_annotation_repeats_the_generation() {
     let condition = ["{kind: status, condition: Ready}"];
-    passes(&condition, "condition", "{missed: 0}");
-    breaks(&condition, "condition no-update", "{missed: 0}", "events.missed");
     let annotation = ["{kind: status, annotation: example.com/seen}"];
-    passes(&annotation, "annotation", "{missed: 0}");
-    breaks(&annotation, "annotation no-create", "{missed: 0}", "events.missed");
-    cannot_tell(&annotation, "annotation", "{missed: 0, ghost: 0}", "events.ghost");
+    all_say(&[
+        (&condition, "condition", "{missed: 0}", Passes),
+        (&condition, "condition no-update", "{missed: 0}", Breaks("events.missed")),
+        (&annotation, "annotation no-create", "{missed: 0}", Breaks("events.missed")),
+    ]);
+    all_say(&[
+        (&annotation, "annotation", "{missed: 0}", Passes),
+        (&annotation, "annotation", "{missed: 0, ghost: 0}", CannotTell("events.ghost")),
+    ]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn log_lines_of_a_library_name_objects() {
     let witness = ["{kind: log, preset: controller-runtime, of: Package}"];
-    passes(&witness, "log", "{unseen: 0}");
-    // Judged without being asked for: nothing else is left to be judged.
-    breaks(&witness, "log no-create", "{}", "events.unseen");
-    cannot_tell(&witness, "log", "{missed: 0}", "events.missed");
+    all_say(&[
+        (&witness, "log", "{unseen: 0}", Passes),
+        // Judged without being asked for: nothing else is left to be judged.
+        (&witness, "log no-create", "{}", Breaks("events.unseen")),
+        (&witness, "log", "{missed: 0}", CannotTell("events.missed")),
+    ]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn series_of_metrics_prove_objects_and_deletions() {
     let witness = ["{kind: metrics, series: package_info, uid: uid}", METRICS];
-    passes(&witness, "metrics", "{ghost: 0}");
-    breaks(&witness, "metrics no-delete", "{ghost: 0}", "events.ghost");
-    cannot_tell(&witness, "metrics", "{missed: 0}", "events.missed");
+    all_say(&[
+        (&witness, "metrics", "{ghost: 0}", Passes),
+        (&witness, "metrics no-delete", "{ghost: 0}", Breaks("events.ghost")),
+        (&witness, "metrics", "{missed: 0}", CannotTell("events.missed")),
+    ]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn values_of_metrics_prove_versions() {
     let witness = ["{kind: metrics, series: package_generation, uid: uid, value: generation}", METRICS];
-    passes(&witness, "metrics", "{missed: 0, ghost: 0}");
-    breaks(&witness, "metrics no-update", "{missed: 0}", "events.missed");
-    breaks(&witness, "metrics no-delete", "{missed: 0, ghost: 0}", "events.ghost");
+    all_say(&[
+        (&witness, "metrics", "{missed: 0, ghost: 0}", Passes),
+        (&witness, "metrics no-update", "{missed: 0}", Breaks("events.missed")),
+        (&witness, "metrics no-delete", "{missed: 0, ghost: 0}", Breaks("events.ghost")),
+    ]);
 }

@@ -18,10 +18,16 @@ fn the_example_watchers_pass() {
     let more = "faults:\n  - {name: watch-reset, at: 3s}\n  - {name: watch-410, at: 5s, form: stream}\n  - {name: silent-watch, at: 6s}\n";
     // Silence is noticed after twenty seconds.
     let text = WATCHER.replace("faults:\n", more).replace("drain: 5s", "drain: 28s").replace("heal: 15s", "heal: 32s");
-    for command in program("example-watcher").map(|_| "[example-watcher]".to_owned()).into_iter().chain(python()) {
-        let soak = soak_text(&text.replace("[SUBJECT]", &command), &[]);
-        assert_eq!(soak.code(), Some(0), "{command}: {}", soak.story());
-    }
+    let commands = program("example-watcher").map(|_| "[example-watcher]".to_owned()).into_iter().chain(python());
+    std::thread::scope(|scope| {
+        let play = |command: String| {
+            let soak = soak_text(&text.replace("[SUBJECT]", &command), &[]);
+            assert_eq!(soak.code(), Some(0), "{command}: {}", soak.story());
+        };
+        for command in commands {
+            scope.spawn(move || play(command));
+        }
+    });
 }
 
 /// A clean program must not run under the name of a bug: a pass would be a lie.
