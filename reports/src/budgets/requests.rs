@@ -18,9 +18,10 @@ pub struct Requests {
     /// How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or its revision is no newer
     /// than the subject had been given before; further pages of a list are not, nor is one that a fruitful watch follows. A watch is
     /// fruitless if it is over without having carried a version newer than that. Any other request is fruitless if it is refused; those
-    /// are counted for each method and object.
+    /// are counted for each method and object. A subject with a faster clock may send as many times more: its back-off runs on that clock.
     pub hot_loop: Option<Rate>,
     /// How many requests a second of any kind, over any 5 s after the start of the warm-up, lists, watches and their resumptions included.
+    /// A subject with a faster clock may send as many times more.
     pub rate: Option<Rate>,
     /// Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status or as `ERROR`
     /// event), or not newer than what a so ended watch had reached, without a list in between; or one older than the subject had been

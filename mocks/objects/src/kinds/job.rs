@@ -39,7 +39,7 @@ pub(super) const JOB: Kind = Kind {
     new: |value| value["status"] = json!({}),
     named,
     check: |value, causes| check_at(value, "/spec", causes),
-    fixed: &["/spec/selector", "/spec/template"],
+    check_update,
     orphans: true,
     ..Kind::namespaced("batch", &["v1"], "jobs", "Job")
 };
@@ -116,6 +116,50 @@ pub(super) fn check_at(value: &Value, at: &str, causes: &mut Causes) {
     }
 }
 
+/// What a job may not change: its pods, how they are counted and what their ends mean.
+fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+    let (spec, before) = (&new["spec"], &old["spec"]);
+    let indexed = spec["completionMode"] == "Indexed";
+    // Who queues jobs (Kueue, JobSet) says where their pods go while they wait.
+    let waits = before["suspend"] == json!(true) && old["status"]["startTime"].is_null();
+    let of_pods = |spec: &Value| if waits { unscheduled(&spec["template"]) } else { spec["template"].clone() };
+    let mut keep = |key: &str, same: bool| {
+        if !same {
+            causes.push(Cause::invalid(&format!("spec.{key}"), &spec[key].to_string(), "field is immutable"));
+        }
+    };
+    keep("completions", indexed || spec["completions"] == before["completions"]);
+    keep("selector", spec["selector"] == before["selector"]);
+    keep("template", of_pods(spec) == of_pods(before));
+    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        keep(key, spec[key] == before[key]);
+    }
+    let completions = &spec["completions"];
+    let other = *completions != before["completions"] && !completions.is_null();
+    if indexed && other && *completions != spec["parallelism"] {
+        let why = "can only be modified in tandem with spec.parallelism";
+        causes.push(Cause::invalid("spec.completions", &completions.to_string(), why));
+    }
+}
+
+/// A template without what says where its pods may run, and without their labels and annotations.
+fn unscheduled(template: &Value) -> Value {
+    let mut template = template.clone();
+    let mut keep = |path: &str, keep: &dyn Fn(&str, &Value) -> bool| {
+        if let Some(object) = template.pointer_mut(path).and_then(Value::as_object_mut) {
+            object.retain(|key, value| keep(key, value));
+        }
+    };
+    keep("/metadata", &|key, _| !["labels", "annotations"].contains(&key));
+    keep("/spec/affinity", &|key, _| key != "nodeAffinity");
+    keep("/spec", &|key, value| {
+        let empty = key == "affinity" && *value == json!({});
+        !empty && !["nodeSelector", "tolerations", "schedulingGates"].contains(&key)
+    });
+    keep("", &|key, value| key != "metadata" || *value != json!({}));
+    template
+}
+
 const PRINTER: Printer = Printer {
     columns: "Name, Status, Completions, Duration, Age, Containers+, Images+, Selector+",
     cells: |row| {
@@ -180,5 +224,59 @@ mod tests {
         let own = job(true);
         assert_eq!(own["spec"]["selector"], json!({"matchLabels": {"a": "b"}}));
         assert_eq!(own["metadata"]["labels"], json!({"a": "b"}));
+    }
+
+    /// As `ValidateJobSpecUpdate` of Kubernetes 1.34 and the strategy of its registry decide.
+    #[test]
+    fn where_its_pods_run_may_change_while_a_job_waits() {
+        let job = |suspend: bool, started: bool| {
+            let status = if started { json!({"startTime": "2026-01-01T00:00:00Z"}) } else { json!({}) };
+            json!({"spec": {"suspend": suspend, "completions": 1, "parallelism": 1, "completionMode": "NonIndexed",
+                "template": {"spec": {"containers": [{"name": "c"}]}}}, "status": status})
+        };
+        let said = |old: &Value, change: &dyn Fn(&mut Value)| {
+            let mut new = old.clone();
+            change(&mut new["spec"]);
+            let mut causes = Vec::new();
+            check_update(&new, old, &mut causes);
+            causes.into_iter().map(|cause| cause.field).collect::<Vec<_>>()
+        };
+        let move_pods = |spec: &mut Value| {
+            let template = &mut spec["template"];
+            template["metadata"] = json!({"labels": {"a": "b"}, "annotations": {"c": "d"}});
+            template["spec"]["nodeSelector"] = json!({"zone": "a"});
+            template["spec"]["tolerations"] = json!([{"key": "k", "operator": "Exists"}]);
+            template["spec"]["schedulingGates"] = json!([{"name": "g"}]);
+            template["spec"]["affinity"] = json!({"nodeAffinity": {}});
+        };
+        let (waits, nothing) = (job(true, false), Vec::<String>::new());
+        assert_eq!(said(&waits, &move_pods), nothing);
+        // Also in the update that lets it begin, and back again.
+        assert_eq!(
+            said(&waits, &|spec| {
+                spec["suspend"] = json!(false);
+                move_pods(spec);
+            }),
+            nothing
+        );
+        let mut moved = waits.clone();
+        move_pods(&mut moved["spec"]);
+        assert_eq!(said(&moved, &|spec| spec["template"] = waits["spec"]["template"].clone()), nothing);
+        assert_eq!(said(&job(false, false), &move_pods), ["spec.template"]);
+        assert_eq!(said(&job(true, true), &move_pods), ["spec.template"]);
+        let other_image = |spec: &mut Value| spec["template"]["spec"]["containers"] = json!([]);
+        assert_eq!(said(&waits, &other_image), ["spec.template"]);
+        assert_eq!(
+            said(&waits, &|spec| spec["template"]["spec"]["affinity"] = json!({"podAffinity": {}})),
+            ["spec.template"]
+        );
+
+        assert_eq!(said(&waits, &|spec| spec["completions"] = json!(2)), ["spec.completions"]);
+        assert_eq!(said(&waits, &|spec| spec["managedBy"] = json!("example.com/x")), ["spec.managedBy"]);
+        let mut indexed = waits.clone();
+        indexed["spec"]["completionMode"] = json!("Indexed");
+        assert_eq!(said(&indexed, &|spec| spec["completions"] = json!(2)), ["spec.completions"]);
+        let both = |spec: &mut Value| (spec["completions"], spec["parallelism"]) = (json!(2), json!(2));
+        assert_eq!(said(&indexed, &both), nothing);
     }
 }

@@ -9,14 +9,15 @@ use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
 /// List and watch requests a second, without any observation, that are a hot loop; as many times more where everything lives as many times
-/// shorter: who remakes a watch when it has ended is not to blame for how soon that is.
+/// shorter, for who remakes a watch when it has ended is not to blame for how soon that is, or where the subject's clock runs as many
+/// times faster, for it backs off by that.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
 /// `events.hotLoop`.
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
-    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (`compress` times as many). Judged where \
+    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (as many times more as `compress` or its own clock is faster). Judged where \
         the control plane tells what was asked: the mock, and by their audit logs `local` and `node`.";
     const WORD: Option<Word> = Some(Word::HotLoop);
 
@@ -27,7 +28,7 @@ impl Rule for HotLoop {
 
 fn judge(record: &Record, findings: &mut Findings) {
     let name = Name::of::<HotLoop>();
-    let most = HOT_LOOP_PER_SECOND * f64::from(record.manifest.compress.max(1));
+    let most = HOT_LOOP_PER_SECOND * f64::from(record.manifest.compress.max(record.manifest.clock_rate).max(1));
     let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
     let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
     // Where each request is known it is known too which of them brought something; the pages of a long list do.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::Asked;
+use super::{Asked, by_own_clock};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
@@ -28,8 +28,8 @@ impl Rule for HotLoop {
     const EXAMPLE: Option<&'static str> = Some("2/s");
     const WORD: Option<Word> = Some(Word::HotLoop);
 
-    fn judge(_: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
-        judge(asked, Name::of::<Self>(), *limit, "", findings);
+    fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
+        judge(asked, Name::of::<Self>(), by_own_clock(*limit, record), "", findings);
     }
 }
 

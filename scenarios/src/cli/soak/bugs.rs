@@ -32,8 +32,8 @@ fn tell(outcome: &Outcome) {
         out!("{:>3}. {line}", index + 1);
     }
     out!("");
-    for fault in &outcome.not_hit {
-        out!("not hit: while it was active no request and no watch of this client gave {fault} anything to act on");
+    for line in not_hit(&outcome.not_hit) {
+        out!("{line}");
     }
     let times: Vec<String> = [("asked again", outcome.noticed_ms), ("saw a later change", outcome.observed_ms)]
         .into_iter()
@@ -46,6 +46,24 @@ fn tell(outcome: &Outcome) {
     if outcome.lacks.is_empty() {
         out!("record: {}", outcome.record.display());
     }
+}
+
+/// A line for each fault that struck nothing, in the order of their first time: one that is drawn every few seconds is one line.
+fn not_hit(faults: &[String]) -> Vec<String> {
+    let mut times: Vec<(&str, usize)> = Vec::new();
+    for fault in faults {
+        match times.iter_mut().find(|(name, _)| name == fault) {
+            Some((_, times)) => *times += 1,
+            None => times.push((fault, 1)),
+        }
+    }
+    let line = |(fault, times): (&str, usize)| {
+        let often = if times > 1 { format!(" ({times} times)") } else { String::new() };
+        format!(
+            "not hit: while it was active no request and no watch of this client gave {fault} anything to act on{often}"
+        )
+    };
+    times.into_iter().map(line).collect()
 }
 
 /// Plays all, so many at once, and prints the table in the order of the catalogue. The verdict is the worst.
@@ -94,5 +112,18 @@ fn table(outcomes: &[Outcome]) {
     for outcome in outcomes {
         let row = outcome.row.as_deref().unwrap_or_default();
         out!("{:32} {row:>4} {:>6.1}s  {}", outcome.id, outcome.seconds, outcome.says());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_hit;
+
+    #[test]
+    fn a_fault_that_is_drawn_again_and_again_is_one_line() {
+        let lines = not_hit(&["watch-reset", "watch-end", "watch-reset"].map(String::from));
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].ends_with("gave watch-reset anything to act on (2 times)"), "{lines:?}");
+        assert!(lines[1].ends_with("gave watch-end anything to act on"), "{lines:?}");
     }
 }
