@@ -268,12 +268,14 @@ impl UserAudit {
         let delivered = Arc::new(Delivered::new(audit.through, flushes));
         audit.watch = Some(delivered.clone());
         if relisted && after < start {
-            if inner.gaps.len() == GAPS_MAX {
-                inner.gaps.pop_front();
-            }
-            inner.gaps.push_back(Gap { resource: resource.clone(), after, through: start });
+            inner.relisted(Gap { resource: resource.clone(), after, through: start });
         }
         delivered
+    }
+
+    /// The initial events of a watch are closed at `through`. Who waits for that tells nothing of what came and went before it.
+    pub fn snapshot_closed(&self, resource: &Arc<str>, delivered: &Delivered, through: u64) {
+        self.inner.lock().relisted(Gap { resource: resource.clone(), after: delivered.start(), through });
     }
 
     fn rewound(&self, to: u64) {
@@ -355,6 +357,13 @@ impl UserAudit {
 }
 
 impl Inner {
+    fn relisted(&mut self, gap: Gap) {
+        if self.gaps.len() == GAPS_MAX {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(gap);
+    }
+
     fn scope(&mut self, scope: Scope) -> &mut ScopeBook {
         if self.scopes.len() >= SCOPES_MAX && !self.scopes.contains_key(&scope) {
             self.scopes.pop_first();

@@ -18,6 +18,8 @@ const GRAIN_US: u64 = 100_000;
 pub(crate) struct Delivered {
     /// The connection's completed flushes; it counts on after the watch is over.
     flushes: Arc<AtomicU64>,
+    /// What had been delivered before.
+    start: u64,
     inner: Mutex<Inner>,
 }
 
@@ -42,7 +44,12 @@ struct Mark {
 impl Delivered {
     pub fn new(start: u64, flushes: Arc<AtomicU64>) -> Self {
         let left = VecDeque::from([Mark { revision: start, at_us: 0, since_us: 0 }]);
-        Self { flushes, inner: Mutex::new(Inner { pending: VecDeque::new(), left, reset_us: None }) }
+        Self { flushes, start, inner: Mutex::new(Inner { pending: VecDeque::new(), left, reset_us: None }) }
+    }
+
+    /// What the client had been given before this watch.
+    pub fn start(&self) -> u64 {
+        self.start
     }
 
     /// Everything up to `revision` is handed to the connection now.

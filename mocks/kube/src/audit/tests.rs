@@ -49,6 +49,18 @@ fn a_snapshot_in_the_stream_counts_when_its_end_was_delivered() {
     assert_eq!(gaps, [(20, 25)]);
 }
 
+/// client-go's reflector, for one, replaces its store when the bookmark comes that closes them.
+#[test]
+fn what_came_and_went_before_the_initial_events_were_closed_need_not_be_told() {
+    let (audit, flushes) = (UserAudit::default(), Arc::new(AtomicU64::new(0)));
+    let watch = opened(&audit, 10, true, &flushes);
+    watch.handed(12, 1);
+    flushes.fetch_add(1, Ordering::Release);
+    audit.snapshot_closed(&"things".into(), &watch, 12);
+    let gaps: Vec<_> = audit.take_gaps().into_iter().map(|gap| (gap.after, gap.through)).collect();
+    assert_eq!(gaps, [(0, 10), (0, 12)]);
+}
+
 #[test]
 fn sent_beats_withheld() {
     let audit = UserAudit::default();

@@ -117,6 +117,9 @@ impl WatchBody {
 
     /// Writes what came out of the pipe; `None` when that was nothing for the wire.
     fn emit(&mut self, item: Item, cx: &mut Context<'_>) -> Option<Polled> {
+        if let Item::Bookmark { revision, closes: true, .. } = &item {
+            self.o.audit.snapshot_closed(&self.o.resource.full_name, &self.o.delivered, *revision);
+        }
         match item.into_block() {
             Ok(block) => {
                 let now_us = self.o.cluster.now_us();
