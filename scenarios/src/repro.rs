@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use reports::judge::{self, Judgement, Verdict, Word};
-use reports::record::{EndReason, Events, PlannedFault, Record};
+use reports::record::{EndReason, Events, Record};
 use serde::Serialize;
 use units::Span;
 
@@ -147,11 +147,7 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
 fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
     let manifest = &record.manifest;
     let notice = Notice::of(record, events);
-    let interrupted = record.end.as_ref().is_some_and(|end| matches!(end.reason, EndReason::Interrupted { .. }));
-    // Whose time had not come when somebody stopped the run had nothing to miss.
-    let begun = |fault: &&PlannedFault| !interrupted || record.faults.iter().any(|row| row.id == fault.id);
-    let not_hit: Vec<String> =
-        judge::never_hit(record).into_iter().filter(begun).map(|fault| fault.name.clone()).collect();
+    let not_hit: Vec<String> = judge::never_hit(record).into_iter().map(|fault| fault.name.clone()).collect();
     // A bug is played by all of its faults: where one of them struck nothing the client was not shown to be free of it.
     let shown = judgement.verdict != Verdict::Pass || not_hit.is_empty();
     let verdict = if shown { judgement.verdict } else { Verdict::Inconclusive };
@@ -171,7 +167,7 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
         story: story(record, events),
         seconds: 0.0,
         record: directory.to_owned(),
-        interrupted,
+        interrupted: record.end.as_ref().is_some_and(|end| matches!(end.reason, EndReason::Interrupted { .. })),
     }
 }
 

@@ -137,7 +137,10 @@ mod tests {
         text.lines().map(str::trim_start).any(|line| {
             let fence = ["/// ```", "//! ```"].iter().find_map(|start| line.strip_prefix(start));
             inside ^= fence.is_some();
-            inside && fence.is_some_and(|what| ["", "rust", "should_panic", "no_run", "compile_fail"].contains(&what))
+            let rust = |word: &str| {
+                ["", "rust", "should_panic", "no_run", "compile_fail"].contains(&word) || word.starts_with("edition")
+            };
+            inside && fence.is_some_and(|what| what.split(',').map(str::trim).all(rust))
         })
     }
 
@@ -163,6 +166,7 @@ mod tests {
         }
         assert!(looked_at > 500, "{looked_at} files");
         assert!(has_example("/// Text.\n    /// ```\n/// assert!(true);\n/// ```\n"));
+        assert!(has_example("/// ```rust,no_run\n/// run();\n/// ```\n"));
         assert!(!has_example("//! ```text\n//! a\n//! ```\n"));
     }
 }

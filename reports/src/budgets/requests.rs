@@ -21,7 +21,6 @@ pub struct Requests {
     /// are counted for each method and object. A subject with a faster clock may send as many times more: its back-off runs on that clock.
     pub hot_loop: Option<Rate>,
     /// How many requests a second of any kind, over any 5 s after the start of the warm-up, lists, watches and their resumptions included.
-    /// A subject with a faster clock may send as many times more.
     pub rate: Option<Rate>,
     /// Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status or as `ERROR`
     /// event), or not newer than what a so ended watch had reached, without a list in between; or one older than the subject had been

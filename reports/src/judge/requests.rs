@@ -77,11 +77,6 @@ pub(super) fn gave_up(findings: &Findings) -> bool {
     findings.broken::<blind::Blind>()
 }
 
-/// A limit of requests a second, which a subject keeps by its own clock: that may run faster than ours.
-fn by_own_clock(limit: Rate, record: &Record) -> Rate {
-    Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)))
-}
-
 /// The hot loop of lists and watches in a record that tells the requests, judged under another budget's name.
 pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);

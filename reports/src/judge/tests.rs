@@ -668,8 +668,10 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     let later = PlannedFault { id: "9".into(), at_ms: 100_000, ..example.manifest.faults[0].clone() };
     example.manifest.faults.push(later);
     let told = |example: &Example| {
-        let judgement = example.judged();
-        judgement.findings.iter().any(|finding| finding.budget == "validity.faults")
+        let record = example.opened();
+        let named = never_hit(&record).iter().any(|fault| fault.id == "9");
+        assert_eq!(judge(&record).findings.iter().any(|finding| finding.budget == "validity.faults"), named);
+        named
     };
     assert!(told(&example), "a run that was played to its end has to show it");
     example.end =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::{Asked, by_own_clock};
+use super::Asked;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
@@ -29,7 +29,9 @@ impl Rule for HotLoop {
     const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
-        judge(asked, Name::of::<Self>(), by_own_clock(*limit, record), "", findings);
+        // Who backs off does so by its own clock.
+        let limit = Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)));
+        judge(asked, Name::of::<Self>(), limit, "", findings);
     }
 }
 

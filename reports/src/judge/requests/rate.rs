@@ -5,8 +5,8 @@
 
 use units::Rate;
 
+use super::Asked;
 use super::hot_loop::{WINDOW_MS, most_in_window};
-use super::{Asked, by_own_clock};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestSummary};
 use crate::words::{count, millis, three_digits};
@@ -25,7 +25,6 @@ impl Rule for Most {
         let counted = record.requests.summaries.iter().filter_map(of_interval);
         let most = counted.fold(rows, |most, interval| if interval.0 > most.0 { interval } else { most });
         let (rate, from_ms, long_ms, requests) = most;
-        let limit = by_own_clock(*limit, record);
         let verdict = if rate > limit.as_per_second() { Verdict::Fail } else { Verdict::Pass };
         let text = format!("at most {} requests in {}, from {} on.", count(requests), millis(long_ms), millis(from_ms));
         findings.push(Name::of::<Self>(), verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);

@@ -57,9 +57,7 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
         if exited && !ended {
             continue;
         }
-        // The run was over before its time: who never began it is the reader, not the subject.
-        let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
-        if !begun && fault.at_ms > record.length_ms() {
+        if never_came(record, fault, rows) {
             continue;
         }
         let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
@@ -216,10 +214,18 @@ fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     lots
 }
 
-/// The planned faults that had no effect, for whatever reason.
+/// The run was over before its time: who never began it is the reader, not the subject.
+fn never_came(record: &Record, fault: &PlannedFault, rows: &[&FaultRow]) -> bool {
+    let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
+    !begun && fault.at_ms > record.length_ms()
+}
+
+/// The planned faults that had no effect, for whatever reason but that the run was over before their time.
 pub(in crate::judge) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
-    let hit = hit(record);
-    record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).collect()
+    let (hit, rows) = (hit(record), record.fault_rows());
+    let came =
+        |fault: &&PlannedFault| !never_came(record, fault, rows.get(fault.id.as_str()).map_or(&[][..], Vec::as_slice));
+    record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).filter(came).collect()
 }
 
 /// The faults that had an effect.
