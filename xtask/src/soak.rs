@@ -1,5 +1,6 @@
 //! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then hand over to `longhaul`.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -31,17 +32,46 @@ fn plays_planted(arguments: &[String]) -> bool {
     }
 }
 
+/// What `.cargo/config.toml` sets for the C of our own first build. Cargo hands it to what it runs as well.
+const FOR_OUR_BUILD: [(&str, &str); 2] = [("CFLAGS", "-g0"), ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a")];
+
+/// The variables that a subject must not inherit, which may be a build by `make` itself; whoever set them otherwise meant them.
+fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = &'static str> {
+    FOR_OUR_BUILD
+        .into_iter()
+        .filter(move |(name, ours)| value_of(name).is_some_and(|value| value == *ours))
+        .map(|(name, _)| name)
+}
+
 /// Becomes `longhaul`, in the caller's own folder, so that paths on the command line mean what they say.
 ///
 /// Nothing stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
-    let error = Command::new(program).args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask").exec();
+    let mut command = Command::new(program);
+    command.args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask");
+    for name in only_for_our_build(|name| std::env::var_os(name)) {
+        command.env_remove(name);
+    }
+    let error = command.exec();
     Err(error).with_context(|| format!("failed to start {}", program.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_for_our_build_is_kept_from_subjects() {
+        let config = include_str!("../../.cargo/config.toml");
+        let (_, set) = config.split_once("[env]").unwrap();
+        let set: Vec<&str> = set.lines().filter(|line| line.contains('=')).collect();
+        assert_eq!(set, FOR_OUR_BUILD.map(|(name, value)| format!("{name} = \"{value}\"")));
+        let of = |makeflags: &'static str| {
+            only_for_our_build(move |name| (name == "MAKEFLAGS").then(|| makeflags.into())).collect::<Vec<_>>()
+        };
+        assert_eq!(of(FOR_OUR_BUILD[1].1), ["MAKEFLAGS"]);
+        assert!(of("-j8").is_empty());
+    }
 
     #[test]
     fn planted_programs_are_built_for_what_plays_them() {
