@@ -223,7 +223,11 @@ mod tests {
         /// Bytes that are no histograms, in lines that are.
         #[test]
         fn a_changed_histogram_is_refused_or_shown(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
-            static EXAMPLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| packed(&Example::clean()));
+            static EXAMPLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+                let mut example = Example::clean();
+                example.latencies.truncate(16); // a byte of few lines is sooner one that matters
+                packed(&example)
+            });
             let of = |name| EXAMPLE.iter().find(|file| FILES[usize::from(file[0]) - 1] == name).unwrap()[1..].to_vec();
             let (manifest, mut log) = (of(file::MANIFEST), of(file::LATENCY));
             let at = at.index(log.len());

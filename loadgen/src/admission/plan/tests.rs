@@ -53,15 +53,16 @@ fn exactly_as_many_requests_as_planned_each_with_a_uid_of_its_own() {
 /// Several generators together send exactly the plan: no request is lost, doubled or changed.
 #[test]
 fn shares_add_up_to_the_plan() {
-    let mut whole: Vec<(Duration, Request)> = plan(1).requests().collect();
+    let (plan, fingerprint) = (plan(1), plan(1).fingerprint());
+    let mut whole: Vec<(Duration, Request)> = plan.clone().requests().collect();
     whole.sort_by_key(|(at, request)| (*at, request.uid));
     for of in [1u32, 2, 3, 7] {
         let mut parts: Vec<(Duration, Request)> = Vec::new();
         for number in 0..of {
-            let share = plan(1).share(number, of);
+            let share = plan.clone().share(number, of);
             let requests: Vec<_> = share.clone().requests().collect();
             assert_eq!(requests.len() as u64, share.planned());
-            assert_eq!(share.fingerprint(), plan(1).fingerprint());
+            assert_eq!(share.fingerprint(), fingerprint);
             parts.extend(requests);
         }
         parts.sort_by_key(|(at, request)| (*at, request.uid));
