@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 
 use crate::budgets::Budgets;
 use crate::ledger::Outcome;
@@ -41,7 +41,7 @@ pub struct Example {
     pub crashes: Vec<CrashRow>,
     /// What the subject asked; none where the control plane does not tell.
     pub requests: Option<Vec<RequestRow>>,
-    pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
+    pub latencies: Vec<(&'static str, u64, u64, Histogram)>,
     pub end_state: Option<EndState>,
     pub objects: Option<Objects>,
     pub end: Option<End>,
@@ -233,7 +233,7 @@ impl Example {
 
     /// Records a latency of every review of the steady phase once more, so many times over.
     pub fn record(&mut self, tag: &'static str, start_ms: u64, value_us: u64, times: u64) {
-        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        let mut histogram = Histogram::new(3).unwrap();
         histogram.record_n(value_us, times).unwrap();
         self.latencies.push((tag, start_ms, start_ms + INTERVAL_MS, histogram));
     }
@@ -310,15 +310,15 @@ impl Example {
 }
 
 /// A histogram with a tail, the same for the same seed.
-fn spread(samples: u64, typical_us: u64, seed: u64) -> Histogram<u64> {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, 120_000_000, 3).unwrap();
+fn spread(samples: u64, typical_us: u64, seed: u64) -> Histogram {
+    let mut histogram = Histogram::new_with_bounds(1, 120_000_000, 3).unwrap();
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     for _ in 0..samples {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let uniform = (state >> 11) as f64 / (1u64 << 53) as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few microseconds to seconds")]
         let value_us = (typical_us as f64 * (0.6 - 0.35 * (1.0 - uniform).ln())) as u64;
-        histogram.record(value_us.max(1)).unwrap();
+        hlog::record(&mut histogram, value_us.max(1));
     }
     histogram
 }

@@ -45,7 +45,7 @@
 use std::collections::VecDeque;
 
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 
 use crate::record::{AnomalyRow, CommitEvent, EventCounts};
 use held::HeldObservations;
@@ -149,9 +149,9 @@ struct Tally {
     waiting: [usize; Outcome::COUNT],
     unnamed: u64,
     contradictions: u64,
-    lag: Histogram<u64>,
-    lag_faulted: Histogram<u64>,
-    heal: Histogram<u64>,
+    lag: Histogram,
+    lag_faulted: Histogram,
+    heal: Histogram,
 }
 
 /// What became of an observation that was looked at.
@@ -346,17 +346,17 @@ impl Ledger {
     }
 
     /// The lag in microseconds of what was observed since the last call and committed while no fault was active.
-    pub fn take_lag(&mut self) -> Histogram<u64> {
+    pub fn take_lag(&mut self) -> Histogram {
         take(&mut self.tally.lag)
     }
 
     /// The lag in microseconds of what was observed since the last call and committed while a fault was active.
-    pub fn take_lag_faulted(&mut self) -> Histogram<u64> {
+    pub fn take_lag_faulted(&mut self) -> Histogram {
         take(&mut self.tally.lag_faulted)
     }
 
     /// For versions settled late since the last call: the time from commit to what settled them, in microseconds.
-    pub fn take_heal(&mut self) -> Histogram<u64> {
+    pub fn take_heal(&mut self) -> Histogram {
         take(&mut self.tally.heal)
     }
 
@@ -477,7 +477,7 @@ impl Tally {
     fn new() -> Self {
         // One microsecond to a day, three digits; it grows by itself if a run is stranger than that.
         let histogram = || {
-            let mut histogram = Histogram::<u64>::new_with_bounds(1, 24 * 3600 * 1_000_000, 3)
+            let mut histogram = Histogram::new_with_bounds(1, 24 * 3600 * 1_000_000, 3)
                 .expect("1 to a day with three digits are valid bounds");
             histogram.auto(true);
             histogram
@@ -513,11 +513,11 @@ impl Tally {
 
     fn lag(&mut self, faulted: bool, lag_ms: u64) {
         let histogram = if faulted { &mut self.lag_faulted } else { &mut self.lag };
-        histogram.saturating_record(lag_ms.saturating_mul(1000));
+        hlog::record(histogram, lag_ms.saturating_mul(1000));
     }
 
     fn heal(&mut self, lag_ms: u64) {
-        self.heal.saturating_record(lag_ms.saturating_mul(1000));
+        hlog::record(&mut self.heal, lag_ms.saturating_mul(1000));
     }
 
     fn hand_out(&mut self) -> std::vec::IntoIter<AnomalyRow> {
@@ -526,7 +526,7 @@ impl Tally {
     }
 }
 
-fn take(histogram: &mut Histogram<u64>) -> Histogram<u64> {
+fn take(histogram: &mut Histogram) -> Histogram {
     let empty = Histogram::new_from(histogram);
     std::mem::replace(histogram, empty)
 }

@@ -20,7 +20,6 @@ mod manifest;
 mod objects;
 mod open;
 mod outcome;
-mod packed;
 mod reader;
 mod requests;
 mod rows;

@@ -65,7 +65,8 @@ const CRATES: &[Crate] = &[
     one("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &["mock-sigstore"]),
     one("loadgen", "admission load, churn; owns clocks and histograms", &["goadmit", "gotls", "units", "facts"], &[]),
     one("kind", "real control planes, and the manifests that people deploy", &[], &[]),
-    one("reports", "run record, ledger, judges, renderers", &["statistics", "units", "facts"], &[]),
+    one("reports", "run record, ledger, judges, renderers", &["statistics", "hlog", "units", "facts"], &[]),
+    one("hlog", "histograms of microseconds: sums, points, lines of an interval log", &[], &[]),
     one("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
     one("mock-envtest", "kube-apiserver, etcd and kubectl for test-suites", &["mock-kube", "mock-faults", "mock-pki", "units"], &["installer"]),
     one("mock-kube", "the API server: listeners, verbs, admission, audit", &[

@@ -46,7 +46,7 @@ pub(super) fn judge(
     limit: Span,
 ) {
     let steady = record.latency.in_phase(measured.tag, Phase::Steady);
-    let n = steady.map_or(0, hdrhistogram::Histogram::len);
+    let n = steady.map_or(0, hlog::Histogram::len);
     let Some(value_us) = steady.and_then(|steady| quantile_us(steady, parts_per_thousand)) else {
         let needed = samples_needed(parts_per_thousand);
         let text = format!(

@@ -172,8 +172,8 @@ fn history(lives: &[(usize, u64)]) -> History {
 struct Said {
     counts: EventCounts,
     anomalies: Vec<(Outcome, String, String)>,
-    lag: Histogram<u64>,
-    heal: Histogram<u64>,
+    lag: Histogram,
+    heal: Histogram,
     pending: u64,
 }
 

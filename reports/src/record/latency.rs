@@ -7,14 +7,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
+use hlog::{Histogram, Lines, Row};
 
 use super::files::io_error;
-use super::packed;
 use super::sink::Sink;
 use super::{Error, Phase, Quantiles, TIME_MS_MAX};
 
@@ -67,7 +63,7 @@ const SLICES_MAX: usize = 4800;
 /// All latencies of a run: totals, and slices for charts.
 #[derive(Debug, Default)]
 pub struct Latency {
-    totals: BTreeMap<(String, Phase), Histogram<u64>>,
+    totals: BTreeMap<(String, Phase), Histogram>,
     slices: BTreeMap<String, Vec<Slice>>,
 }
 
@@ -97,16 +93,15 @@ pub fn band_edge_us(band: usize) -> f64 {
 }
 
 /// The samples of a histogram by their band.
-fn bands(histogram: &Histogram<u64>) -> [u32; BANDS] {
+fn bands(histogram: &Histogram) -> [u32; BANDS] {
     let mut bands = [0_u32; BANDS];
-    for step in histogram.iter_recorded() {
-        let us = histogram.lowest_equivalent(step.value_iterated_to()).max(1) as f64;
+    hlog::each_recorded(histogram, &mut |us, times| {
+        let us = us.max(1) as f64;
         let place = (us.log10().clamp(BAND_DECADES.0, BAND_DECADES.1) - BAND_DECADES.0) * BANDS_PER_DECADE;
         // An edge belongs to the band that it begins, however its logarithm was rounded.
         let band = usize::try_from(crate::words::whole((place + 1e-9).floor())).unwrap_or(0).min(BANDS - 1);
-        let samples = u32::try_from(step.count_at_value()).unwrap_or(u32::MAX);
-        bands[band] = bands[band].saturating_add(samples);
-    }
+        bands[band] = bands[band].saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+    });
     bands
 }
 
@@ -119,30 +114,30 @@ pub(super) struct Frame<'a> {
 /// A log being written. Interval by interval, so that what was measured before an unexpected end can be read.
 pub struct HistogramLog {
     out: Sink,
-    serializer: V2DeflateSerializer,
+    lines: Lines,
 }
 
 struct OpenSlice {
     index: u64,
     start_ms: u64,
     end_ms: u64,
-    histogram: Histogram<u64>,
+    histogram: Histogram,
 }
 
 impl Latency {
     /// All samples of a tag in one phase.
-    pub fn in_phase(&self, tag: &str, phase: Phase) -> Option<&Histogram<u64>> {
+    pub fn in_phase(&self, tag: &str, phase: Phase) -> Option<&Histogram> {
         self.totals.get(&(tag.to_owned(), phase))
     }
 
     /// All samples of a tag in the whole run.
-    pub fn whole(&self, tag: &str) -> Option<Histogram<u64>> {
-        let mut sum: Option<Histogram<u64>> = None;
+    pub fn whole(&self, tag: &str) -> Option<Histogram> {
+        let mut sum: Option<Histogram> = None;
         for phase in [Phase::WarmUp, Phase::Steady, Phase::Drain] {
             if let Some(part) = self.in_phase(tag, phase) {
                 match &mut sum {
                     Some(sum) => merge(sum, part),
-                    None => sum = Some(growing(part)),
+                    None => sum = Some(hlog::growing(part)),
                 }
             }
         }
@@ -199,9 +194,8 @@ impl Latency {
                 break;
             }
             let bad = |reason: &str| Error::HistogramRow { path: path.to_owned(), line: number, reason: reason.into() };
-            let Some((tag, start_ms, end_ms, histogram)) = parse_line(&line).map_err(|reason| bad(&reason))? else {
-                continue;
-            };
+            let row = hlog::read(&line, TIME_MS_MAX * 1000).map_err(|reason| bad(&reason))?;
+            let Some(Row { tag, start_ms, end_ms, histogram }) = row else { continue };
             if end_ms > TIME_MS_MAX {
                 return Err(Error::Time { path: path.to_owned(), line: number, time_ms: end_ms });
             }
@@ -227,7 +221,7 @@ impl Latency {
         open: &mut BTreeMap<String, OpenSlice>,
         tag: &str,
         (start_ms, end_ms): (u64, u64),
-        histogram: &Histogram<u64>,
+        histogram: &Histogram,
         frame: &Frame<'_>,
         width_ms: u64,
     ) {
@@ -235,7 +229,7 @@ impl Latency {
         self.totals
             .entry((tag.to_owned(), phase))
             .and_modify(|sum| merge(sum, histogram))
-            .or_insert_with(|| growing(histogram));
+            .or_insert_with(|| hlog::growing(histogram));
         let index = start_ms / width_ms;
         if let Some(current) = open.get_mut(tag)
             && current.index == index
@@ -244,7 +238,7 @@ impl Latency {
             merge(&mut current.histogram, histogram);
             return;
         }
-        let fresh = OpenSlice { index, start_ms, end_ms, histogram: growing(histogram) };
+        let fresh = OpenSlice { index, start_ms, end_ms, histogram: hlog::growing(histogram) };
         if let Some(done) = open.insert(tag.to_owned(), fresh) {
             self.close(tag, &done);
         }
@@ -260,33 +254,9 @@ impl Latency {
     }
 }
 
-/// Tag, start and end in milliseconds, histogram.
-type Row = (String, u64, u64, Histogram<u64>);
-
-/// A line of the log, or none if it is a comment or the legend.
-fn parse_line(line: &[u8]) -> Result<Option<Row>, String> {
-    let entry = match IntervalLogIterator::new(line).next() {
-        Some(Ok(LogEntry::Interval(entry))) => entry,
-        Some(Err(_)) => return Err("not a line of an HdrHistogram log".into()),
-        Some(Ok(_)) | None => return Ok(None),
-    };
-    let histogram = packed::histogram(entry.encoded_histogram())?;
-    let millis =
-        |d: Duration| u64::try_from(d.saturating_add(Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX);
-    let start_ms = millis(entry.start_timestamp());
-    let end_ms = start_ms.saturating_add(millis(entry.duration()));
-    Ok(Some((entry.tag().map_or("", |tag| tag.as_str()).to_owned(), start_ms, end_ms, histogram)))
-}
-
-fn growing(histogram: &Histogram<u64>) -> Histogram<u64> {
-    let mut copy = histogram.clone();
-    copy.auto(true);
-    copy
-}
-
 /// Adds a histogram to one that grows by itself.
-fn merge(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
-    sum.add(part).expect("a histogram that resizes itself takes every value");
+fn merge(sum: &mut Histogram, part: &Histogram) {
+    hlog::add(sum, part).expect("a histogram that resizes itself takes every value");
 }
 
 impl HistogramLog {
@@ -302,12 +272,12 @@ impl HistogramLog {
              \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
         );
         out.append(head.as_bytes())?;
-        Ok(Self { out, serializer: V2DeflateSerializer::new() })
+        Ok(Self { out, lines: Lines::default() })
     }
 
     /// Appends the histogram of an interval. An error may mean that the disk is full ([`Error::is_full`]): then this histogram is lost, and
     /// what was appended before still waits for room.
-    pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
+    pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         let row = self.line(tag, start_ms, end_ms, histogram)?;
         self.out.append(&row)
     }
@@ -318,20 +288,9 @@ impl HistogramLog {
         tag: &str,
         start_ms: u64,
         end_ms: u64,
-        histogram: &Histogram<u64>,
+        histogram: &Histogram,
     ) -> Result<Vec<u8>, Error> {
-        let checked = Tag::new(tag).ok_or_else(|| self.error(&"a tag has no comma, space or line end"))?;
-        let length = Duration::from_millis(end_ms.saturating_sub(start_ms));
-        let mut row = Vec::new();
-        let result = IntervalLogWriterBuilder::new()
-            .begin_log_with(&mut row, &mut self.serializer)
-            .map_err(|error| error.to_string())
-            .and_then(|mut log| {
-                log.write_histogram(histogram, Duration::from_millis(start_ms), length, Some(checked))
-                    .map_err(|error| error.to_string())
-            });
-        result.map_err(|reason| self.error(&reason))?;
-        Ok(row)
+        self.lines.line(tag, start_ms, end_ms, histogram).map_err(|reason| self.error(&reason))
     }
 
     /// Hands everything to the operating system.

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 
 use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
@@ -35,7 +35,7 @@ pub(super) struct Slices {
 struct OpenSlice {
     start_ms: u64,
     end_ms: u64,
-    histogram: Histogram<u64>,
+    histogram: Histogram,
 }
 
 impl Slices {
@@ -55,20 +55,18 @@ impl Slices {
         tag: &str,
         start_ms: u64,
         end_ms: u64,
-        histogram: &Histogram<u64>,
+        histogram: &Histogram,
     ) -> Result<(), Error> {
         if start_ms < SINGLE_MS {
             return self.log.append(tag, start_ms, end_ms, histogram);
         }
         self.open_current = false;
         let Some(slice) = self.open.get_mut(tag) else {
-            let mut copy = histogram.clone();
-            copy.auto(true);
-            self.open.insert(tag.to_owned(), OpenSlice { start_ms, end_ms, histogram: copy });
+            self.open.insert(tag.to_owned(), OpenSlice { start_ms, end_ms, histogram: hlog::growing(histogram) });
             return Ok(());
         };
         slice.end_ms = slice.end_ms.max(end_ms);
-        slice.histogram.add(histogram).map_err(|error| self.log.error(&error))?;
+        hlog::add(&mut slice.histogram, histogram).map_err(|error| self.log.error(&error))?;
         let long = (slice.start_ms / PARTS).clamp(SLICE_MS_LEAST, SLICE_MS_MOST);
         if slice.end_ms.saturating_sub(slice.start_ms) < long {
             return Ok(());

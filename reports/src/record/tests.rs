@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use facts::{Change, Commit, Observation, Order};
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
 use super::*;
@@ -179,7 +179,7 @@ fn hits_are_capped_for_each_fault_and_for_all() {
 fn a_killed_run_keeps_its_open_slices() {
     let example = Example::clean();
     let hour_ms = 3_600_000;
-    let mut histogram = Histogram::<u64>::new(3).unwrap();
+    let mut histogram = Histogram::new(3).unwrap();
     histogram.record_n(1500, 10).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
@@ -215,7 +215,7 @@ fn long_runs_are_thinned_without_losing_peaks_or_counts() {
     let example = Example::clean();
     let hour_ms = 3_600_000;
     let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
-    let mut histogram = Histogram::<u64>::new(3).unwrap();
+    let mut histogram = Histogram::new(3).unwrap();
     histogram.record_n(1500, 10).unwrap();
     // The third hour only: before it everything is kept.
     for start_ms in (2 * hour_ms..3 * hour_ms).step_by(5000) {

@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 use serde::Serialize;
 
 use super::files::{chain, io_error, write_bytes, write_whole};
@@ -262,7 +262,7 @@ impl Writer {
 
     /// Appends a histogram of microseconds that was recorded from `start_ms` to `end_ms`; see [`super::tag`] for the tags.
     /// Empty histograms are not written.
-    pub fn latency(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
+    pub fn latency(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         if histogram.is_empty() {
             return Ok(());
         }

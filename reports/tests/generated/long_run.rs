@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use facts::Change;
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 use reports::ledger::Outcome;
 use reports::record::{
     AnomalyRow, End, EndReason, Evidence, FaultEvent, FaultRow, Interval, Manifest, Phase, REQUEST_LINES_MAX,
@@ -30,7 +30,7 @@ pub struct Run {
 }
 
 /// What was recorded in each interval under a tag, in turn.
-pub struct Latencies(pub Vec<(&'static str, Vec<Histogram<u64>>)>);
+pub struct Latencies(pub Vec<(&'static str, Vec<Histogram>)>);
 
 pub const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
 "liveObjects":200,"pending":20,"deadlineMs":5000,"lag":{"count":2370,"p50Us":27007,"p90Us":49023,"maxUs":59007},"admission":{
@@ -74,7 +74,7 @@ impl Latencies {
             (tag::LAG, 2370, 27_000.0),
         ];
         let of = |count, typical_us: f64, seed| {
-            let (mut noise, mut histogram) = (Noise(seed), Histogram::<u64>::new(3).unwrap());
+            let (mut noise, mut histogram) = (Noise(seed), Histogram::new(3).unwrap());
             for _ in 0..count {
                 histogram.record((typical_us * (0.6 - 0.6 * (1.0 - noise.next()).ln())) as u64 + 1).unwrap();
             }

@@ -22,11 +22,11 @@ impl Rule for P99 {
 fn judge(record: &Record, limit: Span, findings: &mut Findings) {
     let limit_us = micros_of(limit);
     let lag = record.latency.whole(tag::LAG);
-    let n = lag.as_ref().map_or(0, hdrhistogram::Histogram::len);
+    let n = lag.as_ref().map_or(0, hlog::Histogram::len);
     // Whole buckets: a value in the bucket of the limit counts as within it.
     let within = lag.as_ref().map_or(0, |lag| lag.count_between(0, limit_us));
     let beyond = n - within.min(n);
-    let max_us = lag.as_ref().filter(|lag| !lag.is_empty()).map_or(0, hdrhistogram::Histogram::max);
+    let max_us = lag.as_ref().filter(|lag| !lag.is_empty()).map_or(0, hlog::Histogram::max);
     let p99_us = lag.as_ref().and_then(|lag| quantile_us(lag, 990));
     let observed = match p99_us {
         Some(p99_us) => micros(p99_us),

@@ -1,6 +1,6 @@
 //! What load, calls and churn came to in an interval, and the points of their latencies.
 
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -219,7 +219,7 @@ pub const SAMPLES_BEYOND: u64 = 100;
 
 impl Quantiles {
     /// The points of a histogram whose values are microseconds.
-    pub fn of(histogram: &Histogram<u64>) -> Self {
+    pub fn of(histogram: &Histogram) -> Self {
         let at = |parts_per_thousand: u64| quantile_us(histogram, parts_per_thousand);
         Self {
             count: histogram.len(),
@@ -232,7 +232,7 @@ impl Quantiles {
     }
 
     /// The points of a histogram, or none if it is empty.
-    pub fn of_any(histogram: &Histogram<u64>) -> Option<Self> {
+    pub fn of_any(histogram: &Histogram) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self::of(histogram))
     }
 }
@@ -243,9 +243,9 @@ pub fn samples_needed(parts_per_thousand: u64) -> u64 {
 }
 
 /// A quantile in microseconds, or none if fewer than [`SAMPLES_BEYOND`] samples lie beyond it.
-pub fn quantile_us(histogram: &Histogram<u64>, parts_per_thousand: u64) -> Option<u64> {
+pub fn quantile_us(histogram: &Histogram, parts_per_thousand: u64) -> Option<u64> {
     (histogram.len() >= samples_needed(parts_per_thousand))
-        .then(|| histogram.value_at_quantile(parts_per_thousand as f64 / 1000.0))
+        .then(|| hlog::value_at(histogram, parts_per_thousand as f64 / 1000.0))
 }
 
 impl AdmissionRow {
@@ -262,7 +262,7 @@ mod tests {
     /// A percentile is printed only with at least 100 samples beyond it.
     #[test]
     fn percentiles_need_samples_beyond_them() {
-        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        let mut histogram = Histogram::new(3).unwrap();
         histogram.record_n(500, 9_999).unwrap();
         assert_eq!((Quantiles::of(&histogram).p90_us, Quantiles::of(&histogram).p99_us), (Some(500), None));
         histogram.record(900).unwrap();

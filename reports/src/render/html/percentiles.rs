@@ -2,7 +2,7 @@
 //!
 //! Owns that chart. Beyond the point with fewer than 100 samples the curve is faint: single samples are shown, not claimed.
 
-use hdrhistogram::Histogram;
+use hlog::Histogram;
 
 use super::chart::{Chart, Curve, Tick, path, position, reach};
 use super::scale::{Scale, whole};
@@ -15,7 +15,7 @@ const POINTS_PER_NINE: f64 = 40.0;
 const NINES_MOST: f64 = 6.0;
 
 /// A curve before it is drawn: its name, its classes where it is sure and where it is not, and its samples.
-type Drawn = (&'static str, &'static str, &'static str, Option<Histogram<u64>>);
+type Drawn = (&'static str, &'static str, &'static str, Option<Histogram>);
 
 const CAPTION: &str = "steady phase; faint where fewer than 100 samples lie beyond";
 
@@ -32,7 +32,7 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
 }
 
 /// A distribution of a run, where it has it.
-type Measured = fn(&Record) -> Option<Histogram<u64>>;
+type Measured = fn(&Record) -> Option<Histogram>;
 
 /// A chart for each kind of latency that one of two runs has, with both.
 pub(super) fn pair(a: &Record, b: &Record) -> Vec<Chart> {
@@ -48,7 +48,7 @@ pub(super) fn pair(a: &Record, b: &Record) -> Vec<Chart> {
     drawn.collect()
 }
 
-fn steady(record: &Record, tag: &str) -> Option<Histogram<u64>> {
+fn steady(record: &Record, tag: &str) -> Option<Histogram> {
     record.latency.in_phase(tag, Phase::Steady).cloned()
 }
 
@@ -78,12 +78,12 @@ fn chart(id: &'static str, title: &'static str, wanted: Vec<Drawn>) -> Option<Ch
 }
 
 /// Percentiles as multiples of a nine: 1 is 90 %, 2 is 99 %.
-fn points(histogram: &Histogram<u64>, from: f64, to: f64, nines: f64) -> Vec<(f64, f64)> {
+fn points(histogram: &Histogram, from: f64, to: f64, nines: f64) -> Vec<(f64, f64)> {
     let steps = u32::try_from(whole((to - from) * POINTS_PER_NINE)).unwrap_or(1).max(1);
     (0..=steps)
         .map(|step| {
             let nine = from + (to - from) * f64::from(step) / f64::from(steps);
-            let value = histogram.value_at_quantile(1.0 - 10f64.powf(-nine));
+            let value = hlog::value_at(histogram, 1.0 - 10f64.powf(-nine));
             (nine / nines * 100.0, value as f64)
         })
         .collect()

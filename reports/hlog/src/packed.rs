@@ -1,4 +1,4 @@
-//! One histogram of `latency.hlog`: base64 round HdrHistogram's V2 format, usually deflated.
+//! One histogram of an interval log: base64 round HdrHistogram's V2 format, usually deflated.
 //!
 //! Owns what is refused before memory is taken for it. Five kilobytes can say that they are a histogram of fifty megabytes, or that four
 //! gigabytes of counts follow; the library believes both.
@@ -7,10 +7,9 @@ use std::io::Read as _;
 
 use base64::Engine as _;
 use flate2::read::ZlibDecoder;
-use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use super::TIME_MS_MAX;
+use crate::Histogram;
 
 /// The first four bytes of a histogram, and of a deflated one.
 const COOKIE: u32 = 0x1c84_9313;
@@ -19,20 +18,18 @@ const COOKIE_DEFLATED: u32 = 0x1c84_9314;
 const HEAD_BYTES: usize = 40;
 /// As the writer has them: values are exact to one part in a thousand.
 const DIGITS_MAX: u32 = 3;
-/// The largest value in microseconds: above the longest run, rounded as histograms round.
-const HIGHEST_MAX: u64 = (TIME_MS_MAX * 1000).next_power_of_two();
 /// Buckets of so many digits up to so large a value, well rounded up: 38 times 1024.
 const COUNTS_MAX: usize = 40 << 10;
 /// A count has at most nine bytes.
 const PLAIN_BYTES_MAX: usize = HEAD_BYTES + 9 * COUNTS_MAX;
 
-/// The histogram, or what is wrong with it.
-pub(super) fn histogram(encoded: &str) -> Result<Histogram<u64>, String> {
+/// The histogram, or what is wrong with it: its range may not go beyond `highest_us`, rounded as histograms round.
+pub(super) fn histogram(encoded: &str, highest_us: u64) -> Result<Histogram, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(encoded)
         .map_err(|error| format!("the histogram is not base64: {error}"))?;
     let plain = inflated(bytes)?;
-    check(&plain)?;
+    check(&plain, highest_us.checked_next_power_of_two().unwrap_or(u64::MAX))?;
     Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|error| format!("damaged histogram: {error}"))
 }
 
@@ -56,13 +53,13 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 /// Refuses what no run writes.
-fn check(plain: &[u8]) -> Result<(), String> {
+fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     if plain.len() > PLAIN_BYTES_MAX {
         return Err(format!("a histogram of more than {PLAIN_BYTES_MAX} bytes, which no run writes"));
     }
     let (lowest, highest) = (long(plain, 16)?, long(plain, 24)?);
     let (digits, counts) = (number(plain, 12)?, plain.get(HEAD_BYTES..).ok_or_else(short)?);
-    if digits > DIGITS_MAX || lowest == 0 || highest > HIGHEST_MAX {
+    if digits > DIGITS_MAX || lowest == 0 || highest > highest_max {
         return Err(format!("a histogram of {digits} digits from {lowest} to {highest}, which no run writes"));
     }
     if number(plain, 4)? as usize != counts.len() {
@@ -115,6 +112,13 @@ mod tests {
 
     use super::*;
 
+    /// Four years.
+    const HIGHEST_US: u64 = 4 * 366 * 24 * 3_600_000_000;
+
+    fn histogram(encoded: &str) -> Result<Histogram, String> {
+        super::histogram(encoded, HIGHEST_US)
+    }
+
     fn text(bytes: &[u8]) -> String {
         base64::engine::general_purpose::STANDARD.encode(bytes)
     }
@@ -157,8 +161,8 @@ mod tests {
     proptest! {
         /// What a writer wrote is read, in either form.
         #[test]
-        fn what_was_written_is_read(values in proptest::collection::vec(1..HIGHEST_MAX / 2, 0..50)) {
-            let mut whole = Histogram::<u64>::new(3).unwrap();
+        fn what_was_written_is_read(values in proptest::collection::vec(1..HIGHEST_US, 0..50)) {
+            let mut whole = Histogram::new(3).unwrap();
             for value in values {
                 whole.record(value).unwrap();
             }
