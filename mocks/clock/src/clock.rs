@@ -1,7 +1,7 @@
 //! A clock that goes faster: what the kernel's times mean to the program, and back.
 //!
 //! Pure but for the start. Each of the kernel's clocks has an origin, its reading at some instant, and what the program was shown then; from
-//! there on it goes at the speed. What is done to it later, [`crate::shift`], is another clock.
+//! there on it goes at the speed, and up to there it went at the speed of before. What is done to it later, [`crate::shift`], is another clock.
 
 use crate::forms::SECOND;
 use crate::sys;
@@ -12,8 +12,8 @@ pub const CLOCKS: usize = 12;
 pub const REALTIME: i32 = libc::CLOCK_REALTIME;
 /// Bits of a speed behind its point.
 pub const SPEED_BITS: u32 = 32;
-/// Words of a clock as programs have it: its speed, its origins, and what they were shown.
-pub const WORDS: usize = 1 + 2 * CLOCKS;
+/// Words of a clock as programs have it: its speed, its origins, what they were shown, and the speed of before.
+pub const WORDS: usize = 2 + 2 * CLOCKS;
 
 /// The clock of a tree of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Clock {
     rate: u32,
     /// Nanoseconds of the program for one real nanosecond, with [`SPEED_BITS`] behind the point.
     pub(crate) speed: u64,
+    /// Likewise up to the origins: a thread may have read the kernel's time before the clock was changed, and ask only then what it means.
+    pub(crate) before: u64,
     /// By the kernel's number, in nanoseconds; 0 for a clock that stays as it is (of processors, and what the kernel does not know).
     pub(crate) origins: [i64; CLOCKS],
     /// What the program is shown at the origin.
@@ -42,7 +44,8 @@ impl Clock {
         set(&[libc::CLOCK_BOOTTIME, libc::CLOCK_BOOTTIME_ALARM], now(libc::CLOCK_BOOTTIME));
         // Ahead of real time by whole seconds, which are not to be multiplied.
         set(&[libc::CLOCK_TAI], now(libc::CLOCK_TAI));
-        Self { rate, speed: u64::from(rate) << SPEED_BITS, origins, shown: origins }
+        let speed = u64::from(rate) << SPEED_BITS;
+        Self { rate, speed, before: speed, origins, shown: origins }
     }
 
     /// A clock with origins of a test.
@@ -52,7 +55,8 @@ impl Clock {
         origins[2] = 0;
         origins[3] = 0;
         origins[10] = 0;
-        Self { rate, speed: u64::from(rate) << SPEED_BITS, origins, shown: origins }
+        let speed = u64::from(rate) << SPEED_BITS;
+        Self { rate, speed, before: speed, origins, shown: origins }
     }
 
     /// How many times as fast, as long as it does not drift.
@@ -64,7 +68,7 @@ impl Clock {
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());
-        for (word, value) in words.iter_mut().zip(std::iter::once(self.speed).chain(all)) {
+        for (word, value) in words.iter_mut().zip(std::iter::once(self.speed).chain(all).chain([self.before])) {
             *word = value;
         }
         words
@@ -99,16 +103,30 @@ impl Clock {
     /// it is.
     pub fn real(&self, id: i32, own_ns: i128) -> Option<i128> {
         let place = self.place(id)?;
-        let real = i128::from(self.origins[place]) + self.shorter(own_ns - i128::from(self.shown[place]));
+        let passed = (own_ns - i128::from(self.shown[place])) << SPEED_BITS;
+        let real = i128::from(self.origins[place]) + div_up(passed, i128::from(self.speed_at(passed)));
         Some(real.max(0))
     }
 
     /// An instant of the kernel's time, in the program's; as it is of a clock that stays.
     pub fn own(&self, id: i32, real_ns: i128) -> i128 {
         match self.place(id) {
-            Some(place) => i128::from(self.shown[place]) + self.longer(real_ns - i128::from(self.origins[place])),
+            Some(place) => {
+                let passed = real_ns - i128::from(self.origins[place]);
+                i128::from(self.shown[place]) + (passed.saturating_mul(i128::from(self.speed_at(passed))) >> SPEED_BITS)
+            }
             None => real_ns,
         }
+    }
+
+    /// The same, if it had always gone so fast and went on so.
+    pub(crate) fn going(&self, speed: u64) -> Self {
+        Self { speed, before: speed, ..*self }
+    }
+
+    /// How fast it goes so long after the origin, or before it.
+    pub(crate) fn speed_at(&self, passed: i128) -> u64 {
+        if passed < 0 { self.before } else { self.speed }
     }
 
     /// A period that was shortened, as long as the program said it: what division lost is at most a real nanosecond's worth, and periods are

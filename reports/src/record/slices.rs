@@ -50,13 +50,7 @@ impl Slices {
     }
 
     /// Adds a histogram that was recorded from `start_ms` to `end_ms`.
-    pub(super) fn add(
-        &mut self,
-        tag: &str,
-        start_ms: u64,
-        end_ms: u64,
-        histogram: &Histogram,
-    ) -> Result<(), Error> {
+    pub(super) fn add(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         if start_ms < SINGLE_MS {
             return self.log.append(tag, start_ms, end_ms, histogram);
         }

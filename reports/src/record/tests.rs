@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use facts::{Change, Commit, Observation, Order};
-use hlog::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use hlog::Histogram;
 
 use super::*;
 use crate::example::Example;

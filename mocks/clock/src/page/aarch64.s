@@ -135,8 +135,10 @@ longhaul_clock_page_data:
 42: .quad 0
 // Programs have no room here for what becomes of their clocks later.
 43: .quad 0
-// The speed, with 32 bits behind the point; the origins of the clocks, 0 for one that stays as it is; what was shown then.
+// The speed, with 32 bits behind the point; the origins of the clocks, 0 for one that stays as it is; what was shown then; the speed of before,
+// which is the same where nothing is changed later.
 44: .quad 0
 45: .fill 12, 8, 0
 46: .fill 12, 8, 0
+47: .quad 0
 longhaul_clock_page_end:

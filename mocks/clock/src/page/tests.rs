@@ -48,7 +48,7 @@ fn the_data_is_where_the_code_looks() {
     let data: Vec<u64> = bytes[code.data..].chunks(8).map(word).collect();
     let origins = [5, 5, 0, 0, 5, 5, 5, 5, 5, 5, 0, 5];
     assert_eq!(data[..5], [1, 2, 77, 0, 30 << 32]);
-    assert_eq!((&data[5..17], &data[17..]), (&origins[..], &origins[..]));
+    assert_eq!((&data[5..17], &data[17..29], &data[29..]), (&origins[..], &origins[..], &[30 << 32][..]));
 }
 
 /// A program of the machine; `None` with a word of it.
@@ -78,8 +78,8 @@ fn the_code_is_what_it_should_be() {
     let arguments = ["-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", path];
     let Some(listing) = output("objdump", &arguments) else { return };
     let known = [
-        "push", "pop", "sub", "add", "call", "jmp", "test", "jne", "je", "ja", "cmp", "mov", "movzx", "lea", "imul",
-        "mul", "xor", "div", "shl", "shrd", "ret", "syscall", "nop", "cs", "data16", "xchg",
+        "push", "pop", "sub", "add", "call", "jmp", "test", "jne", "je", "ja", "cmp", "cmovns", "mov", "movzx", "lea",
+        "imul", "mul", "xor", "div", "shl", "shrd", "ret", "syscall", "nop", "cs", "data16", "xchg",
     ];
     let found = mnemonics(&listing);
     assert!(found.iter().all(|word| known.contains(&word.as_str())), "{listing}");

@@ -38,12 +38,14 @@ longhaul_clock_page:
     mov r8, [rdx + rdi * 8 + 8]
     test r8, r8
     je 9f
-    // shown + (seconds * 1e9 + nanoseconds - origin) * speed
+    // shown + (seconds * 1e9 + nanoseconds - origin) * speed, of before where that is below 0
     mov rcx, rdx
     imul rax, qword ptr [rsi], 1000000000
     add rax, [rsi + 8]
     sub rax, r8
-    imul qword ptr [rcx]
+    lea r8, [rcx + 200]
+    cmovns r8, rcx
+    imul qword ptr [r8]
     shrd rax, rdx, 32
     add rax, [rcx + rdi * 8 + 104]
     xor edx, edx
@@ -155,6 +157,6 @@ longhaul_clock_page_data:
 42: .quad 0
 // Whether the program has room for what becomes of its clocks later.
 43: .quad 0
-// The speed, with 32 bits behind the point; the origins of the clocks, 0 for one that stays as it is; what was shown then.
-44: .fill 25, 8, 0
+// The speed, with 32 bits behind the point; the origins of the clocks, 0 for one that stays as it is; what was shown then; the speed of before.
+44: .fill 26, 8, 0
 longhaul_clock_page_end:
