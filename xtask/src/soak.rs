@@ -33,8 +33,11 @@ fn plays_planted(arguments: &[String]) -> bool {
 }
 
 /// What `.cargo/config.toml` sets for the C of our own first build. Cargo hands it to what it runs as well.
-const FOR_OUR_BUILD: [(&str, &str); 2] =
-    [("CFLAGS", "-g0"), ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS=")];
+const FOR_OUR_BUILD: [(&str, &str); 3] = [
+    ("CFLAGS", "-g0"),
+    ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),
+    ("AWS_LC_SYS_NO_JITTER_ENTROPY", "1"),
+];
 
 /// The variables that a subject must not inherit, which may be a build by `make` itself; whoever set them otherwise meant them.
 fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = &'static str> {

@@ -10,7 +10,7 @@ use anyhow::Result;
 use crate::{cargo, plain, seed, skipped};
 
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute, and slow ones more than others.
-const SIDE_BY_SIDE: usize = 3;
+const SIDE_BY_SIDE: usize = 4;
 const SIDE_BY_SIDE_SLOW: usize = 4;
 /// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and twenty seconds later, and said to have been: decision 064.
 const SECOND_TRY: &str = "--profile=slow";
