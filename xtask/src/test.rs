@@ -17,6 +17,8 @@ const SECOND_TRY: &str = "--profile=slow";
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
+/// nextest starts itself once more for each test, so that Ctrl-Z finds all of them; a thirtieth of all the quick tests take.
+const TWICE: &str = "NEXTEST_DOUBLE_SPAWN";
 /// Tells tests where the programs lie that they run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 
@@ -81,6 +83,9 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
         cargo::run(with_features(&["nextest", "run"]).arg("--no-run"))?;
         let mut tests = with_features(&["nextest", "run"]);
         tests.env(PROGRAMS, &programs).arg(format!("--test-threads={threads}"));
+        if std::env::var_os(TWICE).is_none() {
+            tests.env(TWICE, "0");
+        }
         if arguments.only_slow() {
             tests.arg(SECOND_TRY);
         }
