@@ -11,12 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use service_core::alert::AlertSink;
 use service_core::config::{Config, Health as HealthSection, Shutdown};
 use service_core::edge::{
-    Certificates, Drain, Health, Heartbeat, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, register_process,
+    Certificates, Drain, Handler, Health, Heartbeat, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols,
+    register_process,
 };
 use service_core::known::Knowledge;
 use service_core::logs::names;
@@ -180,7 +182,6 @@ impl App {
             if let Some((listener, handler)) = started.served {
                 let address = listener.address().context("failed to read the address of a listener")?;
                 self.addresses.push((role.about().name, address));
-                let handler = move |request, peer| handler(request, peer);
                 self.listeners.spawn(listener.serve(handler, self.drain.clone()));
             }
         }
@@ -195,10 +196,7 @@ impl App {
     ) -> anyhow::Result<()> {
         let address = listener.address().context("failed to read the health address")?;
         let health = Arc::new(Health::new(probes, metrics, self.drain.clone()));
-        let handler = move |request, _| {
-            let health = Arc::clone(&health);
-            async move { health.serve(&request) }
-        };
+        let handler: Handler = Arc::new(move |request, _| std::future::ready(health.serve(&request)).boxed());
         self.background.spawn(listener.serve(handler, self.drain.clone()));
         self.health = Some(address);
         tracing::info!(name: names::SERVED, listener = "health", %address, "health is served");

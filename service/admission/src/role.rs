@@ -10,8 +10,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use service_core::config::Config as File;
-use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
-use service_core::role::{About, Handler, Lent, Reload, Review, Role, Running, Start, Started};
+use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
+use service_core::role::{About, Lent, Reload, Review, Role, Running, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{self, Admission, Config};

@@ -14,9 +14,9 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Error};
-use service_core::edge::{Files, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
+use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::logs::names;
-use service_core::role::{Handler, Running, Start, Started};
+use service_core::role::{Running, Start, Started};
 
 use crate::desk::{Bounds, Desk, Internal};
 

@@ -28,4 +28,4 @@ pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
 pub use slots::{Limits, Reason};
 pub use tls::{CertificateError, ClientCertificate, Files, Handed, Labels, Refusal, Rules, ServerTls};
-pub use way::{Answer, Broken, Calls, serve};
+pub use way::{Answer, Broken, Calls, Handler, serve};

@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::Request;
-use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
@@ -18,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::alert::AlertSink;
 use crate::config::{Config, Kind};
-use crate::edge::{Answer, Certificates, Listener, Metrics, Peer, Probe};
+use crate::edge::{Certificates, Handler, Listener, Metrics, Probe};
 use crate::judge::Judge;
 use crate::known::Knowledge;
 
@@ -86,9 +84,6 @@ pub trait Review: Send + Sync + 'static {
 
 /// Takes what may change while the process runs; answers what is new beside the sections. An error changes nothing.
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
-
-/// Answers the calls of a listener.
-pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// The part that a role lends to others.
 pub struct Lent {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -308,25 +309,28 @@ impl Client {
     }
 
     /// Sends `request` (path and query only in its URI) and reads the whole answer, at most `cap_bytes`.
-    pub async fn fetch(
+    ///
+    /// Boxed, like the other two: so all that a connection is made of is compiled here, and not in each crate that asks for something.
+    pub fn fetch(
         &self,
         request: Request<Bytes>,
         cap_bytes: usize,
         deadline: Instant,
-    ) -> Result<Response<Bytes>, Error> {
+    ) -> BoxFuture<'_, Result<Response<Bytes>, Error>> {
         let held = self.held.as_ref().map(|held| Held { pool: held, permit: None });
-        self.read(request, (cap_bytes, BytesMut::new()), held, deadline).await
+        Box::pin(self.read(request, (cap_bytes, BytesMut::new()), held, deadline))
     }
 
     /// The same for who has memory for `cap_bytes` already: the answer counts nowhere else.
-    pub async fn fetch_reserved(
+    pub fn fetch_reserved(
         &self,
         request: Request<Bytes>,
         cap_bytes: usize,
         deadline: Instant,
-    ) -> Result<Response<Bytes>, Error> {
+    ) -> BoxFuture<'_, Result<Response<Bytes>, Error>> {
         // At once, so that nothing is there twice while it grows.
-        self.read(request, (cap_bytes, BytesMut::with_capacity(cap_bytes)), None, deadline).await
+        let bytes = BytesMut::with_capacity(cap_bytes);
+        Box::pin(self.read(request, (cap_bytes, bytes), None, deadline))
     }
 
     async fn read(
@@ -363,10 +367,17 @@ impl Client {
     /// Sends `request` and returns once the head of the answer is there. HTTP/1.1 gets a connection of its own.
     ///
     /// Streams do not count against [`Limits::open_max`]: the caller has one, and it must not starve requests.
-    pub async fn stream(&self, request: Request<Bytes>, head_deadline: Instant) -> Result<Response<Stream>, Error> {
-        let send = timeout_at(head_deadline, self.send(request, false)).await;
-        let (response, link) = send.unwrap_or(Err(Error::Deadline { doing: "waiting for the head of the stream" }))?;
-        Ok(response.map(|body| Stream { body, link }))
+    pub fn stream(
+        &self,
+        request: Request<Bytes>,
+        head_deadline: Instant,
+    ) -> BoxFuture<'_, Result<Response<Stream>, Error>> {
+        Box::pin(async move {
+            let send = timeout_at(head_deadline, self.send(request, false)).await;
+            let late = Err(Error::Deadline { doing: "waiting for the head of the stream" });
+            let (response, link) = send.unwrap_or(late)?;
+            Ok(response.map(|body| Stream { body, link }))
+        })
     }
 
     /// Forgets every connection, so that the next request makes a fresh one.

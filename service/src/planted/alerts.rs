@@ -14,7 +14,7 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::Value;
 use service_core::alert::{Alert, AlertSink};
-use service_core::role::Handler;
+use service_core::edge::Handler;
 use tokio::time::Instant;
 
 use super::Bug;

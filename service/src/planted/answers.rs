@@ -11,8 +11,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use service_core::edge::Answer;
-use service_core::role::Handler;
+use service_core::edge::{Answer, Handler};
 
 use super::Bug;
 use super::growth::{Moment, at};

@@ -9,8 +9,7 @@ use http::{Method, Response};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::Value;
-use service_core::edge::Probe;
-use service_core::role::Handler;
+use service_core::edge::{Handler, Probe};
 
 /// So many answers are remembered: to keep all would be a leak, which is another bug.
 const REMEMBERED_MAX: usize = 4096;

@@ -7,9 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Version, header};
-use http_body_util::Full;
+use futures_util::future::BoxFuture;
+use http::{HeaderValue, Request, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -25,6 +24,7 @@ use super::peer::{Accounts, Peer};
 use super::slots::{Calls, Slot};
 use super::stream::TlsStream;
 use super::tls::{ClientCertificate, Refusal, ServerTls};
+use super::way::{Answer, Handler};
 use crate::logs::Throttle;
 
 /// A handshake that takes longer is not a kube-apiserver, which itself gives up after 10 s.
@@ -45,8 +45,8 @@ const HTTP2_PING: Duration = Duration::from_secs(30);
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// State that all connections of a listener share.
-pub(super) struct Shared<H> {
-    pub handler: H,
+pub(super) struct Shared {
+    pub handler: Handler,
     pub tls: Option<Arc<ServerTls>>,
     pub accounts: Accounts,
     pub metrics: ListenerMetrics,
@@ -63,16 +63,7 @@ enum End {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve<H, F>(
-    tcp: TcpStream,
-    address: IpAddr,
-    slot: Slot,
-    shared: &Shared<H>,
-    phase: watch::Receiver<Phase>,
-) where
-    H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
+pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &Shared, phase: watch::Receiver<Phase>) {
     let Some(tls) = &shared.tls else {
         slot.established();
         let handler = answering(&shared.handler, shared.accounts.peer(address, None), slot.calls());
@@ -116,7 +107,7 @@ pub(super) async fn serve<H, F>(
     }
 }
 
-fn handshake_failed<H>(shared: &Shared<H>, address: IpAddr, error: &std::io::Error) {
+fn handshake_failed(shared: &Shared, address: IpAddr, error: &std::io::Error) {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     if let Some(reason) = inner.and_then(Refusal::of) {
         shared.metrics.handshake_failed("certificate");
@@ -130,7 +121,7 @@ fn handshake_failed<H>(shared: &Shared<H>, address: IpAddr, error: &std::io::Err
 }
 
 /// Counts and says that a client was not let in.
-fn client_refused<H>(shared: &Shared<H>, address: IpAddr, reason: Refusal, error: &str) {
+fn client_refused(shared: &Shared, address: IpAddr, reason: Refusal, error: &str) {
     shared.metrics.client_refused(reason);
     if let Some(left_out) = shared.throttle.admit() {
         let (listener, reason) = (shared.metrics.listener(), reason.label());
@@ -141,38 +132,33 @@ fn client_refused<H>(shared: &Shared<H>, address: IpAddr, reason: Refusal, error
 }
 
 /// The handler with the peer filled in, which counts its calls.
-fn answering<H, F>(
-    handler: &H,
+fn answering(
+    handler: &Handler,
     peer: Arc<Peer>,
     calls: Calls,
-) -> impl Fn(Request<Incoming>) -> AnswerOf<F> + Clone + Send + Sync + use<H, F>
-where
-    H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
-    let handler = handler.clone();
+) -> impl Fn(Request<Incoming>) -> AnswerOf + Clone + Send + Sync + use<> {
+    let handler = Arc::clone(handler);
     move |request| AnswerOf { call: calls.begin(), answer: handler(request, Arc::clone(&peer)) }
 }
 
 /// An answer under way and the call that it belongs to.
-struct AnswerOf<F> {
+struct AnswerOf {
     call: super::slots::Call,
-    answer: F,
+    answer: BoxFuture<'static, Answer>,
 }
 
-impl<F: Future<Output = Response<Full<Bytes>>>> AnswerOf<F> {
-    async fn finish(self) -> Response<Full<Bytes>> {
+impl AnswerOf {
+    async fn finish(self) -> Answer {
         let response = self.answer.await;
         drop(self.call);
         response
     }
 }
 
-async fn serve_http1<I, H, F>(io: I, handler: H, mut phase: watch::Receiver<Phase>, slot: &Slot)
+async fn serve_http1<I, H>(io: I, handler: H, mut phase: watch::Receiver<Phase>, slot: &Slot)
 where
     I: AsyncRead + AsyncWrite + Unpin,
-    H: Fn(Request<Incoming>) -> AnswerOf<F>,
-    F: Future<Output = Response<Full<Bytes>>>,
+    H: Fn(Request<Incoming>) -> AnswerOf,
 {
     let now = phase.clone();
     let service = service_fn(move |request: Request<Incoming>| {
@@ -202,11 +188,10 @@ where
     finish(connection, &end, slot).await;
 }
 
-async fn serve_http2<I, H, F>(io: I, handler: H, phase: watch::Receiver<Phase>, slot: &Slot)
+async fn serve_http2<I, H>(io: I, handler: H, phase: watch::Receiver<Phase>, slot: &Slot)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Request<Incoming>) -> AnswerOf<F> + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    H: Fn(Request<Incoming>) -> AnswerOf + Clone + Send + Sync + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = handler(request);

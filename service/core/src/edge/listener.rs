@@ -7,11 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
+use futures_util::future::BoxFuture;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,9 +18,10 @@ use super::connection::{Shared, serve};
 use super::drain::{Drain, Phase};
 use super::heartbeat::Heartbeat;
 use super::metrics::ListenerMetrics;
-use super::peer::{Accounts, Peer};
+use super::peer::Accounts;
 use super::slots::{Limits, Slots};
 use super::tls::ServerTls;
+use super::way::Handler;
 use crate::logs::Throttle;
 
 /// Listeners that nobody configured otherwise, such as that of health.
@@ -103,12 +101,13 @@ impl Listener {
         &self.heartbeat
     }
 
-    /// Serves until the phase is `Stopping`, or an earlier one after `Serving` and nobody is connected any more.
-    pub async fn serve<H, F>(self, handler: H, drain: Drain)
-    where
-        H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-    {
+    /// Serves until the phase is `Stopping`, or an earlier one after `Serving` and nobody is connected any more. Boxed, so that HTTP and
+    /// TLS are compiled here.
+    pub fn serve(self, handler: Handler, drain: Drain) -> BoxFuture<'static, ()> {
+        Box::pin(self.accepting(handler, drain))
+    }
+
+    async fn accepting(self, handler: Handler, drain: Drain) {
         let tls = match &self.protocols {
             Protocols::Plain => None,
             Protocols::Tls(tls) => Some(Arc::clone(tls)),
@@ -166,17 +165,14 @@ impl Listener {
         }
     }
 
-    fn take<H, F>(
+    fn take(
         &self,
         connections: &mut JoinSet<()>,
         slots: &Arc<Slots>,
-        shared: &Arc<Shared<H>>,
+        shared: &Arc<Shared>,
         phase: watch::Receiver<Phase>,
         (tcp, address): (TcpStream, IpAddr),
-    ) where
-        H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-    {
+    ) {
         let slot = match slots.admit(address) {
             Ok((slot, given_up)) => {
                 if let Some(reason) = given_up {

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant as StdInstant};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::request::Parts as Head;
 use http::{Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
+use hyper::body::Incoming;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
@@ -20,6 +22,9 @@ use super::unread::discard;
 
 /// An answer.
 pub type Answer = Response<Full<Bytes>>;
+
+/// Answers the calls of a listener.
+pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// Why a body is not read to its end.
 pub trait Broken: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send {}
