@@ -23,9 +23,6 @@ const REQUESTS_MAX: usize = 16_384;
 
 pub(crate) struct Plane {
     session: Session,
-    /// Made while the suite waits for `etcd` and starts its API server: the first random number of a process takes longer than all the
-    /// rest of a start, as the library gathers entropy from the jitter of the processor.
-    authority: Mutex<Option<JoinHandle<Result<Authority, mock_pki::Error>>>>,
     running: Mutex<Option<Running>>,
     recorder: Arc<parking_lot::Mutex<Option<Recorder>>>,
 }
@@ -36,11 +33,9 @@ struct Running {
 }
 
 impl Plane {
-    /// Must be called on a runtime.
+    /// Without a state.
     pub fn new(session: Session) -> Self {
-        let authority = tokio::task::spawn_blocking(|| Authority::generate(AUTHORITY));
-        let authority = Mutex::new(Some(authority));
-        Self { session, authority, running: Mutex::default(), recorder: Arc::default() }
+        Self { session, running: Mutex::default(), recorder: Arc::default() }
     }
 
     /// Opens an endpoint; the first one makes the state.
@@ -68,11 +63,7 @@ impl Plane {
     }
 
     async fn start(&self, order: &Order) -> Result<(Arc<Server>, SystemTime), String> {
-        let made = match self.authority.lock().await.take() {
-            Some(begun) => begun.await.map_err(|error| said(&error))?,
-            None => Authority::generate(AUTHORITY),
-        };
-        let authority = made.map_err(|error| said(&error))?;
+        let authority = Authority::generate(AUTHORITY).map_err(|error| said(&error))?;
         let mut config = Config::new();
         (config.epoch, config.alone, config.seed) = (Instant::now(), true, self.session.seed);
         let began = SystemTime::now();
