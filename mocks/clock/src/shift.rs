@@ -221,7 +221,8 @@ mod tests {
         #[test]
         fn the_monotonic_clock_never_goes_back(
             rate in 1_u32..1000, from in -500_000_i32..500_000, to in -500_000_i32..500_000, jump in 0_i64..1 << 50,
-            first in prop_oneof![0_i64..500_000_000, 0_i64..1 << 40], told in 0_i64..200_000_000, before in 0_i64..1 << 30, after in 0_i64..1 << 30,
+            first in prop_oneof![0_i64..500_000_000, 0_i64..1 << 40], told in 0_i64..200_000_000,
+            before in prop_oneof![0_i64..1 << 20, 0_i64..1 << 30], after in prop_oneof![0_i64..1 << 20, 0_i64..1 << 30],
         ) {
             let clock = Clock::of_test(rate, START).shifted(Told { at_ns: START, shift: Shift::Drift { ppm: from } });
             let at = START + first;

@@ -125,3 +125,21 @@ fn a_program_that_begins_later_has_the_same_clock() {
     let [ahead, back] = [told("jump wall 7200000000000"), told("jump wall -7200000000000")];
     assert!((ahead - real - 7200).abs() < 20 && (back - real + 7200).abs() < 20, "{real}: {ahead} and {back}");
 }
+
+/// What is told and has not begun changes nothing yet: not what a clock shows, nor when a wait for an instant is over.
+#[test]
+fn a_change_that_is_to_come_changes_nothing_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = || i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
+    for more in [&[][..], &["-static"]] {
+        let Some(program) = compiled("pending", more, folder.path()) else { return };
+        for ppm in [500_000, -500_000] {
+            let told = format!("{} drift {ppm}", mock_clock::now() + 1_000_000_000_000);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
+            let output = command.args(["--rate", "1", "--shift", &told, "--"]).arg(&program).output().unwrap();
+            assert!(output.status.success(), "{ppm}: {output:?}");
+            let shown: i64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+            assert!((shown - real()).abs() < 20, "{ppm}: {shown} and {}", real());
+        }
+    }
+}

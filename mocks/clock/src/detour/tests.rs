@@ -90,7 +90,8 @@ fn the_code_is_what_it_should_be() {
     let found: BTreeSet<String> = mnemonics(&listing).into_iter().collect();
     let known = [
         "cmp", "je", "jne", "ja", "jb", "jae", "jle", "jmp", "lea", "mov", "movzx", "test", "and", "add", "adc", "sub",
-        "sbb", "inc", "imul", "mul", "xor", "div", "shl", "shr", "shrd", "syscall", "nop", "cs", "data16", "xchg",
+        "sbb", "inc", "neg", "imul", "mul", "xor", "div", "shl", "shr", "shrd", "syscall", "nop", "cs", "data16",
+        "xchg",
     ];
     assert!(found.iter().all(|word| known.contains(&word.as_str())), "{found:?}: {listing}");
     assert_eq!(mnemonics(&listing).iter().filter(|word| *word == "syscall").count(), 1, "{listing}");

@@ -71,7 +71,7 @@
     add rax, rdx
     .endm
 
-// rdi: what there is to know of the clocks now: the speed with 32 bits behind the point, 12 origins, and what was shown then
+// rdi: what there is to know of the clocks now: the speed with 32 bits behind the point, 12 origins, what was shown then, the speed of before
     .macro find_set
     movzx edi, byte ptr [{which}]
     shl edi, 8
@@ -115,15 +115,25 @@
 2:  write_limit
     .endm
 
-// rax: an instant; r8: the number of its clock
+// rax: an instant; r8: the number of its clock. Before the origin it is counted back at the speed of before, and to the kernel's epoch at most.
     .macro move_instant
     find_set
     sub rax, [rdi + r8 * 8 + 104]
     jae 2f
+    neg rax
+    mov rdx, rax
+    shr rdx, 32
+    shl rax, 32
+    div qword ptr [rdi + 200]
+    mov rsi, rax
+    mov rax, [rdi + r8 * 8 + 8]
+    sub rax, rsi
+    jae 3f
     xor eax, eax
+    jmp 3f
 2:  divide
     add rax, [rdi + r8 * 8 + 8]
-    write_limit
+3:  write_limit
     .endm
 
 // rcx: of this site, where its call is made as it is, and where the program goes on
