@@ -9,15 +9,15 @@ use anyhow::Result;
 
 use crate::{cargo, plain, seed, skipped};
 
-/// Tests side by side on each processor: they wait for sockets and clocks more than they compute, and slow ones more than others.
+/// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
 const SIDE_BY_SIDE: usize = 4;
-const SIDE_BY_SIDE_SLOW: usize = 4;
 /// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and twenty seconds later, and said to have been: decision 064.
 const SECOND_TRY: &str = "--profile=slow";
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
-/// nextest starts itself once more for each test, so that Ctrl-Z finds all of them; a thirtieth of all the quick tests take.
+/// Set to 0, nextest does not start itself once more for each test. It does so only for Ctrl-Z while a test is being started, and that is a
+/// thirtieth of what the quick tests take.
 const TWICE: &str = "NEXTEST_DOUBLE_SPAWN";
 /// Tells tests where the programs lie that they run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
@@ -77,8 +77,7 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     seed::for_tests()?;
     let programs = cargo::build_tested()?;
     let (nextest_flags, libtest_flags) = arguments.chosen();
-    let side_by_side = if arguments.only_slow() { SIDE_BY_SIDE_SLOW } else { SIDE_BY_SIDE };
-    let threads = side_by_side * std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = SIDE_BY_SIDE * std::thread::available_parallelism().map_or(1, usize::from);
     if has_nextest() {
         cargo::run(with_features(&["nextest", "run"]).arg("--no-run"))?;
         let mut tests = with_features(&["nextest", "run"]);
