@@ -440,7 +440,7 @@ fn manifest() -> Manifest {
         control_plane: "mock".into(),
         subject: Subject { kind: "service".into(), command: vec!["service".into()], ..Subject::default() },
         witness: "http".into(),
-        witness_sees: Some(crate::record::Sees::ALL),
+        witness_sees: Some(record::Sees::ALL),
         witness_tolerates: None,
         compress: 1,
         clock_rate: 1,

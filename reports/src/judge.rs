@@ -38,7 +38,7 @@ mod validity;
 mod word;
 mod writes;
 
-pub use events::DRIFT;
+pub use events::{DRIFT, unseen_by};
 pub(crate) use requests::grown::{Grown, grown};
 pub(crate) use requests::longest_blind_ms;
 pub(crate) use resources::growth::{Fit, fits};
@@ -180,7 +180,7 @@ pub fn judge(record: &Record) -> Judgement {
 }
 
 /// The planned faults that had no effect: the run says nothing about how the subject takes them.
-pub fn never_hit(record: &Record) -> Vec<&crate::record::PlannedFault> {
+pub fn never_hit(record: &Record) -> Vec<&record::PlannedFault> {
     validity::never_hit(record)
 }
 

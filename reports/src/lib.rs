@@ -1,12 +1,14 @@
-//! The run record, the ledger, the judges, the verdicts and the renderers.
+//! The judges, what they say of causes, verdicts and renderers; and, under one roof, the run record and the ledger.
 //!
-//! This crate turns facts into a verdict. It owns the files of a run record (writing and reading them), the ledger that
-//! compares commits with observations, and everything that is said about a run afterwards.
+//! This crate turns facts into a verdict, and owns everything that is said about a run afterwards. What is remembered while it lasts are
+//! crates of their own: [`record`] its files, [`ledger`] what became of each version.
 //!
 //! It must not open a socket, read a clock or start a thread: every time is an argument. A judge reads nothing but a
 //! [`record::Record`], so judging the same record again gives the same bytes.
 
-pub mod budgets;
+pub use record::budgets;
+pub use {ledger, record, statistics};
+
 pub mod causes;
 pub mod compare;
 pub mod diff;
@@ -20,9 +22,8 @@ pub mod gate;
 pub mod growth;
 pub mod history;
 pub mod judge;
-pub mod ledger;
 pub mod outside;
-pub mod record;
 pub mod render;
-pub use statistics;
 pub mod words;
+#[cfg(test)]
+mod written;

@@ -58,7 +58,9 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         }
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
         What::Load => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "load"]),
-        What::Reports => command.args(["bench", "--package=reports", "--bench=ledger", "--bench=record", "--"]),
+        What::Reports => {
+            command.args(["bench", "--package=reports", "--package=ledger", "--bench=ledger", "--bench=record", "--"])
+        }
         What::Topology => command.args(["bench", "--package=service", "--bench=topology", "--"]),
         What::Instructions => command.args(["bench", "--package=service", "--bench=instructions", "--"]),
     };

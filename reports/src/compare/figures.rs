@@ -239,7 +239,7 @@ pub const FIGURES: &[Figure] = &[
     },
     plain(Group::Events, "crashes", "crashes", Unit::Count, |record| {
         let exited =
-            matches!(record.end.as_ref().map(|end| &end.reason), Some(crate::record::EndReason::SubjectExited { .. }));
+            matches!(record.end.as_ref().map(|end| &end.reason), Some(record::EndReason::SubjectExited { .. }));
         Some((record.crashes.last().map_or(0, |row| row.number) + u64::from(exited)) as f64)
     }),
     plain(Group::Events, "restarts", "restarts", Unit::Count, |record| {

@@ -43,7 +43,7 @@ fn died() -> Example {
     example.latencies.retain(|(_, start_ms, ..)| *start_ms < 75_000);
     let (status, detail) = ("signal: 9 (SIGKILL)".to_owned(), "first\nheap exhausted\n".to_owned());
     example.end =
-        Some(crate::record::End { ended_ms: 75_400, reason: EndReason::SubjectExited { status, detail }, lost: None });
+        Some(record::End { ended_ms: 75_400, reason: EndReason::SubjectExited { status, detail }, lost: None });
     example
 }
 

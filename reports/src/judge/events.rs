@@ -54,11 +54,9 @@ fn untold(record: &Record) -> bool {
     record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
 }
 
-impl Events {
-    /// The keys of the limits that a witness cannot decide, each with what it does not tell.
-    pub fn unseen_by(&self, sees: Sees) -> Vec<(&'static str, Vec<Sight>)> {
-        self.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
-    }
+/// The keys of the limits that a witness cannot decide, each with what it does not tell.
+pub fn unseen_by(sees: Sees, limits: &Events) -> Vec<(&'static str, Vec<Sight>)> {
+    limits.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -9,8 +9,8 @@ use std::fmt;
 use serde::Serialize;
 
 pub(super) use super::{Findings, Verdict, Word};
-pub(super) use crate::record::Record;
 use crate::record::{Sees, Sight};
+pub(super) use record::Record;
 
 /// The rules below one key of `budgets`.
 pub(super) trait Section {

@@ -158,7 +158,7 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
 
 fn judge_rate(record: &Record, findings: &mut Findings) {
     let admission = || record.intervals.iter().filter_map(|row| row.admission.as_ref());
-    let sum = |of: fn(&crate::record::AdmissionRow) -> u64| admission().map(of).sum::<u64>();
+    let sum = |of: fn(&record::AdmissionRow) -> u64| admission().map(of).sum::<u64>();
     let waiting = sum(|row| row.overflow);
     judge_share(
         findings,
@@ -167,7 +167,7 @@ fn judge_rate(record: &Record, findings: &mut Findings) {
         |name| is_latency(name, "admission") || grows_with_load(name) || name.key == "growthPerRequest",
     );
     let calls = || record.intervals.iter().filter_map(|row| row.calls.as_ref());
-    let sum = |of: fn(&crate::record::CallsRow) -> u64| calls().map(of).sum::<u64>();
+    let sum = |of: fn(&record::CallsRow) -> u64| calls().map(of).sum::<u64>();
     let waiting = sum(|row| row.overflow);
     judge_share(findings, (CALL_RATE, "calls"), (sum(|row| row.planned), sum(|row| row.sent), waiting), |name| {
         is_latency(name, "api") || name.key == "staleness"

@@ -158,7 +158,7 @@ fn latency(record: &Record) -> Result<Table, serde_json::Error> {
         start_ms: u64,
         end_ms: u64,
         #[serde(flatten)]
-        quantiles: &'a crate::record::Quantiles,
+        quantiles: &'a record::Quantiles,
     }
     let tags = [
         tag::RESPONSE,

@@ -17,7 +17,7 @@ use crate::record::{Phase, Process, Record, quantile_us, tag};
 
 /// `metrics.txt`.
 pub(super) const ROW: Renderer = Renderer {
-    file: crate::record::file::OPENMETRICS,
+    file: record::file::OPENMETRICS,
     doc: "for monitoring: verdict and totals as OpenMetrics text",
     render: openmetrics,
 };
@@ -102,7 +102,7 @@ fn outcomes(registry: &mut Registry, record: &Record) {
     counters(registry, ("versions", "Versions by what became of them"), "outcome", &versions);
     let rows = || record.intervals.iter().filter_map(|row| row.admission.as_ref());
     if rows().next().is_some() {
-        let sum = |read: fn(&crate::record::AdmissionRow) -> u64| rows().map(read).sum::<u64>();
+        let sum = |read: fn(&record::AdmissionRow) -> u64| rows().map(read).sum::<u64>();
         let reviews = [
             ("allowed", sum(|row| row.allowed)),
             ("denied", sum(|row| row.denied)),
@@ -275,8 +275,8 @@ mod tests {
         example.manifest.budgets =
             serde_json::from_str(r#"{"memory": {"growth": "1MiB/h", "ceiling": "1GiB"}}"#).unwrap();
         example.manifest.subject.metrics =
-            Some(crate::record::MetricsPlan { url: String::new(), every_ms: 1000, ..Default::default() });
-        example.metrics = vec![crate::record::MetricsRow { t_ms: 1000, heap_bytes: Some(1), ..Default::default() }];
+            Some(record::MetricsPlan { url: String::new(), every_ms: 1000, ..Default::default() });
+        example.metrics = vec![record::MetricsRow { t_ms: 1000, heap_bytes: Some(1), ..Default::default() }];
         let text = text(&example);
         let dashboard = include_str!("../../../docs/grafana-dashboard.json");
         let asked = dashboard.match_indices("longhaul_").map(|(at, _)| {

@@ -107,7 +107,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     let reviews: u64 = record.intervals.iter().filter_map(|row| Some(row.admission.as_ref()?.sent)).sum();
     if reviews > 0 {
         let rows = record.intervals.iter().filter_map(|row| row.admission.as_ref());
-        let errors: u64 = rows.map(crate::record::AdmissionRow::errors).sum();
+        let errors: u64 = rows.map(record::AdmissionRow::errors).sum();
         let mut line = format!("{}, {}", counted(reviews, "review"), counted(errors, "error"));
         if let Some(response) = record.latency.in_phase(tag::RESPONSE, Phase::Steady) {
             line = format!("{line}; steady {}", quantiles(&Quantiles::of(response)));
@@ -128,7 +128,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     if let Some(line) = calls(record) {
         lines.push(("api", line));
     }
-    let largest = |read: fn(&crate::record::Process) -> u64| {
+    let largest = |read: fn(&record::Process) -> u64| {
         record.samples.iter().filter_map(|sample| sample.subject.as_ref()).map(read).max()
     };
     if let (Some(rss), Some(fds), Some(threads)) =

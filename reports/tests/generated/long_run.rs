@@ -120,7 +120,7 @@ impl Run {
             })
         };
         serde_json::from_value(serde_json::json!({
-            "schema": reports::record::SCHEMA, "runId": "20261123T172258Z-soak-100h-19", "startedAt": "2026-11-23T17:22:58Z",
+            "schema": record::SCHEMA, "runId": "20261123T172258Z-soak-100h-19", "startedAt": "2026-11-23T17:22:58Z",
             "name": "soak-100h", "question": "Does the service grow, forget or fall behind in a hundred hours?",
             "scenario": {"apiVersion": "longhaul/v1"}, "seed": 19,
             "phases": {"warmUpMs": WARM_UP_MS, "steadyMs": self.drain_ms() - WARM_UP_MS, "drainMs": DRAIN_MS},

@@ -147,7 +147,7 @@ fn proposal(keys: &Value, comments: &[&str], env: Option<(&'static str, &'static
         heal: Some(HEAL),
         ..Events::default()
     };
-    let unseen: Vec<&str> = all.unseen_by(sees).into_iter().map(|(key, _)| key).collect();
+    let unseen: Vec<&str> = reports::judge::unseen_by(sees, &all).into_iter().map(|(key, _)| key).collect();
     let is_told = |key: &str| !unseen.contains(&key);
     let heal = HEAL.to_string();
     // Where versions are told, `missed` says more than `unseen`.

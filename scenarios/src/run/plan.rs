@@ -261,7 +261,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
     if let Some(events) = &budgets.events {
         line("decides         events: every commit is accounted for".to_owned());
-        for (key, lacks) in events.unseen_by(scenario.sees()) {
+        for (key, lacks) in reports::judge::unseen_by(scenario.sees(), events) {
             let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
             line(format!("{:15} events {key}: the witness does not tell {}", "CANNOT decide", lacks.join(", ")));
         }

@@ -112,7 +112,7 @@ fn redirect(scenario: &mut Scenario, resource: &str) -> Result<(), String> {
 fn forget_unseen(scenario: &mut Scenario) -> Vec<&'static str> {
     let sees = scenario.sees();
     let Some(events) = scenario.budgets.events.as_mut() else { return Vec::new() };
-    let unseen: Vec<&'static str> = events.unseen_by(sees).into_iter().map(|(key, _)| key).collect();
+    let unseen: Vec<&'static str> = reports::judge::unseen_by(sees, events).into_iter().map(|(key, _)| key).collect();
     let Ok(serde_json::Value::Object(mut keys)) = serde_json::to_value(&*events) else { return Vec::new() };
     keys.retain(|key, _| !unseen.contains(&key.as_str()));
     if let Ok(left) = serde_json::from_value(serde_json::Value::Object(keys)) {

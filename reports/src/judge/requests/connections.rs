@@ -67,7 +67,7 @@ fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
 
 /// New connections and accepted watches from the end of the first watch on.
 pub(super) fn since_first_end(asked: &Asked) -> (u64, u64) {
-    let accepted = |row: &&&crate::record::RequestRow| row.verb == Verb::Watch && row.succeeded();
+    let accepted = |row: &&&record::RequestRow| row.verb == Verb::Watch && row.succeeded();
     let ends = asked.rows.iter().filter(accepted).filter_map(|row| row.ended_ms);
     let Some(first_end_ms) = ends.filter(|end_ms| *end_ms < asked.until_ms).min() else { return (0, 0) };
     let before = asked.rows.iter().filter(|row| row.t_ms < first_end_ms).map(|row| row.connection);

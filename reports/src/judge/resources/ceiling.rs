@@ -90,7 +90,7 @@ mod tests {
         let budgets = r#"{"memory": {"ceiling": "96MiB"}, "descriptors": {"ceiling": 200}, "threads": {"ceiling": 9}}"#;
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
         for process in example.samples.iter_mut().filter_map(|sample| sample.subject.as_mut()) {
-            (process.told, process.fds, process.threads) = (true, crate::record::Fds::default(), 0);
+            (process.told, process.fds, process.threads) = (true, record::Fds::default(), 0);
         }
         let judgement = example.judged();
         let of = |budget: &str| judgement.findings.iter().find(|finding| finding.budget == budget).unwrap();

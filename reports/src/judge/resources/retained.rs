@@ -67,7 +67,7 @@ impl Burst {
         if peak == 0 || left as f64 > peak as f64 * FALLS_TO {
             return Err(none());
         }
-        let few = |row: &crate::record::Interval| row.live_objects as f64 <= left as f64 + CALM * (peak - left) as f64;
+        let few = |row: &record::Interval| row.live_objects as f64 <= left as f64 + CALM * (peak - left) as f64;
         let Some(rise) = rows.iter().position(|row| !few(row)).filter(|rise| *rise > 0) else {
             return Err(format!(
                 "there were {} objects from the start, so nobody knows what memory was before: make them once the subject runs.",

@@ -127,9 +127,9 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     let mut phases: Vec<(u64, u64, &str)> = Vec::new();
     for row in &record.intervals {
         let word = match row.phase {
-            crate::record::Phase::WarmUp => "warm-up",
-            crate::record::Phase::Steady => "steady",
-            crate::record::Phase::Drain => "drain",
+            record::Phase::WarmUp => "warm-up",
+            record::Phase::Steady => "steady",
+            record::Phase::Drain => "drain",
         };
         match phases.last_mut() {
             Some((_, end_ms, last)) if *last == word => *end_ms = row.end_ms,
@@ -276,7 +276,7 @@ fn lag(record: &Record, length_ms: u64) -> Option<Chart> {
 
 fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     let cuts = cuts(record, length_ms);
-    let rate = |read: fn(&crate::record::EventCounts) -> u64| cuts.steps(rates(record, |row| Some(read(&row.events))));
+    let rate = |read: fn(&record::EventCounts) -> u64| cuts.steps(rates(record, |row| Some(read(&row.events))));
     let (commits, observations) = (rate(|counts| counts.commits), rate(|counts| counts.observations));
     if record.totals().commits == 0 && record.totals().observations == 0 {
         return None;

@@ -118,7 +118,7 @@ fn grown(record: &Record) -> Vec<String> {
     let processes = |read: fn(&Process) -> u64| -> Vec<(u64, u64)> {
         subject(record).map(|(t_ms, process)| (t_ms, read(&process))).collect()
     };
-    let rows = |read: fn(&crate::record::ApiRow) -> u64| -> Vec<(u64, u64)> {
+    let rows = |read: fn(&record::ApiRow) -> u64| -> Vec<(u64, u64)> {
         record.intervals.iter().map(|row| (row.end_ms, read(&row.api))).collect()
     };
     let series = [

@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
-use reports::ledger::{Config, Ledger};
+use ledger::{Config, Ledger};
 
 const PAIRS: u64 = 20_000;
 

@@ -1,7 +1,7 @@
 //! What is known of one anomaly's object: its own history, from both sides of the wire.
 //!
 //! Owns the types of it, which stand in `anomalies.jsonl`. It is gathered when the anomaly is found, because the harness forgets; what
-//! follows from it says [`crate::causes`].
+//! follows from it says `reports::causes`.
 
 use std::collections::BTreeSet;
 

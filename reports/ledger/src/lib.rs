@@ -47,10 +47,10 @@ use std::collections::VecDeque;
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use hlog::Histogram;
 
-use crate::record::{AnomalyRow, CommitEvent, EventCounts};
 use held::HeldObservations;
 use memory::{Forgotten, Memory};
 use objects::{Objects, Settled};
+use record::{AnomalyRow, CommitEvent, EventCounts};
 
 mod gaps;
 mod held;
@@ -63,7 +63,7 @@ mod tests;
 
 pub use objects::believed::Known;
 
-pub use crate::record::Outcome;
+pub use record::Outcome;
 
 /// The deadline when a scenario names none, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::Outcome;
 use super::memory::Memory;
-use crate::record::{AnomalyRow, CommitEvent};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
+use record::{AnomalyRow, CommitEvent};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FullName {

@@ -8,10 +8,10 @@ mod happened;
 mod load;
 mod usage;
 
-use std::ops::{Add, AddAssign, Sub};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::outcome::{EventCounts, is_zero};
 
 pub use happened::{AnomalyRow, CommitEvent, End, EndReason, FaultEvent, FaultRow, Lost, is_unsure};
 pub use load::{
@@ -84,43 +84,6 @@ pub struct Interval {
     pub webhooks: Vec<WebhookRow>,
 }
 
-/// Outcomes of the ledger, counted. In an interval: those decided since the row before.
-#[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EventCounts {
-    /// Versions committed to the control plane, deletions too.
-    pub commits: u64,
-    /// Observations that the witness carried, of any kind.
-    pub observations: u64,
-    /// Versions observed within the deadline.
-    pub observed: u64,
-    /// Versions superseded in time by an observed later version.
-    pub coalesced: u64,
-    /// Versions observed or superseded only after the deadline.
-    pub late: u64,
-    /// Versions of which neither they nor a later version were observed by the end.
-    pub missed: u64,
-    /// Objects of which no version was observed by the end.
-    pub unseen: u64,
-    /// Deletions not observed by the end.
-    pub ghost: u64,
-    /// Deletions observed only after the deadline.
-    pub late_ghost: u64,
-    /// Observations of a version observed before.
-    pub duplicate: u64,
-    /// Observations of an older version after a newer one.
-    pub regressed: u64,
-    /// Observations of something never committed.
-    pub phantom: u64,
-    /// Observations of a version after the object's deletion was observed.
-    pub resurrected: u64,
-    /// Objects replaced under the same name whose deletion was never observed.
-    pub identity_swap: u64,
-    /// Versions of objects created and deleted inside one outage of the subject's stream.
-    pub unobservable: u64,
-}
-
 /// What came through the witness in one interval.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -185,62 +148,13 @@ pub struct RegistryRow {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
-}
-
-/// Applies one operation to every count.
-macro_rules! each_count {
-    ($left:expr, $right:expr, $op:expr, $($field:ident),+) => { EventCounts { $($field: $op($left.$field, $right.$field)),+ } };
-}
-
-impl EventCounts {
-    fn zip(self, other: Self, op: impl Fn(u64, u64) -> u64) -> Self {
-        each_count! {self, other, op, commits, observations, observed, coalesced, late, missed, unseen, ghost, late_ghost, duplicate,
-        regressed, phantom, resurrected, identity_swap, unobservable}
-    }
-}
-
-impl Add for EventCounts {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        self.zip(other, u64::saturating_add)
-    }
-}
-
-impl AddAssign for EventCounts {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-/// The counts since an earlier reading.
-impl Sub for EventCounts {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        self.zip(earlier, u64::saturating_sub)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_add_and_subtract_every_field() {
-        let schema = schemars::schema_for!(EventCounts);
-        let fields = schema.get("properties").unwrap().as_object().unwrap().keys();
-        let counts = fields.enumerate().map(|(i, key)| (key.clone(), serde_json::Value::from(i + 1)));
-        let all: EventCounts = serde_json::from_value(counts.collect()).unwrap();
-        assert_eq!((all + all) - all, all);
-        assert_eq!(serde_json::to_value(all + all).unwrap()["unobservable"], 2 * all.unobservable);
-        assert_ne!(all.unobservable, 0);
-    }
 
     /// What is left out of a row is read as what it was: nothing. A row of an older build has all of it and is read as well.
     #[test]

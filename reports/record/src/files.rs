@@ -19,10 +19,7 @@ pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Err
 }
 
 /// Writes a file so that a reader sees the old one or the new one, never a half.
-pub(crate) fn write_whole(
-    path: &Path,
-    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) -> Result<(), Error> {
+pub fn write_whole(path: &Path, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) -> Result<(), Error> {
     let mut bytes = Vec::new();
     fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
     write_bytes(path, &bytes)

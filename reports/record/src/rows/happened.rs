@@ -4,7 +4,7 @@ use facts::{Change, Commit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Evidence, Outcome};
+use crate::{Evidence, Outcome};
 
 /// What happened to a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -93,14 +93,16 @@ pub fn band_edge_us(band: usize) -> f64 {
 }
 
 /// The samples of a histogram by their band.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place is from 0 to the number of bands")]
 fn bands(histogram: &Histogram) -> [u32; BANDS] {
     let mut bands = [0_u32; BANDS];
     hlog::each_recorded(histogram, &mut |us, times| {
         let us = us.max(1) as f64;
         let place = (us.log10().clamp(BAND_DECADES.0, BAND_DECADES.1) - BAND_DECADES.0) * BANDS_PER_DECADE;
         // An edge belongs to the band that it begins, however its logarithm was rounded.
-        let band = usize::try_from(crate::words::whole((place + 1e-9).floor())).unwrap_or(0).min(BANDS - 1);
-        bands[band] = bands[band].saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+        let band = (place + 1e-9) as usize;
+        let band = &mut bands[band.min(BANDS - 1)];
+        *band = band.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
     });
     bands
 }

@@ -141,7 +141,7 @@ impl Record {
     }
 
     /// What happened to each fault, in order, by its identifier.
-    pub(crate) fn fault_rows(&self) -> BTreeMap<&str, Vec<&FaultRow>> {
+    pub fn fault_rows(&self) -> BTreeMap<&str, Vec<&FaultRow>> {
         let mut rows: BTreeMap<&str, Vec<&FaultRow>> = BTreeMap::new();
         for row in &self.faults {
             rows.entry(&row.id).or_default().push(row);
@@ -151,7 +151,7 @@ impl Record {
 
     /// The samples of the steady phase that were taken in turn: evenly over the whole run, although its first hours were sampled more
     /// densely, and each of a moment of its own.
-    pub(crate) fn samples_in_turn(&self) -> impl Iterator<Item = &Sample> {
+    pub fn samples_in_turn(&self) -> impl Iterator<Item = &Sample> {
         let apart_ms = if self.length_ms() > ALL_SAMPLES_MS { APART_MS } else { 1 };
         let mut due_ms = 0;
         self.samples.iter().filter(move |row| {

@@ -9,6 +9,7 @@
 use std::io;
 use std::path::PathBuf;
 
+pub mod budgets;
 mod crashes;
 mod end_state;
 mod events;
@@ -27,8 +28,6 @@ mod sees;
 mod signals;
 mod sink;
 mod slices;
-#[cfg(test)]
-mod tests;
 mod times;
 mod writer;
 
@@ -39,7 +38,7 @@ pub use end_state::{
 };
 pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
-pub(crate) use files::write_whole;
+pub use files::write_whole;
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{
     Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
@@ -49,13 +48,13 @@ pub use objects::{
     Refusals, Rewritten, Siblings, TOO_MANY_MAX, TooMany,
 };
 pub use open::file_of;
-pub use outcome::Outcome;
+pub use outcome::{EventCounts, Outcome};
 pub use reader::{Record, RecordFile};
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
-    AdmissionRow, AlertsRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, EventCounts,
-    FaultEvent, FaultRow, Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow,
-    SAMPLES_BEYOND, Sample, StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
+    AdmissionRow, AlertsRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, FaultEvent, FaultRow,
+    Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,
+    StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
 };
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
@@ -102,7 +101,7 @@ pub mod file {
     pub const SUBJECT_LOG_BEFORE: &str = "subject.log.1";
     /// The folder with what a real control plane logged.
     pub const CONTROL_PLANE: &str = "control-plane";
-    /// What runs write, and what is in it, for people. What is written by judging is in [`crate::render::reports`].
+    /// What runs write, and what is in it, for people. What is written by judging is in `reports::render::reports`.
     pub const DESCRIBED: [(&str, &str); 18] = [
         (MANIFEST, "what the run was going to be: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
@@ -125,7 +124,7 @@ pub mod file {
     ];
     /// What is in each file of [`CONTROL_PLANE`].
     pub const CONTROL_PLANE_DOC: &str = "what the control plane logged";
-    /// The verdict for programs, see [`crate::render`].
+    /// The verdict for programs, see `reports::render`.
     pub const VERDICT: &str = "verdict.json";
     /// The report for people.
     pub const HTML: &str = "report.html";

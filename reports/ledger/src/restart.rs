@@ -50,7 +50,7 @@ impl Restart {
 mod tests {
     use facts::{Change, Commit, Observation, Order};
 
-    use crate::ledger::{Config, Ledger};
+    use crate::{Config, Ledger};
 
     const D: u64 = 1000;
 

@@ -12,8 +12,8 @@ use super::memory::{Forgotten, Memory};
 use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms, row_of};
 use super::restart::Restart;
 use super::{Config, Outcome, Tally};
-use crate::record::{AnomalyRow, CommitEvent};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
+use record::{AnomalyRow, CommitEvent};
 
 pub mod believed;
 

@@ -1,4 +1,4 @@
-//! What is written is read back; what is torn or missing is noted; what is wrong is refused with file and line.
+//! What is written of a run is read back; what is torn or missing is noted; what is wrong is refused with file and line.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use facts::{Change, Commit, Observation, Order};
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use hlog::Histogram;
 
-use super::*;
 use crate::example::Example;
+use record::*;
 
 fn written(example: &Example) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();

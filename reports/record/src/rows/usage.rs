@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Cgroup, Sockets};
+use crate::{Cgroup, Sockets};
 
 /// One row of `samples.jsonl`: resources at one moment.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]

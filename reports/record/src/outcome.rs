@@ -1,0 +1,191 @@
+//! The outcomes of the ledger, as they are spelled and counted in records.
+//!
+//! Owns the words and their counts only; the ledger decides which one applies.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What became of a version of an object, or of an observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// The exact version was observed within the deadline.
+    Observed,
+    /// Never observed itself, but superseded in time by a later version of the object that was.
+    Coalesced,
+    /// Observed, or superseded by an observation, only after the deadline.
+    Late,
+    /// At the end of the run neither it nor a later version was observed.
+    Missed,
+    /// Deleted, and the deletion was not observed by the end.
+    Ghost,
+    /// Deleted, and the deletion was observed only after the deadline.
+    LateGhost,
+    /// The same version and change was observed again.
+    Duplicate,
+    /// An older version was observed after a newer one.
+    Regressed,
+    /// Observed, but never committed.
+    Phantom,
+    /// A version of an object was observed after its deletion was.
+    Resurrected,
+    /// The object was replaced under the same name, and its deletion was never observed.
+    IdentitySwap,
+    /// Created and deleted inside one outage of the subject's stream: no client could have observed it.
+    Unobservable,
+}
+
+/// Outcomes of the ledger, counted. In an interval: those decided since the row before.
+#[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventCounts {
+    /// Versions committed to the control plane, deletions too.
+    pub commits: u64,
+    /// Observations that the witness carried, of any kind.
+    pub observations: u64,
+    /// Versions observed within the deadline.
+    pub observed: u64,
+    /// Versions superseded in time by an observed later version.
+    pub coalesced: u64,
+    /// Versions observed or superseded only after the deadline.
+    pub late: u64,
+    /// Versions of which neither they nor a later version were observed by the end.
+    pub missed: u64,
+    /// Objects of which no version was observed by the end.
+    pub unseen: u64,
+    /// Deletions not observed by the end.
+    pub ghost: u64,
+    /// Deletions observed only after the deadline.
+    pub late_ghost: u64,
+    /// Observations of a version observed before.
+    pub duplicate: u64,
+    /// Observations of an older version after a newer one.
+    pub regressed: u64,
+    /// Observations of something never committed.
+    pub phantom: u64,
+    /// Observations of a version after the object's deletion was observed.
+    pub resurrected: u64,
+    /// Objects replaced under the same name whose deletion was never observed.
+    pub identity_swap: u64,
+    /// Versions of objects created and deleted inside one outage of the subject's stream.
+    pub unobservable: u64,
+}
+
+/// What belongs to each outcome: the words for people, and where it is counted.
+macro_rules! outcomes {
+    ($($name:ident $words:literal $count:ident,)+) => {
+        impl Outcome {
+            /// All of them, in the order of their declaration.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$name),+];
+
+            /// The words for people, singular.
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Self::$name => $words),+
+                }
+            }
+
+            /// The count of this outcome, to change it.
+            pub fn of_mut(self, counts: &mut EventCounts) -> &mut u64 {
+                match self {
+                    $(Self::$name => &mut counts.$count),+
+                }
+            }
+        }
+    };
+}
+
+outcomes! {
+    Observed "observed" observed,
+    Coalesced "coalesced" coalesced,
+    Late "late" late,
+    Missed "missed" missed,
+    Ghost "ghost" ghost,
+    LateGhost "late ghost" late_ghost,
+    Duplicate "duplicate" duplicate,
+    Regressed "regressed" regressed,
+    Phantom "phantom" phantom,
+    Resurrected "resurrected" resurrected,
+    IdentitySwap "identity swap" identity_swap,
+    Unobservable "unobservable" unobservable,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.words())
+    }
+}
+
+impl Outcome {
+    /// How many outcomes there are.
+    pub const COUNT: usize = 12;
+
+    /// Whether it gets a row in `anomalies.jsonl`.
+    pub fn is_anomaly(self) -> bool {
+        !matches!(self, Self::Observed | Self::Coalesced)
+    }
+
+    /// The count of this outcome.
+    pub fn of(self, counts: &EventCounts) -> u64 {
+        let mut counts = *counts;
+        *self.of_mut(&mut counts)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Applies one operation to every count.
+macro_rules! each_count {
+    ($left:expr, $right:expr, $op:expr, $($field:ident),+) => { EventCounts { $($field: $op($left.$field, $right.$field)),+ } };
+}
+
+impl EventCounts {
+    fn zip(self, other: Self, op: impl Fn(u64, u64) -> u64) -> Self {
+        each_count! {self, other, op, commits, observations, observed, coalesced, late, missed, unseen, ghost, late_ghost, duplicate,
+        regressed, phantom, resurrected, identity_swap, unobservable}
+    }
+}
+
+impl Add for EventCounts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+}
+
+impl AddAssign for EventCounts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// The counts since an earlier reading.
+impl Sub for EventCounts {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        self.zip(earlier, u64::saturating_sub)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_and_subtract_every_field() {
+        let schema = schemars::schema_for!(EventCounts);
+        let fields = schema.get("properties").unwrap().as_object().unwrap().keys();
+        let counts = fields.enumerate().map(|(i, key)| (key.clone(), serde_json::Value::from(i + 1)));
+        let all: EventCounts = serde_json::from_value(counts.collect()).unwrap();
+        assert_eq!((all + all) - all, all);
+        assert_eq!(serde_json::to_value(all + all).unwrap()["unobservable"], 2 * all.unobservable);
+        assert_ne!(all.unobservable, 0);
+    }
+}
