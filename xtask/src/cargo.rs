@@ -78,11 +78,15 @@ pub(crate) fn build_planted() -> Result<()> {
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PLANTED_PROGRAMS))
 }
 
-/// Builds what the tests run as programs, as a soak does, and says where it lies. What only tests need, and cargo has built with
-/// them, is linked beside it.
-pub(crate) fn build_tested() -> Result<PathBuf> {
-    let own = ["--bin=longhaul", "--bin=longhaul-service", "--bin=example-watcher"];
-    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(own).args(PLANTED_PROGRAMS))?;
+/// Builds what the tests run as programs, as a soak does, and says where it lies: with those that have planted bugs, or without. What only
+/// tests need, and cargo has built with them, is linked beside it.
+pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
+    let mut build = cargo();
+    build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(format!("--bin={EXAMPLE}"));
+    if planted {
+        build.args(PLANTED_PROGRAMS);
+    }
+    run(&mut build)?;
     let (programs, built) = (target().join(PROFILE), target().join("debug"));
     for name in ONLY_TESTED {
         let link = programs.join(name);

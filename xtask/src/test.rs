@@ -60,6 +60,11 @@ impl Arguments {
         }
     }
 
+    /// Whether nothing but quick tests run. None of them plants a bug in a program or needs the static seed.
+    fn only_quick(&self) -> bool {
+        !(self.full || self.rest || self.nightly) && self.filter.is_empty()
+    }
+
     /// Whether nothing but slow tests run.
     fn only_slow(&self) -> bool {
         self.rest || self.nightly
@@ -74,8 +79,10 @@ impl Arguments {
 /// them is what the lints see.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
-    seed::for_tests()?;
-    let programs = cargo::build_tested()?;
+    if !arguments.only_quick() {
+        seed::for_tests()?;
+    }
+    let programs = cargo::build_tested(!arguments.only_quick())?;
     let (nextest_flags, libtest_flags) = arguments.chosen();
     let threads = SIDE_BY_SIDE * std::thread::available_parallelism().map_or(1, usize::from);
     if has_nextest() {
