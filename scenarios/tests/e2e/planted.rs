@@ -41,6 +41,7 @@ fn the_clean_service_passes() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_missed_delete_is_a_ghost_and_nothing_else() {
     let Some(soak) = plant("missed-delete") else { return };
     soak.fails_by(&["events.ghost"]);

@@ -63,7 +63,7 @@ pub struct Attestation {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in crate::config) struct RawWith {
+pub(crate) struct RawWith {
     pub trust_root: Option<String>,
     pub threshold: Option<u64>,
     pub required: Vec<String>,
@@ -85,14 +85,14 @@ pub(in crate::config) struct RawWith {
 /// Connaisseur's `with.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::config) enum Flow {
+pub(crate) enum Flow {
     Mutate,
     InsecureValidateOnly,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::config) struct RawAttestation {
+pub(crate) struct RawAttestation {
     pub predicate_type: String,
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
@@ -119,7 +119,7 @@ impl RawWith {
 
 /// What `demands` asks of somebody who trusts `cosign`.
 #[cfg(feature = "verify")]
-pub(crate) fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
+pub fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
     let raw: RawWith = match demands {
         "" => RawWith::default(),
         demands => serde_json::from_str(demands).map_err(|error| format!("the demands of the rule: {error}"))?,

@@ -127,7 +127,7 @@ impl Default for OwnCertificates {
 mod tests {
     use std::path::Path;
 
-    use crate::config::Config;
+    use crate::Config;
 
     fn parsed(section: &str) -> Result<Config, String> {
         let text = format!("admission: {{listen: \"[::]:1\", {section}}}\n");

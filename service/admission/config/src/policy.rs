@@ -26,7 +26,7 @@ pub use rule::Rule;
 use service_core::config::quantity::{Size, Span};
 pub(super) use with::RawWith;
 #[cfg(feature = "verify")]
-pub(crate) use with::demanded;
+pub use with::demanded;
 pub use with::{Attestation, Roots, With};
 
 /// Most rules: each is matched against each image and compared with each other one, and more than this nobody keeps in mind.
