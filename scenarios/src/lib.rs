@@ -5,37 +5,29 @@
 //!
 //! Entry points: [`scenario::Scenario`] (the file), `run` (the run), [`cli`] (the binary `longhaul`).
 
-mod accept;
 pub mod calibrate;
 pub mod cli;
 pub mod clients;
-mod clock;
 mod compare;
 pub mod descriptors;
 mod envtest;
-mod fetch;
 mod gate;
 mod init;
 mod itself;
-mod keeper;
 mod live;
 mod load;
-mod machine;
 pub mod matrix;
-mod metrics;
 mod observer;
-mod out;
 mod placed;
 mod private;
 mod repro;
 mod run;
-pub mod scenario;
 mod secrets;
-mod shown;
 mod signals;
-mod subject;
-mod witness;
 pub mod worlds;
+
+pub use parts::scenario;
+use parts::{accept, clock, fetch, keeper, machine, metrics, out, shown, subject, witness};
 
 /// Who builds this program and then becomes it says here how that is done again.
 const STARTED_AS: &str = "LONGHAUL_STARTED_AS";

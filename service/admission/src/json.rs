@@ -5,6 +5,7 @@
 //! (decision 022). Nothing here recurses, so depth costs no stack.
 
 mod bits;
+mod piece;
 
 use std::borrow::Cow;
 

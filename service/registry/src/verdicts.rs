@@ -6,6 +6,6 @@ mod cache;
 mod class;
 mod flight;
 
-pub use cache::{Cache, Entry};
+pub use cache::Cache;
 pub use class::{Class, Failure};
 pub use flight::Flights;

@@ -3,12 +3,10 @@
 //! The ways to tell which brackets are outside of strings are those of Langdale and Lemire, "Parsing gigabytes of JSON per second"
 //! (VLDB 2019), section 3.1.
 
-use wide::u8x16;
+use super::piece::{PIECE, Piece};
 
 /// Bytes of a block.
 const BLOCK: usize = 64;
-/// Bytes of a piece; most strings of an object end in their first one.
-const PIECE: usize = 16;
 
 /// The bytes of a block that give JSON its structure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,7 +97,7 @@ pub(super) fn specials(text: &[u8], mut each: impl FnMut(usize)) {
     for (index, bytes) in text.chunks(PIECE).enumerate() {
         let mut piece = [b' '; PIECE];
         piece[..bytes.len()].copy_from_slice(bytes);
-        let mut found = is_special(u8x16::new(piece));
+        let mut found = is_special(Piece::new(piece));
         while found != 0 {
             each(index * PIECE + found.trailing_zeros() as usize);
             found &= found - 1;
@@ -108,22 +106,22 @@ pub(super) fn specials(text: &[u8], mut each: impl FnMut(usize)) {
 }
 
 #[inline]
-fn is_special(piece: u8x16) -> u32 {
-    equal(piece, b'"') | equal(piece, b'\\') | below_space(piece)
+fn is_special(piece: Piece) -> u32 {
+    piece.equal(b'"') | piece.equal(b'\\') | piece.up_to(b' ' - 1)
 }
 
 /// Where the first quote or backslash of `text` is.
 #[inline]
 pub(super) fn quote_or_backslash(text: &[u8]) -> Option<usize> {
-    first(text, |piece| equal(piece, b'"') | equal(piece, b'\\'))
+    first(text, |piece| piece.equal(b'"') | piece.equal(b'\\'))
 }
 
 #[inline]
-fn first(text: &[u8], wanted: impl Fn(u8x16) -> u32) -> Option<usize> {
+fn first(text: &[u8], wanted: impl Fn(Piece) -> u32) -> Option<usize> {
     let mut pieces = text.chunks_exact(PIECE);
     let mut at = 0;
     for piece in pieces.by_ref() {
-        let found = wanted(u8x16::new(piece.try_into().ok()?));
+        let found = wanted(Piece::new(piece.try_into().ok()?));
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize);
         }
@@ -131,7 +129,7 @@ fn first(text: &[u8], wanted: impl Fn(u8x16) -> u32) -> Option<usize> {
     }
     let mut last = [b' '; PIECE];
     last[..pieces.remainder().len()].copy_from_slice(pieces.remainder());
-    let found = wanted(u8x16::new(last));
+    let found = wanted(Piece::new(last));
     (found != 0).then(|| at + found.trailing_zeros() as usize)
 }
 
@@ -139,25 +137,15 @@ fn first(text: &[u8], wanted: impl Fn(u8x16) -> u32) -> Option<usize> {
 fn structure(block: &[u8; BLOCK]) -> Structure {
     let mut structure = Structure::default();
     for (index, piece) in block.as_chunks::<PIECE>().0.iter().enumerate() {
-        let (piece, shift) = (u8x16::new(*piece), index * PIECE);
+        let (piece, shift) = (Piece::new(*piece), index * PIECE);
         // `[` and `{` differ in one bit, and so do `]` and `}`.
-        let folded = piece | u8x16::splat(0x20);
-        structure.quote |= u64::from(equal(piece, b'"')) << shift;
-        structure.backslash |= u64::from(equal(piece, b'\\')) << shift;
-        structure.open |= u64::from(equal(folded, b'{')) << shift;
-        structure.close |= u64::from(equal(folded, b'}')) << shift;
+        let folded = piece.with(0x20);
+        structure.quote |= u64::from(piece.equal(b'"')) << shift;
+        structure.backslash |= u64::from(piece.equal(b'\\')) << shift;
+        structure.open |= u64::from(folded.equal(b'{')) << shift;
+        structure.close |= u64::from(folded.equal(b'}')) << shift;
     }
     structure
-}
-
-#[inline]
-fn equal(piece: u8x16, byte: u8) -> u32 {
-    piece.simd_eq(u8x16::splat(byte)).to_bitmask()
-}
-
-#[inline]
-fn below_space(piece: u8x16) -> u32 {
-    piece.min(u8x16::splat(b' ' - 1)).simd_eq(piece).to_bitmask()
 }
 
 #[cfg(test)]

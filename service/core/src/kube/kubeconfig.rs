@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use parking_lot::Mutex;
-use serde::Deserialize;
+use service_core_config::{YamlError, kubeconfig};
 use sha2::{Digest as _, Sha256};
 
 use crate::authority::{self, Authority};
@@ -36,7 +36,7 @@ pub enum KubeconfigError {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: Box<serde_saphyr::Error>,
+        source: Box<YamlError>,
     },
     /// A value that is missing or cannot be used.
     #[error("{}: {what}", path.display())]
@@ -85,67 +85,6 @@ enum TokenSource {
     File(PathBuf),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct File {
-    #[serde(default)]
-    current_context: String,
-    clusters: Vec<NamedCluster>,
-    contexts: Vec<NamedContext>,
-    #[serde(default)]
-    users: Vec<NamedUser>,
-}
-
-#[derive(Deserialize)]
-struct NamedCluster {
-    name: String,
-    cluster: RawCluster,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct RawCluster {
-    server: String,
-    certificate_authority: Option<PathBuf>,
-    certificate_authority_data: Option<String>,
-    tls_server_name: Option<String>,
-    #[serde(default)]
-    insecure_skip_tls_verify: bool,
-}
-
-#[derive(Deserialize)]
-struct NamedContext {
-    name: String,
-    context: RawContext,
-}
-
-#[derive(Deserialize)]
-struct RawContext {
-    cluster: String,
-    user: String,
-}
-
-#[derive(Deserialize)]
-struct NamedUser {
-    name: String,
-    #[serde(default)]
-    user: Option<RawUser>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "kebab-case", default)]
-struct RawUser {
-    token: Option<String>,
-    // kubectl writes this one key in camel case.
-    #[serde(rename = "tokenFile")]
-    token_file: Option<PathBuf>,
-    client_certificate: Option<PathBuf>,
-    client_certificate_data: Option<String>,
-    client_key: Option<PathBuf>,
-    client_key_data: Option<String>,
-    exec: Option<serde_json::Value>,
-}
-
 impl Cluster {
     /// The cluster of `path`, else of `$KUBECONFIG`, else of the pod this process runs in.
     pub fn find(path: Option<&Path>) -> Result<Self, KubeconfigError> {
@@ -168,7 +107,7 @@ impl Cluster {
     fn from_file(path: &Path) -> Result<Self, KubeconfigError> {
         let text = String::from_utf8_lossy(&read(path)?).into_owned();
         let mut seen = Sha256::new_with_prefix(&text);
-        let file: File = serde_saphyr::from_str(&text)
+        let file = kubeconfig::read(&text)
             .map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })?;
         let value = |what: String| KubeconfigError::Value { path: path.into(), what };
         let context = file.contexts.into_iter().find(|context| context.name == file.current_context);

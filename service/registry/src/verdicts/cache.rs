@@ -6,94 +6,133 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Bytes that an entry costs beside its text: map node, queue slot, allocations. Measured on 64-bit, rounded up.
-const ENTRY_OVERHEAD_BYTES: usize = 160;
+use slab::Slab;
+
+/// Bytes that an entry costs beside its text: map node, queue slot, slot of the value, allocations. On 64-bit, rounded up.
+const ENTRY_OVERHEAD_BYTES: usize = 192;
 /// How long an entry lives whose time to live is beyond what a clock can say.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
-
-/// The remembered value of a key.
-#[derive(Debug, Clone)]
-pub struct Entry<V> {
-    /// The value.
-    pub value: V,
-    expires: Instant,
-    serial: u64,
-    cost_bytes: usize,
-}
 
 /// Values by text key.
 #[derive(Debug)]
 pub struct Cache<V> {
-    entries: BTreeMap<String, Entry<V>>,
+    book: Book,
+    values: Slab<V>,
+}
+
+/// All of a cache but its values, so that one of another kind is not the whole compiled again.
+#[derive(Debug)]
+struct Book {
+    entries: BTreeMap<String, Entry>,
     order: VecDeque<(u64, String)>,
     serial: u64,
     used_bytes: usize,
     limit_bytes: usize,
 }
 
+/// What is known about a key.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// The key of the value in its slab.
+    at: usize,
+    expires: Instant,
+    serial: u64,
+    cost_bytes: usize,
+}
+
 impl<V: Clone> Cache<V> {
     /// An empty cache that never holds more than `limit_bytes`; zero keeps nothing.
     pub fn new(limit_bytes: usize) -> Self {
-        Self { entries: BTreeMap::new(), order: VecDeque::new(), serial: 0, used_bytes: 0, limit_bytes }
+        let book = Book { entries: BTreeMap::new(), order: VecDeque::new(), serial: 0, used_bytes: 0, limit_bytes };
+        Self { book, values: Slab::new() }
     }
 
     /// The value of `key` unless it has expired.
     pub fn value(&self, key: &str, now: Instant) -> Option<V> {
-        self.entries.get(key).filter(|entry| entry.expires > now).map(|entry| entry.value.clone())
+        self.values.get(self.book.find(key, now)?).cloned()
     }
 
     /// Remembers `value`, which holds `value_bytes` outside the entry, for `ttl`.
     pub fn insert(&mut self, key: &str, value: V, value_bytes: usize, ttl: Duration, now: Instant) {
         let cost_bytes = 2 * key.len() + value_bytes + size_of::<V>() + ENTRY_OVERHEAD_BYTES;
-        if cost_bytes > self.limit_bytes || ttl.is_zero() {
+        if cost_bytes > self.book.limit_bytes || ttl.is_zero() {
             return;
         }
-        self.serial += 1;
-        // The time may come from a registry: what is too long for a clock is as good as a day.
-        let expires = now.checked_add(ttl).unwrap_or_else(|| now + LONGEST_TTL);
-        let entry = Entry { value, expires, serial: self.serial, cost_bytes };
-        self.used_bytes += cost_bytes;
-        self.order.push_back((self.serial, key.to_owned()));
-        if let Some(old) = self.entries.insert(key.to_owned(), entry) {
-            self.used_bytes -= old.cost_bytes;
+        let at = self.values.insert(value);
+        let mut gone = self.book.insert(key, at, cost_bytes, ttl, now);
+        while let Some(at) = gone {
+            self.values.try_remove(at);
+            gone = self.book.shrink(now);
         }
-        self.shrink(now);
     }
 
     /// Forgets `key`. Its slot in the order goes when its turn comes.
     pub fn remove(&mut self, key: &str) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.used_bytes -= entry.cost_bytes;
+        if let Some(at) = self.book.remove(key) {
+            self.values.try_remove(at);
         }
     }
 
     /// Bytes in use.
     pub fn used_bytes(&self) -> usize {
-        self.used_bytes
+        self.book.used_bytes
     }
 
     /// Entries held, expired ones included.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.book.entries.len()
     }
 
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.book.entries.is_empty()
+    }
+}
+
+impl Book {
+    /// Where the value of `key` is unless it has expired.
+    fn find(&self, key: &str, now: Instant) -> Option<usize> {
+        self.entries.get(key).filter(|entry| entry.expires > now).map(|entry| entry.at)
     }
 
-    /// Drops what has expired at the front, then what does not fit.
-    fn shrink(&mut self, now: Instant) {
+    /// Writes down that the value of `key` is at `at`; answers the first value that has to go, if any, as [`Self::shrink`] does the others.
+    fn insert(&mut self, key: &str, at: usize, cost_bytes: usize, ttl: Duration, now: Instant) -> Option<usize> {
+        self.serial += 1;
+        // The time may come from a registry: what is too long for a clock is as good as a day.
+        let expires = now.checked_add(ttl).unwrap_or_else(|| now + LONGEST_TTL);
+        let entry = Entry { at, expires, serial: self.serial, cost_bytes };
+        self.used_bytes += cost_bytes;
+        self.order.push_back((self.serial, key.to_owned()));
+        match self.entries.insert(key.to_owned(), entry) {
+            Some(old) => {
+                self.used_bytes -= old.cost_bytes;
+                Some(old.at)
+            }
+            None => self.shrink(now),
+        }
+    }
+
+    /// Forgets `key`; answers where its value is.
+    fn remove(&mut self, key: &str) -> Option<usize> {
+        let entry = self.entries.remove(key)?;
+        self.used_bytes -= entry.cost_bytes;
+        Some(entry.at)
+    }
+
+    /// The next value that has to go: first what has expired at the front, then what does not fit.
+    fn shrink(&mut self, now: Instant) -> Option<usize> {
         while let Some((serial, key)) = self.order.front() {
-            let entry = self.entries.get(key).filter(|entry| entry.serial == *serial);
+            let entry = self.entries.get(key).filter(|entry| entry.serial == *serial).copied();
             let stale = entry.is_none_or(|entry| entry.expires <= now);
             // A slot of a replaced entry costs as well, so replaced slots count against the limit through the queue's length.
             if !stale && self.used_bytes <= self.limit_bytes {
                 break;
             }
-            if let Some(cost_bytes) = entry.map(|entry| entry.cost_bytes) {
+            if let Some(Entry { at, cost_bytes, .. }) = entry {
                 self.used_bytes -= cost_bytes;
                 self.entries.remove(key);
+                self.order.pop_front();
+                return Some(at);
             }
             self.order.pop_front();
         }
@@ -101,6 +140,7 @@ impl<V: Clone> Cache<V> {
             let entries = &self.entries;
             self.order.retain(|(serial, key)| entries.get(key).is_some_and(|entry| entry.serial == *serial));
         }
+        None
     }
 }
 
@@ -142,8 +182,9 @@ mod tests {
                 let now = start + Duration::from_secs(step as u64);
                 cache.insert(&format!("key-{key}"), key, bytes, Duration::from_secs(ttl), now);
                 prop_assert!(cache.used_bytes() <= 8_000);
-                prop_assert_eq!(cache.used_bytes(), cache.entries.values().map(|entry| entry.cost_bytes).sum::<usize>());
-                prop_assert!(cache.order.len() <= 2 * cache.entries.len() + 17);
+                prop_assert_eq!(cache.used_bytes(), cache.book.entries.values().map(|entry| entry.cost_bytes).sum::<usize>());
+                prop_assert_eq!(cache.values.len(), cache.len(), "no value outlives its entry");
+                prop_assert!(cache.book.order.len() <= 2 * cache.len() + 17);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Whoever waits drives the question; when the last one leaves, the work stops at once, so nothing outlives the callers.
 //! No lock is held while a question is under way.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, Shared, WeakShared};
 use parking_lot::Mutex;
 
 type Flight<V> = WeakShared<BoxFuture<'static, V>>;
-type Board<V> = Arc<Mutex<BTreeMap<String, (u64, Flight<V>)>>>;
+type Board<V> = Arc<Mutex<HashMap<String, (u64, Flight<V>)>>>;
 
 /// The questions under way.
 pub struct Flights<V: Clone> {

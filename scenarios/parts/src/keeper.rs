@@ -1,0 +1,329 @@
+//! Who tidies up after a harness that was killed.
+//!
+//! A process that is killed ends no child and removes no file. So another process of this program, which does nothing else, is told
+//! what would be left: process groups, and folders with keys. It learns of the end from the pipe through which it was told, because
+//! the kernel closes that whatever happened; what was not taken back by then it ends and removes. A group and not a process, because
+//! the parent-death signal of the kernel reaches no grandchildren.
+//!
+//! Owns that process, what it is told and what it does. It must never touch anything that it was not told of.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use crate::out::err;
+
+/// The command that becomes the first process of a node.
+pub const NODE_COMMAND: &str = "node";
+/// How the names of our folders begin. Nothing else is ever removed.
+const FOLDER_PREFIX: &str = "longhaul-";
+/// An order is a path or a number.
+const ORDER_BYTES_MAX: u64 = 16 << 10;
+/// What a harness may leave at one time: runs beside each other, each with a subject and a folder.
+const KEPT_MAX: usize = 4096;
+/// A killed process still writes until the kernel has ended it, so a folder may fill again while it is removed.
+const TRIES: u32 = 40;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// The process, once somebody needed it.
+static KEEPER: Mutex<Keeper> = Mutex::new(Keeper::None);
+
+/// What would be left behind, and what will not be any more.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Order {
+    /// A process group was started.
+    Group(i32),
+    /// It has ended.
+    Ended(i32),
+    /// A folder was made.
+    Folder(PathBuf),
+    /// A file with a token was written where the user wanted it.
+    File(PathBuf),
+    /// It was removed.
+    Removed(PathBuf),
+    /// Control planes of real programs are noted in this state directory by the process of this number.
+    ControlPlanes(PathBuf, u32),
+}
+
+enum Keeper {
+    /// This is not `longhaul`, but a test of its parts: there is no program to start.
+    None,
+    Wanted,
+    Running(Child),
+}
+
+/// A folder that only this user can read, and that is gone with its owner, however that ends.
+pub struct Folder {
+    /// None only while it is dropped.
+    directory: Option<TempDir>,
+}
+
+impl Folder {
+    /// Makes one for keys.
+    pub fn make() -> anyhow::Result<Self> {
+        let mode = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(mode).tempdir();
+        let directory = directory.context("failed to make a folder for keys")?;
+        let told = tell(&Order::Folder(directory.path().to_owned()));
+        told.context("failed to start the process that removes keys after a kill")?;
+        Ok(Self { directory: Some(directory) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let Some(directory) = self.directory.take() else { return };
+        let path = directory.path().to_owned();
+        // Where it cannot be removed now, the keeper tries once more.
+        if directory.close().is_ok() {
+            let _ = tell(&Order::Removed(path));
+        }
+    }
+}
+
+/// Allows a keeper to be started: the running program knows the command `keeper`.
+pub fn allow() {
+    *KEEPER.lock() = Keeper::Wanted;
+}
+
+/// Tells the keeper; the first order starts it.
+pub fn tell(order: &Order) -> std::io::Result<()> {
+    let mut keeper = KEEPER.lock();
+    if matches!(*keeper, Keeper::Wanted) {
+        *keeper = Keeper::Running(start()?);
+    }
+    let Keeper::Running(child) = &mut *keeper else { return Ok(()) };
+    let mut line = serde_json::to_vec(order)?;
+    line.push(b'\n');
+    child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(&line))
+}
+
+/// Ends the keeper, as this process is about to end in good order.
+pub fn end() {
+    if let Keeper::Running(mut child) = std::mem::replace(&mut *KEEPER.lock(), Keeper::None) {
+        drop(child.stdin.take());
+        let _ = child.wait();
+    }
+}
+
+fn start() -> std::io::Result<Child> {
+    // The file may have been replaced by a newer build since we started; this is the one that runs.
+    let own = Path::new("/proc/self/exe");
+    let program = if own.exists() { own.to_owned() } else { std::env::current_exe()? };
+    let mut command = Command::new(program);
+    command.arg0("longhaul").arg("keeper").stdin(Stdio::piped()).stdout(Stdio::null());
+    // A group of its own: neither Ctrl-C nor a kill of the harness's group may reach it.
+    command.process_group(0).spawn()
+}
+
+/// `longhaul keeper`: reads orders until its harness is gone.
+pub fn keeper() {
+    let mut kept = Kept::default();
+    let mut orders = BufReader::new(std::io::stdin());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut orders).take(ORDER_BYTES_MAX).read_until(b'\n', &mut line);
+        // A torn line is that of a harness that was killed while it wrote.
+        let Some(order) = read.ok().and_then(|_| serde_json::from_slice(&line).ok()) else { break };
+        kept.note(order);
+    }
+    kept.tidy();
+}
+
+/// What would be left behind now.
+#[derive(Debug, Default)]
+struct Kept {
+    groups: BTreeSet<i32>,
+    folders: BTreeSet<PathBuf>,
+    files: BTreeSet<PathBuf>,
+    control_planes: BTreeSet<(PathBuf, u32)>,
+}
+
+impl Kept {
+    fn note(&mut self, order: Order) {
+        match order {
+            // 0 would be our own group, 1 and less every process.
+            Order::Group(group @ 2..) if self.groups.len() < KEPT_MAX => drop(self.groups.insert(group)),
+            Order::Folder(path) if self.folders.len() < KEPT_MAX && is_ours(&path) => drop(self.folders.insert(path)),
+            Order::Ended(group) => drop(self.groups.remove(&group)),
+            Order::File(path) if self.files.len() < KEPT_MAX && path.is_absolute() => drop(self.files.insert(path)),
+            Order::Removed(path) => drop((self.folders.remove(&path), self.files.remove(&path))),
+            Order::ControlPlanes(state, owner) if self.control_planes.len() < KEPT_MAX => {
+                self.control_planes.insert((state, owner));
+            }
+            Order::Group(_) | Order::Folder(_) | Order::File(_) | Order::ControlPlanes(..) => {}
+        }
+    }
+
+    fn tidy(mut self) {
+        self.groups.extend(strays(&self.folders));
+        for group in self.groups {
+            let ended = Pid::from_raw(group).map(|group| {
+                // Nobody is left who could ask it to end in good order.
+                rustix::process::kill_process_group(group, Signal::KILL)
+            });
+            if ended == Some(Ok(())) {
+                err!("longhaul: the harness was killed; its process group {group} was ended");
+            }
+        }
+        // Before their folders: what is in those says what else is theirs.
+        for (state, owner) in self.control_planes {
+            match take_down(&state, owner) {
+                Ok(0) => {}
+                Ok(number) => {
+                    err!("longhaul: the harness was killed; what it left of {number} control plane(s) was removed");
+                }
+                Err(error) => {
+                    err!("longhaul: `longhaul cluster down` removes what is left of a control plane: {error}");
+                }
+            }
+        }
+        for file in self.files {
+            match std::fs::remove_file(&file) {
+                Ok(()) => err!("longhaul: the harness was killed; its file {} was removed", file.display()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => err!("longhaul: {} could not be removed and holds a token: {error}", file.display()),
+            }
+        }
+        for folder in self.folders {
+            match remove(&folder) {
+                Ok(()) => err!("longhaul: the harness was killed; its folder {} was removed", folder.display()),
+                Err(error) => err!("longhaul: {} could not be removed and may hold keys: {error}", folder.display()),
+            }
+        }
+    }
+}
+
+/// Groups that nobody told of, because the harness was killed between starting a process and saying so: whoever was given a file in one of
+/// its folders.
+fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
+    let own = rustix::process::getpgrp();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        // What cannot be read is somebody else's, or gone.
+        let (Some(pid), Ok(environment)) = (pid, std::fs::read(entry.path().join("environ"))) else { continue };
+        let names = |folder: &PathBuf| {
+            let folder = folder.as_os_str().as_encoded_bytes();
+            environment.windows(folder.len()).any(|part| part == folder)
+        };
+        if folders.iter().any(names)
+            && let Ok(group) = rustix::process::getpgid(Some(pid))
+            && group != own
+        {
+            found.push(group.as_raw_nonzero().get());
+        }
+    }
+    found
+}
+
+/// Takes down what a killed process left of control planes.
+fn take_down(state: &Path, owner: u32) -> anyhow::Result<usize> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(kind::cluster::take_down_runs_of(state, owner))?)
+}
+
+/// The words by which this program becomes the first process of a node, which then finds its folder.
+pub fn first_process_of_node() -> Vec<OsString> {
+    // The file may have been replaced by a newer build since we started; this is the one that runs.
+    vec![format!("/proc/{}/exe", std::process::id()).into(), NODE_COMMAND.into()]
+}
+
+fn is_ours(path: &Path) -> bool {
+    path.is_absolute()
+        && path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(FOLDER_PREFIX.as_bytes()))
+}
+
+fn remove(folder: &Path) -> std::io::Result<()> {
+    for _ in 1..TRIES {
+        match std::fs::remove_dir_all(folder) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            // Nobody wakes this thread, so this is a pause and nothing else.
+            Err(_) => std::thread::park_timeout(BETWEEN_TRIES),
+        }
+    }
+    std::fs::remove_dir_all(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_given_a_file_of_ours_is_found() {
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().unwrap();
+        let folders = BTreeSet::from([folder.path().to_owned()]);
+        let mut command = Command::new("sleep");
+        command.arg("600").env("KUBECONFIG", folder.path().join("kubeconfig")).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let group = i32::try_from(child.id()).unwrap();
+        // A program that was only just begun has no variables yet: who starts it goes on before its memory is complete.
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        let mut found = strays(&folders);
+        while found.is_empty() && std::time::Instant::now() < deadline {
+            found = strays(&folders);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, [group]);
+        assert_eq!(strays(&folders), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn only_what_was_told_and_not_taken_back_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = parent.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("tls.key"), "k").unwrap();
+            path
+        };
+        let [left, gone, foreign] = ["longhaul-left", "longhaul-gone", "precious"].map(folder);
+        let file = parent.path().join("kubeconfig");
+        std::fs::write(&file, "token").unwrap();
+        let mut kept = Kept::default();
+        kept.note(Order::File(file.clone()));
+        for path in [&left, &gone, &foreign] {
+            kept.note(Order::Folder(path.clone()));
+        }
+        kept.note(Order::Removed(gone.clone()));
+        kept.note(Order::Group(0));
+        kept.note(Order::Group(-1));
+        kept.tidy();
+        assert!(!left.exists() && !file.exists() && gone.exists() && foreign.exists());
+    }
+
+    #[test]
+    fn a_group_is_ended_with_its_children() {
+        let mut shell = Command::new("sh");
+        let mut child = shell.args(["-c", "sleep 600 & wait"]).process_group(0).spawn().unwrap();
+        let group = i32::try_from(child.id()).unwrap();
+        let mut kept = Kept::default();
+        kept.note(Order::Group(group));
+        kept.tidy();
+        assert!(!child.wait().unwrap().success());
+        let mut ended = Kept::default();
+        ended.note(Order::Group(group));
+        ended.note(Order::Ended(group));
+        assert!(ended.groups.is_empty());
+    }
+}

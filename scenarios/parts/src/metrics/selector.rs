@@ -1,0 +1,99 @@
+//! Which series of a page are meant: a name, perhaps with labels.
+
+use super::exposition::{self, Point};
+
+/// All series with this name that have these labels, whatever others they have; their sum is one value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selector {
+    text: String,
+    name: String,
+    labels: Vec<(String, String)>,
+}
+
+impl Selector {
+    /// Reads `name` or `name{label="value"}`; otherwise tells what is wrong.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let example = "write for example `workqueue_depth` or `workqueue_depth{name=\"pods\"}`";
+        let wrong = |why: &str| format!("`{text}` names no series: {why}; {example}");
+        let (name, inside) = match text.split_once('{') {
+            Some((name, inside)) => (name, Some(inside)),
+            None => (text, None),
+        };
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.');
+        if name.is_empty() || !name.chars().all(is_of_name) {
+            return Err(wrong("it does not begin with a name"));
+        }
+        let mut labels = Vec::new();
+        if let Some(inside) = inside {
+            let (other, given, after) = exposition::braces(inside).map_err(wrong)?;
+            if other.is_some() || !after.is_empty() {
+                return Err(wrong("there is more than a name and labels"));
+            }
+            labels = given.into_iter().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        }
+        Ok(Self { text: text.to_owned(), name: name.to_owned(), labels })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a sample is of it.
+    pub(super) fn is_of(&self, point: &Point<'_>) -> bool {
+        point.name == self.name.as_str()
+            && self
+                .labels
+                .iter()
+                .all(|(name, value)| point.labels.iter().any(|label| label.0 == *name && label.1 == *value))
+    }
+}
+
+/// A series of a page, with its labels.
+pub struct Labelled<'a>(Point<'a>);
+
+/// Up to here a sample, which is a 64-bit float, tells two whole numbers apart: 2^53.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+impl<'a> Labelled<'a> {
+    /// The series of a page that are meant.
+    pub fn of(page: &'a str, selector: &Selector) -> impl Iterator<Item = Result<Self, String>> {
+        exposition::points(page).filter_map(move |point| match point {
+            Ok(point) => selector.is_of(&point).then_some(Ok(Self(point))),
+            Err(error) => Some(Err(error.to_string())),
+        })
+    }
+
+    /// The value of a label.
+    pub fn get(&self, label: &str) -> Option<&str> {
+        self.0.labels.iter().find(|(name, _)| name == label).map(|(_, value)| &**value)
+    }
+
+    /// Its value, where that is a whole number that a sample can hold exactly.
+    #[expect(clippy::cast_possible_truncation, reason = "whole numbers up to 2^53 are what both types hold")]
+    pub fn number(&self) -> Option<i64> {
+        let value = self.0.value;
+        (value.fract() == 0.0 && value.abs() <= EXACT_MAX).then_some(value as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_are_not_named_may_be_anything() {
+        let selector = Selector::read("depth{name=\"pods\"}").unwrap();
+        let is_of = |page: &str| selector.is_of(&exposition::points(page).next().unwrap().unwrap());
+        assert!(is_of("depth{name=\"pods\"} 1") && is_of("depth{x=\"y\",name=\"pods\"} 1"));
+        assert!(!is_of("depth{name=\"nodes\"} 1") && !is_of("depth 1") && !is_of("depth_total{name=\"pods\"} 1"));
+    }
+
+    #[test]
+    fn what_names_no_series_is_refused() {
+        for text in ["", "{a=\"b\"}", "a{", "a{b}", "a{b=\"c\"} 1", "rate(a)", "a b"] {
+            let error = Selector::read(text).unwrap_err();
+            assert!(error.contains("names no series") && error.contains("write for example"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `restart` and `backOff` of a subject: what happens when a process of the subject ends by itself.
+//!
+//! Owns the keys and the numbers, which are a kubelet's (Kubernetes, "Pod Lifecycle", container restarts): the first restart at once,
+//! then after 10 s, doubled up to 5 min, and anew from the beginning once a process has run for 10 min. When which process is due is
+//! `run/crashes.rs`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+const DEFAULT_INITIAL: Span = Span::from_secs(10);
+const DEFAULT_MAX: Span = Span::from_secs(5 * 60);
+const DEFAULT_RESET_AFTER: Span = Span::from_secs(10 * 60);
+/// A process that ends at once would otherwise be started thousands of times a minute.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// Which ends of a process are followed by a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Restart {
+    /// All of them, as `restartPolicy: Always` of a Pod.
+    Always,
+    /// Those with another exit status than 0, or by a signal. One with 0 ends the run.
+    OnFailure,
+}
+
+/// How long nobody runs after a crash. What is left out is as a kubelet has it, so many times shorter as `controlPlane.compress` says.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct BackOff {
+    /// Before the second restart; the first comes at once. Default 10s.
+    pub initial: Option<Span>,
+    /// It doubles with each restart up to this. Default 5m.
+    pub max: Option<Span>,
+    /// Whoever has run for so long begins anew. Default 10m.
+    pub reset_after: Option<Span>,
+}
+
+/// The three times of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delays {
+    /// Before the first start again.
+    pub initial: Duration,
+    /// The longest, after some doublings.
+    pub max: Duration,
+    /// After so long without an end the next delay is the first one again.
+    pub reset_after: Duration,
+}
+
+impl Restart {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::OnFailure => "onFailure",
+        }
+    }
+
+    /// Whether a start follows the end of a process, that was a success or not.
+    pub fn follows(self, success: bool) -> bool {
+        self == Self::Always || !success
+    }
+}
+
+impl BackOff {
+    /// What is meant where everything else lives so many times shorter.
+    pub fn delays(&self, compression: u32) -> Delays {
+        let of = |written: Option<Span>, default: Span| {
+            written.map_or_else(|| (default.0 / compression.max(1)).max(LEAST), |span| span.0)
+        };
+        let max = of(self.max, DEFAULT_MAX);
+        Delays {
+            initial: of(self.initial, DEFAULT_INITIAL).min(max),
+            max,
+            reset_after: of(self.reset_after, DEFAULT_RESET_AFTER),
+        }
+    }
+
+    /// What is wrong with it.
+    pub(super) fn problem(&self) -> Option<String> {
+        let short =
+            |(key, span): (&str, Option<Span>)| span.filter(|span| span.0 < LEAST).map(|span| (key.to_owned(), span));
+        let written = [("initial", self.initial), ("max", self.max), ("resetAfter", self.reset_after)];
+        if let Some((key, span)) = written.into_iter().find_map(short) {
+            return Some(format!("`backOff: {{{key}: {span}}}`: write {} or more", Span(LEAST)));
+        }
+        match (self.initial, self.max) {
+            (Some(initial), Some(max)) if initial > max => {
+                Some(format!("`backOff`: it begins with {initial} and never gets longer than {max}: make `max` longer"))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> BackOff {
+        serde_saphyr::from_str(text).unwrap()
+    }
+
+    /// Defaults are compressed, what is written is meant.
+    #[test]
+    fn the_numbers_are_those_of_a_kubelet() {
+        let secs = Duration::from_secs;
+        let kubelet = Delays { initial: secs(10), max: secs(300), reset_after: secs(600) };
+        assert_eq!(BackOff::default().delays(1), kubelet);
+        let fast = Delays { initial: Duration::from_millis(500), max: secs(15), reset_after: secs(30) };
+        assert_eq!(BackOff::default().delays(20), fast);
+        assert_eq!(BackOff::default().delays(1000).initial, LEAST);
+        assert_eq!(read("{initial: 2s}").delays(20).initial, secs(2));
+        assert_eq!(read("{max: 3s}").delays(1).initial, secs(3), "as `maxContainerRestartPeriod` of a kubelet");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        assert!(read("{initial: 1ms}").problem().unwrap().contains("`backOff: {initial: 1ms}`: write 100ms or more"));
+        assert!(read("{initial: 9s, max: 3s}").problem().unwrap().contains("make `max` longer"));
+        assert_eq!(read("{initial: 1s, max: 3s}").problem(), None);
+        assert!(
+            Restart::Always.follows(true) && !Restart::OnFailure.follows(true) && Restart::OnFailure.follows(false)
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! A subject that runs already. It is started by nobody, so nothing is given to it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use hyper::Uri;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::{Kind, Notes, Role, Scene, Start, Subject, Wrong, wrong};
+use crate::scenario::{METRICS_PORT, Readiness, Which};
+use crate::subject::Attached;
+use crate::witness::Witness;
+
+/// The keys of `attach`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Attach {
+    /// Its process, which is measured with all below it. Without one nothing is known of memory, descriptors and threads.
+    pub pid: Option<u32>,
+    /// Its Pods, in a cluster that was there before the run (`controlPlane: {kind: kubeconfig}`, or `kind` after `longhaul cluster up`): they are measured
+    /// together, also those that come in their place, and their output is read. Not beside `pid`.
+    pub pods: Option<PodsOf>,
+    /// Where it serves admission reviews, such as `https://127.0.0.1:9443/validate`.
+    pub url: Option<String>,
+    /// The certificates of who signed that of its webhook, a PEM file relative to the scenario file.
+    pub ca: Option<PathBuf>,
+    /// What that certificate is for, where it is not the host of `url`: the name of a Service, such as `hook.my-namespace.svc`, for a webhook
+    /// that is reached through a forwarded port.
+    pub server_name: Option<String>,
+    /// The kubeconfig that it reads, relative to the scenario file. It is written when the run begins, for your eyes alone, and removed when it
+    /// ends. Default: a file in a temporary folder, which is told.
+    pub kubeconfig: Option<PathBuf>,
+    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
+    pub role: Option<Role>,
+    /// By what it is known to be ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
+    pub ready: Option<Sign>,
+}
+
+/// Pods of a namespace, by their labels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PodsOf {
+    /// Where they are.
+    pub namespace: String,
+    /// What selects them, as `kubectl get pods --selector` takes it: `app=hook,tier!=test`.
+    pub selector: String,
+}
+
+/// One of the ways in which a subject says that it is ready, where nobody reads what it writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Sign {
+    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as a kubelet's probe asks for it.
+    Url(String),
+    /// It sends a request to the control plane, whatever it asks for.
+    Request(Which),
+}
+
+impl Kind for Attach {
+    fn name(&self) -> &'static str {
+        "attach"
+    }
+
+    fn check(&self, subject: &Subject) -> Result<(), Wrong> {
+        if self.pid == Some(0) {
+            return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` tells");
+        }
+        if let Some(PodsOf { namespace, selector }) = &self.pods {
+            if self.pid.is_some() {
+                return wrong(
+                    "pods",
+                    "`pods` stands beside `pid`: it is either Pods or one process of this machine, leave one out",
+                );
+            }
+            if namespace.is_empty() || selector.trim().is_empty() {
+                return wrong("pods", "`pods` needs both: `{namespace: team, selector: app=hook}`");
+            }
+            // It becomes part of a path.
+            if !namespace.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+                let text = format!("`namespace: {namespace}` is no name of a namespace: small letters, digits and `-`");
+                return wrong("pods", text);
+            }
+        }
+        if let Some(text) = self.url.as_ref().and_then(|url| problem(url)) {
+            return wrong("url", text);
+        }
+        match (&self.url, &self.ca) {
+            (Some(_), None) => {
+                let text = "`url` needs `ca: FILE`: the certificate of who signed that of the webhook, as PEM";
+                return wrong("url", text);
+            }
+            (None, None) if self.server_name.is_some() => {
+                return wrong(
+                    "serverName",
+                    "`serverName` is for a webhook: add `url: https://127.0.0.1:9443/validate` and `ca`",
+                );
+            }
+            (None, Some(_)) => return wrong("ca", "`ca` is for a webhook: add `url: https://127.0.0.1:9443/validate`"),
+            _ => {}
+        }
+        if let Some(name) = self.server_name.as_deref().filter(|name| ServerName::try_from(*name).is_err()) {
+            return wrong(
+                "serverName",
+                format!("`serverName: {name}` is no name of a host: write for example `hook.my-namespace.svc`"),
+            );
+        }
+        let page = subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
+        if page.is_some_and(|url| url.contains(METRICS_PORT)) {
+            let text =
+                format!("`metrics`: nobody gives `{METRICS_PORT}` to a process that runs already: write its port");
+            return wrong("metrics", text);
+        }
+        // Said here and not by a type: the witness is a key of every subject, and its kinds are one list (`witness.rs`). A list for this
+        // subject alone would repeat it but for one row, in the schema too.
+        if matches!(subject.witness, Witness::Log(_)) {
+            let text =
+                "`witness: {kind: log}` reads the output of a process that the harness starts: use `http` or `status`";
+            return wrong("witness", text);
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        let all = [("ca", &self.ca), ("kubeconfig", &self.kubeconfig)];
+        all.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?))).collect()
+    }
+
+    fn role(&self) -> Option<Role> {
+        self.role
+    }
+
+    fn ready(&self) -> Option<Readiness> {
+        Some(match self.ready.clone()? {
+            Sign::Url(url) => Readiness::Url(url),
+            Sign::Request(which) => Readiness::Request(which),
+        })
+    }
+
+    fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    fn ca(&self) -> Option<&Path> {
+        self.ca.as_deref()
+    }
+
+    fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
+    fn attached_pods(&self) -> Option<&PodsOf> {
+        self.pods.as_ref()
+    }
+
+    fn serving(&self) -> &'static str {
+        "`url: https://127.0.0.1:9443/validate` and `ca: FILE`"
+    }
+
+    fn plan(&self) -> Option<(&'static str, String)> {
+        let pid = match (&self.pods, self.pid) {
+            (Some(PodsOf { namespace, selector }), _) => format!("Pods of {namespace} with {selector}"),
+            (None, Some(pid)) => format!("process {pid}"),
+            (None, None) => "no `pid`, so memory, descriptors and threads are not known".to_owned(),
+        };
+        let url = self.url.iter().map(|url| format!("reviews at {url}"));
+        let file = self.kubeconfig.iter().map(|path| format!("kubeconfig {}", path.display()));
+        let all: Vec<String> = std::iter::once(pid).chain(url).chain(file).collect();
+        Some(("runs already", format!("{}; neither started nor stopped", all.join(", "))))
+    }
+
+    fn notes(&self) -> Notes {
+        let unsampled = "it ran before the run (`attach`), and the scenario names no `pid`";
+        Notes {
+            unsampled: (self.pid.is_none() && self.pods.is_none()).then_some(unsampled),
+            note: Some("the subject ran before the run and was left running: what it did before is not in this record"),
+        }
+    }
+
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        anyhow::ensure!(
+            !scene.is_planted,
+            "--plant: nobody plants a bug in a subject that runs already (`subject: {{attach: …}}`)"
+        );
+        let attached =
+            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))?;
+        Ok(Start::Runs(attached, self.kubeconfig.as_ref().map(|path| scene.ground.folder().join(path))))
+    }
+}
+
+/// Host and port of a webhook, for a connection; none where it is no address of one.
+pub fn host_and_port(url: &str) -> Option<(String, u16)> {
+    let uri: Uri = url.parse().ok().filter(|uri: &Uri| uri.scheme_str() == Some("https"))?;
+    let host = uri.host().filter(|host| !host.is_empty())?;
+    Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), uri.port_u16().unwrap_or(443)))
+}
+
+/// What is wrong with an address.
+fn problem(url: &str) -> Option<String> {
+    match host_and_port(url) {
+        Some(_) => None,
+        None => Some(format!(
+            "`url: {url}` is no address of a webhook: write for example `https://127.0.0.1:9443/validate`"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_name_needs_a_webhook_and_is_a_name() {
+        let subject =
+            |attach: &str| serde_saphyr::from_str::<Subject>(&format!("attach: {attach}\nwitness: {{kind: none}}"));
+        let told = |attach: &str| {
+            let subject = subject(attach).unwrap();
+            subject.kind().check(&subject).map_or_else(|(key, text)| format!("{key}: {text}"), |()| String::new())
+        };
+        assert_eq!(told("{url: 'https://127.0.0.1:9443/v', ca: ca.pem, serverName: hook.team.svc}"), "");
+        assert!(told("{serverName: hook.team.svc}").starts_with("serverName: `serverName` is for a webhook"));
+        assert!(
+            told("{url: 'https://127.0.0.1:9443/v', ca: ca.pem, serverName: 'no name'}")
+                .contains("is no name of a host")
+        );
+    }
+
+    #[test]
+    fn pods_are_named_by_a_namespace_and_a_selector_and_stand_alone() {
+        let told = |attach: &str| {
+            let subject: Subject =
+                serde_saphyr::from_str(&format!("attach: {attach}\nwitness: {{kind: none}}")).unwrap();
+            subject.kind().check(&subject).map_or_else(|(key, text)| format!("{key}: {text}"), |()| String::new())
+        };
+        assert_eq!(told("{pods: {namespace: team-1, selector: 'app in (a, b),!x'}}"), "");
+        assert!(
+            told("{pid: 1, pods: {namespace: team, selector: a=b}}").starts_with("pods: `pods` stands beside `pid`")
+        );
+        assert!(told("{pods: {namespace: team, selector: ' '}}").starts_with("pods: `pods` needs both"));
+        assert!(told("{pods: {namespace: 'a/../b', selector: a=b}}").contains("is no name of a namespace"));
+    }
+
+    #[test]
+    fn an_address_of_a_webhook_is_https() {
+        assert_eq!(host_and_port("https://127.0.0.1:9443/validate"), Some(("127.0.0.1".to_owned(), 9443)));
+        assert_eq!(host_and_port("https://[::1]:9443/v"), Some(("::1".to_owned(), 9443)));
+        assert_eq!(host_and_port("https://hook.local/v"), Some(("hook.local".to_owned(), 443)));
+        for wrong in ["http://127.0.0.1:9443/v", "127.0.0.1:9443", "/validate", ""] {
+            assert!(problem(wrong).is_some_and(|text| text.contains("https://127.0.0.1:9443/validate")), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The built-in service: its keys, and its configuration for a run.
+//!
+//! The scenario's settings are kept as they are; addresses, certificates and the registry are replaced by those of the
+//! run. The service itself checks the result, strictly.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use units::Span;
+
+use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
+use crate::scenario::{
+    BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts,
+};
+use crate::subject::Launch;
+
+/// Most processes that answer for others.
+pub const VALIDATORS_MAX: usize = 4;
+/// A configuration has a few kilobytes.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The keys of `service`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Service {
+    /// A service configuration beside the scenario file. Addresses, certificates and registries in it are replaced by those of the run.
+    pub config: Option<PathBuf>,
+    /// Settings written here instead of in a file; the service itself checks them.
+    pub settings: Option<Map<String, Value>>,
+    /// With `registry: {signed: true}`: so many more processes have the keys and say who signed an image; the one with the webhook asks them.
+    pub validators: usize,
+    /// They are replaced one after the other while load runs.
+    pub validator_restarts: Option<ValidatorRestarts>,
+    /// Their answers come late for a while.
+    pub validator_delay: Option<ValidatorDelay>,
+    /// With `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
+    pub trusted_keys: Option<TrustedKeys>,
+    /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
+    /// it may is `budgets.crashes`.
+    pub restart: Option<Restart>,
+    /// How long nobody runs after a crash.
+    pub back_off: Option<BackOff>,
+    /// It is restarted while load runs, as a rolling update does it.
+    pub restarts: Option<Restarts>,
+    /// Its serving certificates are replaced while load runs.
+    pub certificates: Option<Certificates>,
+    /// How many times faster its own clock runs. What the harness measures stays in real time; the server's side is compressed
+    /// alike.
+    pub clock_rate: Option<u32>,
+    /// How long it may take to exit after SIGTERM. Default 30s.
+    pub stop_timeout: Option<Span>,
+}
+
+impl Kind for Service {
+    fn name(&self) -> &'static str {
+        "service"
+    }
+
+    fn check(&self, _: &Subject) -> Result<(), Wrong> {
+        if self.config.is_some() && self.settings.is_some() {
+            return wrong("settings", "has both `config` and `settings`: keep one");
+        }
+        if self.validators > VALIDATORS_MAX {
+            return wrong(
+                "validators",
+                format!("at most {VALIDATORS_MAX}: more are not needed to see that several answer alike"),
+            );
+        }
+        let asked = [
+            ("validatorRestarts", self.validator_restarts.is_some()),
+            ("validatorDelay", self.validator_delay.is_some()),
+        ];
+        if let Some((key, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked && self.validators == 0) {
+            return wrong(key, format!("`{key}` needs somebody whom it is about: add `validators: 2`"));
+        }
+        Ok(())
+    }
+
+    fn is_service(&self) -> bool {
+        true
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        self.config.iter().map(|path| ("config", path.as_path())).collect()
+    }
+
+    fn is_started(&self) -> bool {
+        true
+    }
+
+    fn upkeep(&self) -> Upkeep {
+        let Self {
+            trusted_keys,
+            validators,
+            validator_restarts,
+            validator_delay,
+            restart,
+            back_off,
+            restarts,
+            certificates,
+            clock_rate,
+            stop_timeout,
+            ..
+        } = *self;
+        Upkeep {
+            restart,
+            back_off,
+            restarts,
+            certificates,
+            trusted_keys,
+            validators,
+            validator_restarts,
+            validator_delay,
+            clock_rate,
+            stop_timeout,
+        }
+    }
+
+    fn hurry(&mut self, rate: u32) {
+        self.clock_rate = Some(rate);
+    }
+
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        let program = scene.program.context("no service binary was named")?;
+        let mut wiring = (scene.wiring)()?;
+        let program =
+            std::path::absolute(program).with_context(|| format!("failed to resolve {}", program.display()))?;
+        let launch = |name: Option<String>, role: &str, config: PathBuf| {
+            let words = ["run", "--role", role, "--config"].map(str::to_owned);
+            let arguments = words.into_iter().chain([config.display().to_string()]).collect();
+            let (environment, directory) = (Vec::new(), None);
+            Launch { name, program: program.clone(), arguments, environment, directory, awaited: None, clock: None }
+        };
+        let mut launches = Vec::new();
+        for (address, config) in self.others(&mut wiring) {
+            let config = (scene.write)(&format!("validator-{}.yaml", address.port()), &config)?;
+            launches.push(launch(Some(format!("validator-{}", launches.len())), "validator", config));
+        }
+        let config = self.configuration(scene.ground, &wiring)?;
+        // Each process has its own: one that is going must not follow the addresses of the next.
+        let config = (scene.write)(&format!("service-{}.yaml", wiring.admission.port()), &config)?;
+        let name = (!launches.is_empty()).then(|| "manager".to_owned());
+        // First, as the process whose numbers are read.
+        launches.insert(0, launch(name, "all", config));
+        Ok(Start::Programs(launches, Some(wiring.health)))
+    }
+}
+
+/// The parts of the world that go into the configuration.
+pub struct Wiring {
+    /// Where reviews are answered.
+    pub admission: SocketAddr,
+    /// Where its health and its metrics are.
+    pub health: SocketAddr,
+    /// Its serving certificate, as PEM.
+    pub certificate: PathBuf,
+    /// The key of that.
+    pub key: PathBuf,
+    /// Who signed it, as PEM.
+    pub authority: String,
+    /// As images name the registry.
+    pub registry: String,
+    /// Where it really is.
+    pub endpoint: SocketAddr,
+    /// What it says to the registry, where that wants to know: a name, and the file with the password.
+    pub login: Option<(String, PathBuf)>,
+    /// The section of its API over Deployments, if the run calls that.
+    pub replicas: Option<Value>,
+    /// Its receivers of alerts, if the run has some.
+    pub alerts: Option<Value>,
+    /// Its Redis, if the run has one.
+    pub shared_cache: Option<Value>,
+    /// The digest lock that it honours, if there is one.
+    pub lock: Option<PathBuf>,
+    /// Its validators and the rules of its policy, if images are signed in the run.
+    pub trust: Option<(Value, Value)>,
+    /// The folder with the authority and the client certificate of its processes: `ca.crt`, `client.crt`, `client.key`.
+    pub installation: PathBuf,
+    /// Where its other processes listen, and where they are asked.
+    pub others: Vec<Other>,
+}
+
+/// Where a process of the subject listens, and where another one of it finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other {
+    /// Where it listens.
+    pub listens: SocketAddr,
+    /// Where another one asks it.
+    pub asked: SocketAddr,
+}
+
+/// Why a configuration could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the service configuration {path} cannot be read: {why}")]
+    Read { path: PathBuf, why: String },
+    #[error("the service configuration {path} is no YAML mapping: {detail}")]
+    Parse { path: PathBuf, detail: String },
+}
+
+impl Service {
+    /// The configuration, ready to be written to a file. JSON is YAML.
+    pub(super) fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
+        let mut config = self.written(ground)?;
+        let mut section = |name: &str, values: Value| {
+            let entry = config.entry(name).or_insert_with(|| json!({}));
+            // A section that is no mapping is replaced: the service would refuse it anyway.
+            if !entry.is_object() {
+                *entry = json!({});
+            }
+            if let (Some(entry), Value::Object(values)) = (entry.as_object_mut(), values) {
+                entry.extend(values);
+            }
+        };
+        section("admission", json!({"listen": wiring.admission, "certificate": wiring.certificate, "key": wiring.key}));
+        section("health", json!({"listen": wiring.health}));
+        if let Some(replicas) = &wiring.replicas {
+            section("replicas", replicas.clone());
+        }
+        if let Some(alerts) = &wiring.alerts {
+            section("alerts", alerts.clone());
+        }
+        if let Some(shared) = &wiring.shared_cache {
+            section("sharedCache", shared.clone());
+        }
+        if let Some(lock) = &wiring.lock {
+            section("resolve", json!({"lock": lock}));
+        }
+        if let Some((_, rules)) = &wiring.trust {
+            section("policy", json!({"rules": rules}));
+        }
+        let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
+        if let Some((name, password)) = &wiring.login {
+            registry["username"] = json!(name);
+            registry["passwordFile"] = json!(password);
+        }
+        section("resolve", json!({"registries": [registry]}));
+        if let Some((validators, _)) = &wiring.trust {
+            config.insert("validators".to_owned(), validators.clone());
+        }
+        Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
+    }
+
+    /// Address and configuration of each process that has the keys; from then on the one with the webhook has none and asks them.
+    fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
+        let others: Vec<Other> = wiring.others.iter().copied().take(self.validators).collect();
+        let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let file = |name: &str| wiring.installation.join(name);
+        let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
+        if let Some((name, password)) = &wiring.login {
+            (registry["username"], registry["passwordFile"]) = (json!(name), json!(password));
+        }
+        let config = |address: &SocketAddr| {
+            let listen = json!({"listen": address, "certificate": wiring.certificate, "key": wiring.key, "clientCA": [file("ca.crt")]});
+            let mut config =
+                json!({"validator": listen, "validators": validators, "resolve": {"registries": [registry]}});
+            if let Some(shutdown) = self.settings.as_ref().and_then(|settings| settings.get("shutdown")) {
+                config["shutdown"] = shutdown.clone();
+            }
+            config.to_string()
+        };
+        let configs = others.iter().map(|other| (other.listens, config(&other.listens))).collect();
+        let instances: Vec<_> = others.iter().map(|other| json!({"url": format!("https://{}", other.asked)})).collect();
+        let remote = json!({
+            "instances": instances, "caFile": file("ca.crt"), "certificate": file("client.crt"), "key": file("client.key"),
+        });
+        for validator in validators.as_array_mut().into_iter().flatten().filter(|one| one["type"] == "cosign") {
+            *validator = json!({"name": validator["name"], "type": "remote", "remote": remote});
+        }
+        configs
+    }
+
+    fn written(&self, ground: &Ground) -> Result<Map<String, Value>, Error> {
+        if let Some(settings) = &self.settings {
+            return Ok(settings.clone());
+        }
+        let Some(path) = &self.config else { return Ok(Map::new()) };
+        let text = ground.text(path, BYTES_MAX).map_err(|why| Error::Read { path: path.clone(), why })?;
+        serde_saphyr::from_str(&text.text)
+            .map_err(|error| Error::Parse { path: path.clone(), detail: text.problem(&error) })
+    }
+}

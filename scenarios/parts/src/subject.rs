@@ -1,0 +1,304 @@
+//! The system under test as a process tree: started, watched, stopped whatever happens.
+//!
+//! This module owns the child process, its output and its end. It knows nothing of the ledger or of load.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal};
+use tokio::process::{Child, Command};
+
+mod attached;
+mod clock_line;
+mod clock_rate;
+mod log;
+mod pods;
+mod processes;
+mod tail;
+
+pub use attached::Attached;
+pub use clock_line::ClockLine;
+pub use clock_rate::{COMMAND as CLOCK_COMMAND, OwnClock, make_faster};
+pub use log::{Line, Log};
+pub use pods::{Crash, Pods};
+pub use processes::{Exit, Processes};
+use tail::Tail;
+
+use crate::keeper;
+
+/// How long the pipes of a subject that has exited are read for its last words.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Between SIGKILL and the process being gone. The kernel needs milliseconds; more means that it cannot be killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The process groups that run now. Only for [`kill_all`]: whoever started a group ends it.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// Kills every subject at once: for a process that is about to exit without unwinding.
+pub fn kill_all() {
+    for group in GROUPS.lock().drain(..) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// What is started, and with which environment.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// How it is called, where the subject has several processes.
+    pub name: Option<String>,
+    /// The program, by its path or as the shell finds it.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// What its environment has beside that of the run.
+    pub environment: Vec<(String, String)>,
+    /// Where it is started, if not where the run was.
+    pub directory: Option<PathBuf>,
+    /// A line of its output that somebody waits for.
+    pub awaited: Option<Arc<Line>>,
+    /// Its own clock, if it has one that runs faster.
+    pub clock: Option<OwnClock>,
+}
+
+/// Why a subject did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such program.
+    #[error(
+        "the program `{program}` of `subject` is not there: build or install it, or check its path and that `cwd` exists"
+    )]
+    Missing {
+        /// As the scenario names it.
+        program: String,
+    },
+    /// It is there and does not start.
+    #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
+    Start {
+        /// As the scenario names it.
+        program: String,
+        /// Error of the system.
+        source: std::io::Error,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// There is no place for its output.
+    #[error("the subject's log {path} could not be written: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+}
+
+/// A started subject. Dropping it kills what is left of its process group.
+pub struct Running {
+    child: Child,
+    pid: u32,
+    tail: Arc<Mutex<Tail>>,
+    readers: tokio::task::JoinSet<()>,
+    exited: Option<ExitStatus>,
+    /// It was asked to exit.
+    asked: bool,
+    /// Nothing is left of its group, and its number may be that of another one by now.
+    buried: bool,
+}
+
+impl Launch {
+    /// Program and arguments, as the manifest names them.
+    pub fn command_line(&self) -> Vec<String> {
+        std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned()).collect()
+    }
+
+    /// Starts the process in a group of its own, with its output going to `log`.
+    pub fn start(&self, log: Log) -> Result<Running, Error> {
+        let mut command = self.command().map_err(|source| self.not_started(source))?;
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: Ctrl-C on the terminal must reach the harness first, and the whole tree can be ended.
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
+        let pid = child.id().unwrap_or(0);
+        GROUPS.lock().extend(group(pid));
+        // Where the keeper is gone, a harness that ends in order still ends its subject.
+        let _ = keeper::tell(&keeper::Order::Group(pid.cast_signed()));
+        let tail: Arc<Mutex<Tail>> = Arc::default();
+        let log = log.of(self.name.as_deref(), self.awaited.clone());
+        let mut readers = tokio::task::JoinSet::new();
+        if let Some(stdout) = child.stdout.take() {
+            readers.spawn(log::read(stdout, log.clone(), Arc::clone(&tail)));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            readers.spawn(log::read(stderr, log, Arc::clone(&tail)));
+        }
+        Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
+    }
+
+    /// Its program with what it reads, under a clock of its own if it has one.
+    fn command(&self) -> std::io::Result<Command> {
+        let Some(clock) = &self.clock else {
+            let mut command = Command::new(&self.program);
+            command.stdin(Stdio::null());
+            return Ok(command);
+        };
+        let (longhaul, words) = clock.words()?;
+        let mut command = Command::new(longhaul);
+        let (more, input) = match &clock.line {
+            Some(line) => line.connect().map(|(more, input)| (more, Stdio::from(input)))?,
+            None => (Vec::new(), Stdio::null()),
+        };
+        let (hidden, rest) = words.split_at(1);
+        command.args(hidden).args(more).args(rest).arg(&self.program).stdin(input);
+        Ok(command)
+    }
+
+    /// Whether its program is there, so that nothing else is started for nothing.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.found() {
+            Some(_) => Ok(()),
+            None => Err(Error::Missing { program: self.program.display().to_string() }),
+        }
+    }
+
+    /// The file that is started.
+    fn found(&self) -> Option<PathBuf> {
+        let folder = self.directory.as_deref().unwrap_or(Path::new(""));
+        let is_path = self.program.components().count() > 1 || self.program.is_absolute();
+        let told = self.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.into());
+        let path: std::ffi::OsString = told.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+        if is_path {
+            return Some(folder.join(&self.program)).filter(|path| path.exists());
+        }
+        std::env::split_paths(&path).map(|within| within.join(&self.program)).find(|path| path.is_file())
+    }
+
+    fn not_started(&self, source: std::io::Error) -> Error {
+        let remedy = match source.kind() {
+            std::io::ErrorKind::NotFound => "check its path, and that `cwd` exists",
+            std::io::ErrorKind::PermissionDenied => "make it executable",
+            _ => "check `command` in the scenario",
+        };
+        Error::Start { program: self.program.display().to_string(), source, remedy }
+    }
+}
+
+impl Running {
+    /// The process id of the tree's root.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether and how it has exited, without waiting.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        if self.exited.is_none() {
+            self.exited = self.child.try_wait().ok().flatten();
+        }
+        self.exited
+    }
+
+    /// The last lines that it wrote. Of one that has exited, all that is still in its pipes is read first: what it died of is at the end.
+    pub async fn last_words(&mut self) -> String {
+        if self.exited().is_some() {
+            let drained = async { while self.readers.join_next().await.is_some() {} };
+            // A child of it that lives on keeps the pipes open.
+            let _ = tokio::time::timeout(LAST_WORDS_TIMEOUT, drained).await;
+        }
+        self.tail.lock().words()
+    }
+
+    /// It has exited: ends what it left behind, as a container ends with its first process.
+    pub fn bury(&mut self) {
+        self.signal(Signal::KILL);
+        self.forget();
+        self.buried = true;
+    }
+
+    /// SIGTERM to the group, once: many programs take a second one for impatience.
+    pub fn ask(&mut self) {
+        if !std::mem::replace(&mut self.asked, true) && self.exited().is_none() {
+            self.signal(Signal::TERM);
+        }
+    }
+
+    /// SIGTERM to the group, then SIGKILL when it has not exited in time. `Ok` tells how it ended.
+    pub async fn stop(&mut self, timeout: Duration) -> Stopped {
+        let stopped = self.end(timeout).await;
+        // What the root left behind in its group goes too, then the pipes close and the readers end by themselves.
+        self.signal(Signal::KILL);
+        let drained = async { while self.readers.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(KILL_TIMEOUT, drained).await;
+        stopped
+    }
+
+    async fn end(&mut self, timeout: Duration) -> Stopped {
+        if let Some(status) = self.exited() {
+            return Stopped::Before(status);
+        }
+        self.ask();
+        if let Ok(Ok(status)) = tokio::time::timeout(timeout, self.child.wait()).await {
+            self.exited = Some(status);
+            return Stopped::Orderly(status);
+        }
+        self.signal(Signal::KILL);
+        if let Ok(Ok(status)) = tokio::time::timeout(KILL_TIMEOUT, self.child.wait()).await {
+            self.exited = Some(status);
+        }
+        Stopped::Killed
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = group(self.pid).filter(|_| !self.buried) {
+            // An empty group is what we want; there is nobody else to tell.
+            let _ = rustix::process::kill_process_group(pid, signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        self.forget();
+    }
+}
+
+impl Running {
+    /// Nobody has to end its group any more.
+    fn forget(&self) {
+        if let Some(mine) = group(self.pid).filter(|_| !self.buried) {
+            GROUPS.lock().retain(|group| *group != mine);
+            let _ = keeper::tell(&keeper::Order::Ended(self.pid.cast_signed()));
+        }
+    }
+}
+
+fn group(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// How a subject ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// It had exited before it was asked to.
+    Before(ExitStatus),
+    /// It exited after SIGTERM.
+    Orderly(ExitStatus),
+    /// It had to be killed.
+    Killed,
+}
+
+/// The program `name` beside the running one: `longhaul` and the service are built and shipped together.
+pub fn sibling(name: &str) -> std::io::Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let directory = here.parent().unwrap_or(Path::new("."));
+    // Test programs lie one folder deeper, in `deps/`.
+    let candidates = [directory.join(name), directory.join("..").join(name)];
+    candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        std::io::Error::new(std::io::ErrorKind::NotFound, format!("no `{name}` beside {}", here.display()))
+    })
+}

@@ -1,0 +1,81 @@
+//! A process that ran before the run and goes on after it.
+//!
+//! Owns whether it is still the same one: numbers of processes are used again. It must never signal it.
+
+use std::time::{Duration, Instant};
+
+use procfs::process::Process;
+
+/// A subject that runs already, whose process may be known.
+#[derive(Debug)]
+pub struct Attached {
+    process: Option<Known>,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Known {
+    pid: u32,
+    /// When it was started, in ticks since the machine was.
+    started: u64,
+}
+
+impl Attached {
+    /// Finds the process, where one is named. An error says what to do.
+    pub fn find(pid: Option<u32>) -> Result<Self, String> {
+        let process = pid.map(known).transpose()?;
+        Ok(Self { process, since: Instant::now() })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.pid)
+    }
+
+    /// For how long the run knew it, if it is gone.
+    pub(super) fn gone(&self) -> Option<Duration> {
+        let known = self.process.as_ref()?;
+        (started(known.pid) != Some(known.started)).then(|| self.since.elapsed())
+    }
+}
+
+fn known(pid: u32) -> Result<Known, String> {
+    let started = started(pid)
+        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` tells its number"))?;
+    // Otherwise it would look as if it had none.
+    let may_read = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    may_read.map_err(|error| {
+        format!("`pid: {pid}`: its descriptors cannot be read ({error}): run longhaul as the user of that process, or leave `pid` out")
+    })?;
+    Ok(Known { pid, started })
+}
+
+/// When a process was started; none where there is none, or only what its parent has to collect.
+fn started(pid: u32) -> Option<u64> {
+    let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
+    (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_there_until_it_ends() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let attached = Attached::find(Some(child.id())).unwrap();
+        assert_eq!((attached.pid(), attached.gone()), (Some(child.id()), None));
+        child.kill().unwrap();
+        // Gone as well while nobody has collected it.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while attached.gone().is_none() {
+            assert!(Instant::now() < deadline, "it was killed");
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(attached.gone().is_some());
+        let error = Attached::find(Some(child.id())).unwrap_err();
+        assert!(error.contains("there is no such process"), "{error}");
+        assert!(Attached::find(None).unwrap().gone().is_none());
+    }
+}

@@ -1,0 +1,83 @@
+//! The line by which the clock of a subject's process is told of changes while it runs.
+//!
+//! Owns what was told: a process that is started again has the clock of the one before it. How the clock changes is in `mocks/clock`.
+
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use mock_clock::{Shift, Told};
+use parking_lot::Mutex;
+
+/// How long an answer may take. It takes a tenth of a millisecond, and a process that has just been started listens when it runs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// An answer that is longer is none.
+const ANSWER_BYTES_MAX: usize = 512;
+
+/// The line of one process, and of those that follow it.
+#[derive(Debug, Default)]
+pub struct ClockLine(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    told: Vec<Told>,
+    open: Vec<UnixStream>,
+}
+
+impl ClockLine {
+    /// What a process that is about to be started is given: words, and what becomes its standard input.
+    pub(super) fn connect(&self) -> std::io::Result<(Vec<OsString>, OwnedFd)> {
+        let mut state = self.0.lock();
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        ours.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        state.open.push(ours);
+        let told = state.told.iter().flat_map(|told| ["--shift".to_owned(), told.to_string()]);
+        let words = std::iter::once("--control".to_owned()).chain(told).map(OsString::from).collect();
+        Ok((words, theirs.into()))
+    }
+
+    /// Changes the clock of the processes that run. Returns how many there are; an error is why one could not be told.
+    pub fn tell(&self, shift: Shift) -> Result<usize, String> {
+        let mut state = self.0.lock();
+        let told = Told { at_ns: mock_clock::now(), shift };
+        state.told.push(told);
+        let mut refused = None;
+        state.open.retain_mut(|line| match ask(line, told) {
+            Ok(answer) if answer == "ok" => true,
+            Ok(answer) => {
+                refused = Some(answer);
+                true
+            }
+            Err(error) if has_ended(&error) => false,
+            // What comes later on this line would be the answer to this.
+            Err(error) => {
+                refused = Some(format!("it did not answer: {error}"));
+                false
+            }
+        });
+        refused.map_or(Ok(state.open.len()), Err)
+    }
+}
+
+fn has_ended(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
+}
+
+/// Sends one line, and reads the answer.
+fn ask(line: &mut UnixStream, told: Told) -> std::io::Result<String> {
+    writeln!(line, "{told}")?;
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while answer.len() < ANSWER_BYTES_MAX {
+        line.read_exact(&mut byte)?;
+        if byte == *b"\n" {
+            break;
+        }
+        answer.extend(byte);
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
