@@ -7,22 +7,19 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisResult, Value};
 use rustls_pki_types::ServerName;
 use service_core::logs::names;
 use service_core::wire::{Trust, client_config};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::bounded::{Allowance, Bounded};
+use crate::exchange::{Asker, Exchange, Login, Stream};
 use crate::metrics::Metrics;
+use crate::resp::{self, Reply};
 use crate::{OpenError, SharedCache, VALUE_BYTES_MAX};
 
 /// Longest time for a connection to be made.
@@ -30,12 +27,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A Redis that failed is left alone for so long, doubled each time.
 const REST_MIN: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(10);
-/// What every answer may have beside its value.
-const FRAME_BYTES: usize = 256;
-/// What the beginning of a connection may bring: three short answers.
-const GREETING_BYTES: usize = 4 << 10;
-/// Answers that may be under way, bytes: some hundred large ones.
-const ALLOWED_BYTES_MAX: usize = 4 << 20;
 
 /// The connection.
 pub struct Connection {
@@ -51,8 +42,7 @@ pub struct Connection {
 /// One that is there. The task that moves its bytes ends with it.
 #[derive(Clone)]
 struct Open {
-    redis: MultiplexedConnection,
-    allowance: Allowance,
+    asker: Asker,
     serial: u64,
     _driver: Arc<AbortOnDropHandle<()>>,
 }
@@ -94,16 +84,15 @@ impl Connection {
     /// What is kept under a name.
     pub async fn value(&self, name: &str, deadline: Instant) -> Asked {
         let Some(open) = self.open.lock().clone() else { return Asked::Away };
-        open.allowance.add(VALUE_BYTES_MAX + FRAME_BYTES);
-        let mut ask = redis::cmd("GETRANGE");
         // No more than a value may have is ever sent by a Redis that does as it is told.
-        ask.arg(name).arg(0).arg(VALUE_BYTES_MAX - 1);
-        match self.answer(&open, &ask, deadline).await {
-            Some(Value::BulkString(value)) if value.is_empty() => Asked::Absent,
-            Some(Value::Nil) => Asked::Absent,
-            Some(Value::BulkString(value)) => Asked::Found(value),
+        let last = (VALUE_BYTES_MAX - 1).to_string();
+        let ask = resp::command(&[b"GETRANGE", name.as_bytes(), b"0", last.as_bytes()]);
+        match self.answer(&open, ask, VALUE_BYTES_MAX, deadline).await {
+            Some(Reply::Value(value)) if value.is_empty() => Asked::Absent,
+            Some(Reply::Nil) => Asked::Absent,
+            Some(Reply::Value(value)) => Asked::Found(value),
             Some(_) => {
-                self.lose(&open, "it answered what is no value");
+                self.lose(open.serial, "it answered what is no value");
                 Asked::Failed
             }
             None => Asked::Failed,
@@ -111,44 +100,46 @@ impl Connection {
     }
 
     /// Keeps a value for so long; answers what became of it.
-    pub async fn keep(&self, name: &str, value: Vec<u8>, life: Duration) -> &'static str {
+    pub async fn keep(&self, name: &str, value: &[u8], life: Duration) -> &'static str {
         let Some(open) = self.open.lock().clone() else { return "away" };
-        open.allowance.add(FRAME_BYTES);
-        let mut set = redis::cmd("SET");
-        set.arg(name).arg(value).arg("PX").arg(u64::try_from(life.as_millis()).unwrap_or(u64::MAX >> 16).max(1));
-        let kept = self.answer(&open, &set, Instant::now() + self.settings.timeout).await;
-        if kept == Some(Value::Okay) { "kept" } else { "failed" }
+        let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX >> 16).max(1).to_string();
+        let set = resp::command(&[b"SET", name.as_bytes(), value, b"PX", life.as_bytes()]);
+        match self.answer(&open, set, 0, Instant::now() + self.settings.timeout).await {
+            Some(Reply::Line(line)) if line == b"OK" => "kept",
+            _ => "failed",
+        }
     }
 
-    /// The answer to a command. One that says no is none, and no reason to give the connection up.
-    async fn answer(&self, open: &Open, command: &redis::Cmd, deadline: Instant) -> Option<Value> {
-        let mut redis = open.redis.clone();
+    /// The answer to a command, with a value of at most `most` bytes. One that says no is none, and no reason to give the connection up.
+    async fn answer(&self, open: &Open, command: Vec<u8>, most: usize, deadline: Instant) -> Option<Reply> {
         let own = Instant::now() + self.settings.timeout;
-        let asked: Result<RedisResult<Value>, _> =
-            timeout_at(deadline.min(own), redis.send_packed_command(command)).await;
-        match asked {
-            Ok(Ok(value)) => Some(value),
-            Ok(Err(error))
-                if error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() =>
-            {
-                self.lose(open, &error.to_string());
-                None
-            }
-            // No room, or not allowed.
-            Ok(Err(_)) => None,
+        match timeout_at(deadline.min(own), open.asker.ask(command, most)).await {
+            // No room, or not allowed; or the connection has ended, and whoever drove it has said why.
+            Ok(Some(Reply::Error(_)) | None) => None,
+            Ok(reply) => reply,
             // A caller with less time than the cache has says nothing about the cache.
             Err(_) if deadline < own => None,
             Err(_) => {
-                self.lose(open, "it did not answer in time");
+                self.lose(open.serial, "it did not answer in time");
                 None
             }
         }
     }
 
-    /// Gives up a connection, once.
-    fn lose(&self, open: &Open, why: &str) {
+    /// Takes a connection into use.
+    fn gain(self: &Arc<Self>, serial: u64, asker: Asker, exchange: Exchange) {
+        // Held until all is said, so that one that ends at once is lost after it was there.
         let mut current = self.open.lock();
-        if current.as_ref().is_some_and(|current| current.serial == open.serial) {
+        let driver = tokio::spawn(drive(Arc::downgrade(self), serial, exchange));
+        *current = Some(Open { asker, serial, _driver: Arc::new(AbortOnDropHandle::new(driver)) });
+        self.metrics.connected.set(1);
+        tracing::info!(name: names::SHARED_CACHE_FOUND, "the shared cache is there");
+    }
+
+    /// Gives up a connection, once.
+    fn lose(&self, serial: u64, why: &str) {
+        let mut current = self.open.lock();
+        if current.as_ref().is_some_and(|current| current.serial == serial) {
             *current = None;
             self.metrics.connected.set(0);
             self.broken.notify_one();
@@ -156,33 +147,27 @@ impl Connection {
         }
     }
 
-    async fn connect(&self, serial: u64) -> Result<Open, String> {
+    async fn connect(&self) -> Result<(Asker, Exchange), String> {
         let SharedCache { host, port, .. } = &self.settings;
         let tcp = TcpStream::connect((host.as_str(), *port)).await.map_err(|error| error.to_string())?;
         let _ = tcp.set_nodelay(true);
-        match &self.tls {
-            None => self.greet(tcp, serial).await,
-            Some(tls) => {
-                let stream = tls.connect(name(&self.settings)?, tcp).await.map_err(|error| error.to_string())?;
-                self.greet(stream, serial).await
-            }
-        }
-    }
-
-    async fn greet<S>(&self, stream: S, serial: u64) -> Result<Open, String>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let allowance = Allowance::new(GREETING_BYTES, ALLOWED_BYTES_MAX);
-        let stream = Bounded::new(stream, allowance.clone());
-        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(tcp),
+            Some(tls) => Box::new(tls.connect(name(&self.settings)?, tcp).await.map_err(|error| error.to_string())?),
+        };
         // Read each time, so that another password is followed.
         let login = login(&self.settings)?;
-        let made = MultiplexedConnection::new_with_config(&login, stream, config).await;
-        let (redis, driver) = made.map_err(|error| error.to_string())?;
-        let driver = Arc::new(AbortOnDropHandle::new(tokio::spawn(driver.map(drop))));
-        Ok(Open { redis, allowance, serial, _driver: driver })
+        Exchange::greet(stream, &login).await.map_err(|ended| ended.to_string())
     }
+}
+
+/// Moves the bytes of a connection until it ends, and says so before those who wait for answers learn that there are none.
+async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange) {
+    let ended = exchange.run().await;
+    if let Some(this) = connection.upgrade() {
+        this.lose(serial, &ended.to_string());
+    }
+    drop(exchange);
 }
 
 /// Makes the connection whenever there is none, until nobody uses it.
@@ -191,14 +176,12 @@ async fn follow(connection: Weak<Connection>) {
     loop {
         let Some(this) = connection.upgrade() else { return };
         serial += 1;
-        let made = timeout(CONNECT_TIMEOUT, this.connect(serial)).await;
+        let made = timeout(CONNECT_TIMEOUT, this.connect()).await;
         let made = made.unwrap_or_else(|_| Err("no connection in time".to_owned()));
         match made {
-            Ok(open) => {
+            Ok((asker, exchange)) => {
                 let since = Instant::now();
-                *this.open.lock() = Some(open);
-                this.metrics.connected.set(1);
-                tracing::info!(name: names::SHARED_CACHE_FOUND, "the shared cache is there");
+                this.gain(serial, asker, exchange);
                 said = false;
                 let broken = Arc::clone(&this.broken);
                 drop(this);
@@ -219,15 +202,10 @@ async fn follow(connection: Weak<Connection>) {
     }
 }
 
-fn login(settings: &SharedCache) -> Result<RedisConnectionInfo, String> {
-    let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
-    if let Some(user) = &settings.user {
-        login = login.set_username(user);
-    }
-    if let Some(path) = &settings.password_file {
-        login = login.set_password(read(path)?.trim_end_matches(['\r', '\n']));
-    }
-    Ok(login)
+fn login(settings: &SharedCache) -> Result<Login, String> {
+    let password = settings.password_file.as_deref().map(read).transpose()?;
+    let password = password.map(|password| password.trim_end_matches(['\r', '\n']).to_owned());
+    Ok(Login { user: settings.user.clone(), password })
 }
 
 fn name(settings: &SharedCache) -> Result<ServerName<'static>, String> {

@@ -4,10 +4,11 @@
 //! over the name that it is kept under and the moment until which it is good. A Redis that is slow, full, gone or lying costs a verdict
 //! that has to be found anew, and nothing else: nobody waits for a connection to be made, and no answer longer than the timeout.
 
-mod bounded;
 pub mod config;
 mod connection;
+mod exchange;
 mod metrics;
+mod resp;
 mod seal;
 #[cfg(test)]
 mod tests;
@@ -113,6 +114,6 @@ impl Knowledge for Cache {
 async fn keep(connection: std::sync::Weak<Connection>, mut waiting: mpsc::Receiver<Kept>, metrics: Arc<Metrics>) {
     while let Some(Kept { name, sealed, life }) = waiting.recv().await {
         let Some(connection) = connection.upgrade() else { return };
-        metrics.kept(connection.keep(&name, sealed, life).await);
+        metrics.kept(connection.keep(&name, &sealed, life).await);
     }
 }
