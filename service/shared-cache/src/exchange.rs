@@ -49,7 +49,7 @@ pub enum Ended {
     #[error("it answered what nobody asked")]
     Unasked,
     /// It does not know us.
-    #[error("it does not take the password")]
+    #[error("it does not take the password: check `user` and `passwordFile` of `sharedCache`")]
     Stranger,
     /// Nobody is left who could ask.
     #[error("nobody asks any more")]

@@ -1,7 +1,7 @@
-//! Sixteen bytes at a time: which of them are a byte, or below one, as bits; the first byte is the lowest bit.
+//! Sixteen bytes at a time: which of them are a byte, or at most one, as bits; the first byte is the lowest bit.
 //!
 //! SSE2 belongs to every x86-64 processor; elsewhere it is arithmetic on two words. A library for all widths and processors (`wide`, which stands
-//! on the same `safe_arch`) took six seconds of each build for these three functions.
+//! on the same `safe_arch`) took six seconds of each build for what stands here.
 
 /// Bytes of a piece; most strings of an object end in their first one.
 pub(super) const PIECE: usize = 16;
