@@ -18,6 +18,8 @@ use support::{compiled, under};
 const PROGRAMS: u32 = 25;
 /// What waking a thread may take on a busy machine, by the real clock, for each step; the stated error of a plan.
 const WAKING: Duration = Duration::from_millis(40);
+/// A machine that stands still for a while makes any program late, a clock that is wrong makes it late each time.
+const ATTEMPTS: u32 = 3;
 
 /// A thread: which waits, and for how many milliseconds of its own.
 type Thread = Vec<(char, u64)>;
@@ -56,13 +58,18 @@ fn plans_take_their_own_time_at_every_rate() {
         let plan = if rate == 1 { threads[0].iter().map(|(_, ms)| ms).sum() } else { longest };
         let plan = Duration::from_millis(plan);
         let (text, allowed) = (text(&threads), WAKING * u32::try_from(steps + 1).unwrap());
-        let began = Instant::now();
-        let own = own(&mut under(rate, &program), &text);
-        let real = began.elapsed();
-        prop_assert!(own >= plan, "×{rate} {text}: {own:?} of {plan:?}");
-        prop_assert!(own <= plan + allowed * rate, "×{rate} {text}: {own:?} of {plan:?}");
-        prop_assert!(real >= plan / rate, "×{rate} {text}: really {real:?}");
-        Ok(())
+        let mut took = Duration::ZERO;
+        for _ in 0..ATTEMPTS {
+            let began = Instant::now();
+            took = own(&mut under(rate, &program), &text);
+            let real = began.elapsed();
+            prop_assert!(took >= plan, "×{rate} {text}: {took:?} of {plan:?}");
+            prop_assert!(real >= plan / rate, "×{rate} {text}: really {real:?}");
+            if took <= plan + allowed * rate {
+                return Ok(());
+            }
+        }
+        Err(TestCaseError::fail(format!("×{rate} {text}: {took:?} of {plan:?} in the last of {ATTEMPTS} attempts")))
     });
     outcome.unwrap();
 }
