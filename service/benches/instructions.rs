@@ -22,11 +22,6 @@ const STEPS: &[(&str, &str)] = &[
     ("verified", "the same, with images that must be signed, their verdicts remembered"),
 ];
 
-/// The allocator that the service has.
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> Result<ExitCode> {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     if let Some(name) = arguments.next() {

@@ -1,9 +1,9 @@
-//! The allocator's housekeeping: memory that nobody uses goes back to the system, also when nothing happens any more; and what it says
+//! The allocator, and its housekeeping: memory that nobody uses goes back to the system, also when nothing happens any more; and what it says
 //! of the heap.
 //!
-//! The binaries bring jemalloc (`docs/decisions/013`) with the feature of that name. By itself it gives memory back only when more is
-//! asked for or freed; its background thread does so ten seconds after the burst, whatever comes then. Without the feature there is the
-//! allocator of the system, which keeps what it has and says nothing.
+//! With the feature `jemalloc` that is the allocator of every program that this crate is part of (`docs/decisions/013`). By itself it
+//! gives memory back only when more is asked for or freed; its background thread does so ten seconds after the burst, whatever comes
+//! then. Without the feature there is the allocator of the system, which keeps what it has and says nothing.
 
 #[cfg(feature = "jemalloc")]
 pub use jemalloc::{NAME, give_memory_back, heap};
@@ -25,6 +25,11 @@ mod jemalloc {
 
     use super::Heap;
     use crate::logs::names;
+
+    /// Gives back what bursts of connections leave behind. It stands here and not in the programs, since each allocation goes through
+    /// it and their crate is optimized less than this one (decision 023).
+    #[global_allocator]
+    static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
     /// Name of the allocator.
     pub const NAME: &str = "jemalloc";

@@ -39,10 +39,6 @@ const CONFIG: &str = "TOPOLOGY_CONFIG";
 /// The roles that are measured: without those that watch an API server.
 const ROLES: &[&dyn Role] = &[&service_admission::Manager, &service_validator::Validating];
 
-/// That of the service.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 /// A form of the installation.
 #[derive(Clone, Copy)]
 enum Form {
