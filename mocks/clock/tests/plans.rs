@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
+use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,8 +19,9 @@ use support::{compiled, under};
 const PROGRAMS: u32 = 25;
 /// What waking a thread may take on a busy machine, by the real clock, for each step; the stated error of a plan.
 const WAKING: Duration = Duration::from_millis(40);
-/// A machine that stands still for a while makes any program late, a clock that is wrong makes it late each time.
-const ATTEMPTS: u32 = 3;
+/// How often in all a program may be late, and is tried again: a machine that stands still makes one late now and then. A clock that is
+/// wrong makes each one late, and one that loses a wakening here and there more than these.
+const LATE: u32 = 2;
 
 /// A thread: which waits, and for how many milliseconds of its own.
 type Thread = Vec<(char, u64)>;
@@ -49,6 +51,7 @@ fn plans_take_their_own_time_at_every_rate() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled("plan", &[], folder.path()) else { return };
     let mut runner = TestRunner::new(Config { cases: PROGRAMS, ..Config::default() });
+    let late = Cell::new(0);
     let outcome = runner.run(&(programs(), prop::sample::select(vec![1, 7, 30, 100])), |(threads, rate)| {
         let longest: u64 = threads.iter().map(|thread| thread.iter().map(|(_, ms)| ms).sum()).max().unwrap_or(0);
         let steps = threads.iter().map(Vec::len).max().unwrap_or(0);
@@ -58,18 +61,18 @@ fn plans_take_their_own_time_at_every_rate() {
         let plan = if rate == 1 { threads[0].iter().map(|(_, ms)| ms).sum() } else { longest };
         let plan = Duration::from_millis(plan);
         let (text, allowed) = (text(&threads), WAKING * u32::try_from(steps + 1).unwrap());
-        let mut took = Duration::ZERO;
-        for _ in 0..ATTEMPTS {
+        loop {
             let began = Instant::now();
-            took = own(&mut under(rate, &program), &text);
+            let own = own(&mut under(rate, &program), &text);
             let real = began.elapsed();
-            prop_assert!(took >= plan, "×{rate} {text}: {took:?} of {plan:?}");
+            prop_assert!(own >= plan, "×{rate} {text}: {own:?} of {plan:?}");
             prop_assert!(real >= plan / rate, "×{rate} {text}: really {real:?}");
-            if took <= plan + allowed * rate {
+            if own <= plan + allowed * rate {
                 return Ok(());
             }
+            late.set(late.get() + 1);
+            prop_assert!(late.get() <= LATE, "×{rate} {text}: {own:?} of {plan:?}, late for the {}th time", late.get());
         }
-        Err(TestCaseError::fail(format!("×{rate} {text}: {took:?} of {plan:?} in the last of {ATTEMPTS} attempts")))
     });
     outcome.unwrap();
 }

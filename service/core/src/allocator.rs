@@ -1,5 +1,5 @@
-//! The allocator, and its housekeeping: memory that nobody uses goes back to the system, also when nothing happens any more; and what it says
-//! of the heap.
+//! The allocator and its housekeeping: memory that nobody uses goes back to the system, also when nothing happens any more; and what
+//! it says of the heap.
 //!
 //! With the feature `jemalloc` that is the allocator of every program that this crate is part of (`docs/decisions/013`). By itself it
 //! gives memory back only when more is asked for or freed; its background thread does so ten seconds after the burst, whatever comes
