@@ -61,6 +61,13 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
+    /// Why it is refused.
+    pub fn refused(&mut self, why: &str) {
+        if let Some(following) = &mut self.following {
+            following.refused(why);
+        }
+    }
+
     /// What was answered; `streams` when it goes on as a watch.
     pub fn answered(&mut self, status: u16, about: About, streams: bool) {
         if let Some(following) = &mut self.following {

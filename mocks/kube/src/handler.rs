@@ -84,6 +84,9 @@ pub(crate) async fn handle(
         }
         Err(_) => Err(Failure::unauthorized()),
     };
+    if let Err(failure) = &answer {
+        open.refused(&failure.message);
+    }
     let mut answer = answer.unwrap_or_else(Answer::from);
     let websocket = websocket.filter(|_| answer.streams);
     if let Some(status) = websocket.as_ref().and_then(|wish| wish.refused()) {

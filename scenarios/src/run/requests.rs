@@ -101,7 +101,7 @@ impl Requests {
 fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
     let asked = fact.asked();
     let verb = verb(asked.verb);
-    let mock_kube::RequestFact { number, record, about, ended, objects_us } = fact;
+    let mock_kube::RequestFact { number, record, about, ended, objects_us, refusal: _ } = fact;
     RequestRow {
         id: number,
         t_ms: at_ms(record.at_us),

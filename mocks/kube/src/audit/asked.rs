@@ -18,6 +18,8 @@ const FACTS_MAX: usize = 16_384;
 const RESOURCES_MAX: usize = 256;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
+/// Longest reason of a refusal that is kept, in bytes: a name and a field of an object.
+const REFUSAL_MAX: usize = 256;
 
 /// Who ended a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct RequestFact {
     pub ended: Option<(u64, EndedBy)>,
     /// When object versions were sent on a watch, first and last, in microseconds since the epoch.
     pub objects_us: Option<(u64, u64)>,
+    /// Why it was refused, as the answer said it, at most 256 bytes.
+    pub refusal: Option<Arc<str>>,
 }
 
 /// What an answer was about.
@@ -194,11 +198,16 @@ impl Following {
         }
         let number = log.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let about = About::default();
-        let fact = RequestFact { number, record: record.clone(), about, ended: None, objects_us: None };
+        let fact = RequestFact { number, record: record.clone(), about, ended: None, objects_us: None, refusal: None };
         if let Some(resource) = Some(fact.asked().resource).filter(|resource| !resource.is_empty()) {
             log.begun(resource);
         }
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
+    }
+
+    /// It is refused for this reason.
+    pub fn refused(&mut self, why: &str) {
+        self.fact.refusal = Some(cut(why, REFUSAL_MAX).into());
     }
 
     /// It is answered. Anything but a watch is over as soon as it is handed to the connection.
