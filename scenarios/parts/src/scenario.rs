@@ -44,7 +44,10 @@ pub use alerts::{Alerts, Beside};
 pub use children::{By, Children, Drift, Kinds};
 pub use faults::Faults;
 pub use files::{digest as files_digest, digest_of_programs};
-pub use given::{Given, METRICS_PORT_NAME, TLS_CERT, TLS_DIR, TLS_KEY, WEBHOOK_PORT};
+pub use given::{
+    DOCKER_CONFIG, FREE_PORTS, Given, KUBECONFIG, METRICS_PORT_NAME, NAMESPACE, TLS_CERT, TLS_DIR, TLS_KEY, WATCH,
+    WEBHOOK_PORT, is_written,
+};
 pub use http::Http;
 pub use manifests::{Manifest, read as read_manifests};
 pub use metrics::Metrics;

@@ -1,10 +1,24 @@
-//! What a command is given by the run: names that are variables of its process, and that stand for their values as `${NAME}` in the words and
-//! variables that the scenario names.
+//! What a command finds in its environment, and how it is written into its words: `${NAME}` in `run`, `env` and `files`.
 //!
-//! Owns the names, and the check that each which is used is given. A program that takes ports and files by flags needs no script around it.
+//! Owns the names, the syntax, and the check that each name which is written has a value. A program that takes ports and files by flags needs no
+//! script around it. `$${NAME}` is passed on as `${NAME}`, for a shell; `$NAME` without braces is never touched.
 
-use super::{METRICS_PORT, Subject};
+use std::collections::BTreeMap;
 
+use super::spelling::nearest;
+use super::subject::{Command, Text};
+use super::{Auth, METRICS_PORT, Scenario, Witness};
+
+/// The file that leads it to the API server of the run.
+pub const KUBECONFIG: &str = "KUBECONFIG";
+/// The resources that it is to watch, with commas between them.
+pub const WATCH: &str = "LONGHAUL_WATCH";
+/// In which namespace it is to watch them; empty for all.
+pub const NAMESPACE: &str = "LONGHAUL_NAMESPACE";
+/// Where a subject posts what it saw.
+pub const WITNESS_URL: &str = "LONGHAUL_WITNESS_URL";
+/// The folder with its login to the registry.
+pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
 /// A free port for its page of metrics, as a variable.
 pub const METRICS_PORT_NAME: &str = "LONGHAUL_METRICS_PORT";
 /// Where it is to serve reviews.
@@ -15,75 +29,250 @@ pub const TLS_CERT: &str = "LONGHAUL_TLS_CERT";
 pub const TLS_KEY: &str = "LONGHAUL_TLS_KEY";
 /// The folder that has both, as `tls.crt` and `tls.key`.
 pub const TLS_DIR: &str = "LONGHAUL_TLS_DIR";
+/// Free ports for all else that it opens. One that nobody writes is not looked for.
+pub const FREE_PORTS: [&str; 9] = [
+    "LONGHAUL_PORT_1",
+    "LONGHAUL_PORT_2",
+    "LONGHAUL_PORT_3",
+    "LONGHAUL_PORT_4",
+    "LONGHAUL_PORT_5",
+    "LONGHAUL_PORT_6",
+    "LONGHAUL_PORT_7",
+    "LONGHAUL_PORT_8",
+    "LONGHAUL_PORT_9",
+];
+/// Of what every process inherits only these: other variables differ between machines, and some of them are secrets.
+const INHERITED: [&str; 3] = ["HOME", "PATH", "USER"];
+/// What every command finds.
+const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
 
 /// Names, each with its value.
 #[derive(Debug, Clone, Default)]
-pub struct Given(Vec<(&'static str, String)>);
+pub struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// One more.
-    pub fn give(&mut self, name: &'static str, value: impl Into<String>) {
-        self.0.push((name, value.into()));
+    /// One more. Of two values of a name the later one counts.
+    pub fn give(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.push((name.into(), value.into()));
     }
 
     /// As variables of a process.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        self.0.iter().map(|(name, value)| ((*name).to_owned(), value.clone()))
+        self.0.iter().cloned()
     }
 
     /// A text with the values in the places of the names.
     pub fn put(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (name, value) in &self.0 {
-            text = text.replace(&placeholder(name), value);
-        }
-        text
+        let value = |name: &str| self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let inherited = |name: &str| INHERITED.contains(&name).then(|| std::env::var(name).ok()).flatten();
+        let put = |piece: Piece<'_>| match piece {
+            Piece::Plain(text) | Piece::Open(text) => text.to_owned(),
+            Piece::Name(name) => value(name).or_else(|| inherited(name)).unwrap_or_else(|| placeholder(name)),
+        };
+        pieces(text).into_iter().map(put).collect()
     }
+}
+
+/// Whether one of these texts asks for the value of a name.
+pub fn is_written<'t>(name: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
+    texts.into_iter().any(|text| pieces(text).into_iter().any(|piece| matches!(piece, Piece::Name(one) if one == name)))
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece<'t> {
+    Plain(&'t str),
+    /// `${…}`, without sign and braces.
+    Name(&'t str),
+    /// `${` that nothing closes, and the rest.
+    Open(&'t str),
+}
+
+/// Takes a text apart. `$${` is a plain `${`.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            pieces.extend([Piece::Plain(before), Piece::Plain(&from[..2])]);
+            rest = &from[2..];
+            continue;
+        }
+        pieces.push(Piece::Plain(before));
+        let Some(end) = from.find('}') else {
+            pieces.push(Piece::Open(from));
+            return pieces;
+        };
+        pieces.push(Piece::Name(&from[2..end]));
+        rest = &from[end + 1..];
+    }
+    pieces.push(Piece::Plain(rest));
+    pieces
 }
 
 fn placeholder(name: &str) -> String {
     format!("${{{name}}}")
 }
 
-/// What is used and given by nobody: the key, and why.
-pub(super) fn problem(subject: &Subject) -> Option<(&'static str, String)> {
+/// What is written and has no value: the text in which it stands, and why.
+pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
+    let subject = &scenario.subject;
     let has_port =
         subject.metrics.iter().filter_map(|metrics| metrics.url.as_ref()).any(|url| url.contains(METRICS_PORT));
-    let metrics = [(METRICS_PORT_NAME, "`metrics: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics` to `subject`")];
-    let webhook =
-        [WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR].map(|name| (name, "`serves: {path: /mutate}` to `command`"));
-    let missing: Vec<(&str, &str)> =
-        metrics.into_iter().filter(|_| !has_port).chain(webhook.into_iter().filter(|_| !subject.serves())).collect();
-    let used = |(key, text): (&'static str, &str)| {
-        let (name, remedy) = missing.iter().find(|(name, _)| text.contains(&placeholder(name)))?;
-        Some((key, format!("`{}` is given by nobody here: add {remedy}", placeholder(name))))
+    let mut known: Vec<&str> = ALWAYS.into_iter().chain(FREE_PORTS).chain(INHERITED).collect();
+    // Names that a run has where something else is said as well.
+    let mut elsewhere: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut on = |names: &[&'static str], is: bool, remedy| {
+        if is {
+            known.extend(names);
+        } else {
+            elsewhere.extend(names.iter().map(|name| (*name, remedy)));
+        }
     };
-    subject.kind().texts().into_iter().find_map(used)
+    on(&[METRICS_PORT_NAME], has_port, "`metrics: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics` to `subject`");
+    on(&[WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR], subject.serves(), "`serves: {path: /mutate}` to `command`");
+    on(&[WITNESS_URL], matches!(subject.witness, Witness::Http(_)), "`witness: {kind: http}` to `subject`");
+    on(&[DOCKER_CONFIG], scenario.registry.auth != Auth::None, "`registry: {auth: basic}`");
+    subject.kind().texts().into_iter().find_map(|Text { key, text, own }| {
+        let why = pieces(text).into_iter().find_map(|piece| match piece {
+            Piece::Plain(_) => None,
+            Piece::Open(_) => Some(format!("`{key}`: `${{` is not closed: write `$${{` for a `${{` that is passed on")),
+            Piece::Name(name) if known.contains(&name) || own.contains(&name) => None,
+            Piece::Name(name) => Some(unknown(key, name, &elsewhere, known.iter().chain(&own).copied().collect())),
+        })?;
+        Some((text.to_owned(), why))
+    })
+}
+
+/// Puts the values of its own variables into the files that make up its build. What a run makes is not there yet.
+pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
+    let mut given = Given::default();
+    command.env.iter().for_each(|(name, value)| given.give(name, value));
+    let own: Vec<&str> = command.env.keys().map(String::as_str).chain(INHERITED).collect();
+    for file in &mut command.files {
+        let text = file.to_string_lossy().into_owned();
+        for piece in pieces(&text) {
+            match piece {
+                Piece::Name(name) if ALWAYS.contains(&name) || name.starts_with("LONGHAUL_") => {
+                    let name = placeholder(name);
+                    return Err(format!(
+                        "`files`: `{name}` is made for the run, and a build is there before it: leave it out"
+                    ));
+                }
+                Piece::Name(name) if !own.contains(&name) => {
+                    return Err(unknown("files", name, &BTreeMap::new(), own));
+                }
+                Piece::Open(_) => return Err(format!("`files`: `${{` of `{text}` is not closed")),
+                Piece::Plain(_) | Piece::Name(_) => {}
+            }
+        }
+        *file = given.put(&text).into();
+    }
+    Ok(())
+}
+
+/// A name without a value.
+fn unknown(key: &str, name: &str, elsewhere: &BTreeMap<&str, &str>, mut known: Vec<&str>) -> String {
+    let written = placeholder(name);
+    if let Some(remedy) = elsewhere.get(name) {
+        return format!("`{key}`: `{written}` is given by nobody here: add {remedy}");
+    }
+    let all: Vec<&str> = known.iter().copied().chain(elsewhere.keys().copied()).collect();
+    let near = nearest(name, &all).map(|near| format!(" did you mean `{}`?", placeholder(near))).unwrap_or_default();
+    known.retain(|name| !FREE_PORTS[1..].contains(name));
+    let known = known.join(", ");
+    format!(
+        "`{key}`: nothing gives a value to `{written}`:{near} Known here: {known}. A name of your own goes into `env`; `${written}` is passed on as \
+         `{written}`"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Source;
 
-    #[test]
-    fn values_stand_for_names_and_nothing_else_changes() {
+    fn given() -> Given {
         let mut given = Given::default();
         given.give(WEBHOOK_PORT, "4711");
         given.give(TLS_DIR, "/run/tls");
-        let text = "--port=${LONGHAUL_WEBHOOK_PORT} --dir ${LONGHAUL_TLS_DIR} $LONGHAUL_WEBHOOK_PORT ${HOME}";
-        assert_eq!(given.put(text), "--port=4711 --dir /run/tls $LONGHAUL_WEBHOOK_PORT ${HOME}");
-        assert_eq!(given.variables().next(), Some((WEBHOOK_PORT.to_owned(), "4711".to_owned())));
+        given.give(KUBECONFIG, "/run/${HOME}");
+        given
+    }
+
+    #[test]
+    fn values_stand_for_names_and_nothing_else_changes() {
+        let text = "--port=${LONGHAUL_WEBHOOK_PORT} --dir ${LONGHAUL_TLS_DIR} $LONGHAUL_WEBHOOK_PORT $$ $${LONGHAUL_TLS_DIR} ${";
+        let put = "--port=4711 --dir /run/tls $LONGHAUL_WEBHOOK_PORT $$ ${LONGHAUL_TLS_DIR} ${";
+        assert_eq!(given().put(text), put);
+        assert_eq!(given().put("--kubeconfig=${KUBECONFIG}"), "--kubeconfig=/run/${HOME}", "a value is no text");
+        assert_eq!(given().variables().next(), Some((WEBHOOK_PORT.to_owned(), "4711".to_owned())));
+        let mut twice = given();
+        twice.give(WEBHOOK_PORT, "1");
+        assert_eq!(twice.put("${LONGHAUL_WEBHOOK_PORT}"), "1");
+        assert!(is_written("A", ["x${A}"]) && !is_written("A", ["$${A}", "$A", "${AB}"]));
+    }
+
+    /// What `check` says of a scenario with this subject.
+    fn said(subject: &str) -> String {
+        let text = format!(
+            "apiVersion: longhaul/v1\nname: a\ndescription: b\nseed: 1\nphases: {{warmUp: 1s, steady: 20s, drain: 15s}}\nsubject:\n{subject}\n  witness: \
+             {{kind: status}}\nchurn: {{resource: configmaps/v1, population: 5, rate: 1/s}}\n"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        Source::parse(&text, "a.yaml", folder.path()).map_or_else(|error| error.to_string(), |_| "ok".to_owned())
+    }
+
+    #[test]
+    fn every_variable_of_the_process_can_be_written() {
+        assert_eq!(
+            said("  command: [a, '--kubeconfig=${KUBECONFIG}', '${LONGHAUL_WATCH}', '${LONGHAUL_PORT_1}']"),
+            "ok"
+        );
+        assert_eq!(
+            said("  command:\n    run: [a, '--name=${NAME}']\n    env: {NAME: 'x-${LONGHAUL_NAMESPACE}'}"),
+            "ok"
+        );
+        assert_eq!(said("  command: [sh, -c, 'echo $KUBECONFIG $$ $${OTHER:-x}']"), "ok");
+        assert_eq!(
+            said("  command: {processes: [{name: a, run: [a, '${ONE}'], env: {ONE: x}}, {name: b, run: [b]}]}"),
+            "ok"
+        );
+    }
+
+    #[test]
+    fn an_unknown_one_is_refused_where_it_stands_with_the_nearest() {
+        let typo = said("  command:\n    run:\n      - a\n      # why\n      - --kubeconfig=${KUBECONFG}");
+        assert!(typo.starts_with("a.yaml:11:"), "{typo}");
+        assert!(typo.contains("`${KUBECONFG}`: did you mean `${KUBECONFIG}`?"), "{typo}");
+        assert!(typo.contains("`$${KUBECONFG}` is passed on as `${KUBECONFG}`"), "{typo}");
+        let of_others = "  command: {processes: [{name: a, run: [a], env: {ONE: x}}, {name: b, run: [b, '${ONE}']}]}";
+        assert!(said(of_others).contains("nothing gives a value to `${ONE}`"));
+        let shell = said("  command: [sh, -c, 'echo ${OTHER:-x}']");
+        assert!(shell.contains("`$${OTHER:-x}` is passed on"), "{shell}");
+        assert!(said("  command: [a, '${KUBECONFIG']").contains("is not closed"));
     }
 
     #[test]
     fn what_nobody_gives_is_told_with_what_to_add() {
-        let subject = |text: &str| serde_saphyr::from_str::<Subject>(text).unwrap();
-        let of = |text: &str| problem(&subject(text)).map(|(key, text)| format!("{key}: {text}")).unwrap_or_default();
-        let port = of("{command: [a, '${LONGHAUL_METRICS_PORT}']}");
-        assert!(port.starts_with("command: `${LONGHAUL_METRICS_PORT}`") && port.contains("add `metrics: "), "{port}");
-        let folder = of("{command: {run: [a], env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}}}");
-        assert!(folder.starts_with("env: ") && folder.contains("`serves: {path: /mutate}` to `command`"), "{folder}");
-        assert_eq!(of("{command: {run: [a, '${LONGHAUL_TLS_DIR}'], serves: {path: /mutate}}}"), "");
-        assert_eq!(of("{command: [sh, -c, 'echo ${LONGHAUL_WITNESS_URL}']}"), "");
+        let port = said("  command: [a, '${LONGHAUL_METRICS_PORT}']");
+        assert!(port.contains("`${LONGHAUL_METRICS_PORT}` is given by nobody here: add `metrics: "), "{port}");
+        let folder = said("  command:\n    run: [a]\n    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}");
+        assert!(folder.starts_with("a.yaml:9:") && folder.contains("`env`: "), "{folder}");
+        assert!(folder.contains("`serves: {path: /mutate}` to `command`"), "{folder}");
+        assert_eq!(said("  command: {run: [a, '${LONGHAUL_TLS_DIR}'], serves: {path: /mutate}}"), "ok");
+        let witness = said("  command: [a, '${LONGHAUL_WITNESS_URL}']");
+        assert!(witness.contains("add `witness: {kind: http}`"), "{witness}");
+    }
+
+    /// What makes up a build is there before the run.
+    #[test]
+    fn files_of_a_build_take_what_does_not_change() {
+        let made = said("  command: {run: [a], files: ['${KUBECONFIG}']}");
+        assert!(made.contains("`files`: `${KUBECONFIG}` is made for the run"), "{made}");
+        let there = said("  command: {run: [a], env: {PART: lib}, files: ['${PART}/a.py']}");
+        assert!(there.contains("lib/a.py"), "it looks for the file: {there}");
+        let typo = said("  command: {run: [a], env: {PART: lib}, files: ['${PARTS}/a.py']}");
+        assert!(typo.contains("did you mean `${PART}`?"), "{typo}");
     }
 }

@@ -269,6 +269,7 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
         }
         Some(Part::Key(key)) => key_at(key),
         Some(Part::Item(item)) => item_at(item),
+        Some(Part::Text(text)) => (start..end).find(|index| is_text(lines[*index]) && lines[*index].contains(&text)),
     };
     let found = found.map(|index| place(index, column(lines[index])));
     found.or(Some(place(start, 0)))
@@ -277,6 +278,9 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
 /// Reads what other files say: manifests, and the template of churn; and looks for those that something else reads later. An error names the
 /// section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
+    if let Some(command) = scenario.subject.command_mut() {
+        super::given::in_files(command).map_err(|problem| ("subject", problem))?;
+    }
     let subject = &scenario.subject;
     super::files::list(ground, subject.kind().build()).map_err(|problem| ("subject", problem))?;
     for (key, path) in subject.kind().files() {

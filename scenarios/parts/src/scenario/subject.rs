@@ -75,7 +75,7 @@ pub trait Kind {
     }
 
     /// The texts in which `${NAME}` stands for a value of the run, with their keys.
-    fn texts(&self) -> Vec<(&'static str, &str)> {
+    fn texts(&self) -> Vec<Text<'_>> {
         Vec::new()
     }
 
@@ -271,6 +271,15 @@ pub struct Notes {
     pub unsampled: Option<&'static str>,
     /// What else is to be known.
     pub note: Option<&'static str>,
+}
+
+/// A text in which `${NAME}` stands for a value.
+pub struct Text<'t> {
+    /// The key under which it stands.
+    pub key: &'static str,
+    pub text: &'t str,
+    /// Names beside those of the run.
+    pub own: Vec<&'t str>,
 }
 
 /// What a subject does.

@@ -17,12 +17,14 @@ pub(super) struct Problem {
 }
 
 /// A part of a section.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
     /// A key of the section itself.
     Key(&'a str),
     /// An item of a list.
     Item(Item),
+    /// A text in it.
+    Text(String),
 }
 
 /// One item of a list.
@@ -141,8 +143,8 @@ fn phases(scenario: &Scenario) -> Result<(), Problem> {
 fn subject(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     subject.check().map_err(|(key, text)| Problem { section: Some("subject"), part: Some(Part::Key(key)), text })?;
-    if let Some((key, text)) = super::given::problem(subject) {
-        return Err(Problem { section: Some("subject"), part: Some(Part::Key(key)), text });
+    if let Some((at, text)) = super::given::problem(scenario) {
+        return Err(Problem { section: Some("subject"), part: Some(Part::Text(at)), text });
     }
     role(subject)?;
     if let Some(text) = subject.kind().ready().and_then(|ready| ready.problem()) {

@@ -27,10 +27,6 @@ const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
 /// A bundle of all authorities that a machine trusts has a quarter of that.
 const CA_BYTES_MAX: u64 = 1 << 20;
-/// What the subject is to watch: `plural.group/version`, the judged ones first, with commas between them.
-const WATCH_VARIABLE: &str = "LONGHAUL_WATCH";
-/// In which namespace; empty for all of them.
-const NAMESPACE_VARIABLE: &str = "LONGHAUL_NAMESPACE";
 
 /// How the subject is started, the first time and every other.
 pub(in crate::run) struct Again<'a> {
@@ -105,7 +101,7 @@ pub(super) fn who(
     if let Some(path) = &path {
         let text = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
         let file = Handed::write(path, &text)?;
-        let wanted = environment.iter_mut().filter(|(name, _)| name == "KUBECONFIG");
+        let wanted = environment.iter_mut().filter(|(name, _)| name == scenario::KUBECONFIG);
         wanted.for_each(|(_, value)| *value = text_of(file.path()));
         handed = Some(file);
     }
@@ -129,13 +125,8 @@ impl Again<'_> {
         match &mut start {
             Start::Programs(launches, _) => {
                 let given = self.given(world, webhook.filter(|_| !kind.is_service()))?;
-                let shared: Vec<_> = self.environment(world)?.into_iter().chain(given.variables()).collect();
                 for launch in launches {
-                    let words =
-                        launch.arguments.iter_mut().chain(launch.environment.iter_mut().map(|(_, value)| value));
-                    words.for_each(|word| *word = given.put(word));
-                    // The scenario has the last word: one of several processes may be told nothing of the witness.
-                    launch.environment.splice(0..0, shared.iter().cloned());
+                    fill(launch, &given);
                     let line = Clocks::are_needed(&scenario.faults).then(|| world.clocks.line(launch.name.as_deref()));
                     let rate = scenario.clock_rate();
                     if rate > 1 || line.is_some() {
@@ -194,6 +185,13 @@ impl Again<'_> {
     /// What it is told by variables that also stand for their values in its words.
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
+        self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
+        let texts = self.options.source.scenario.subject.kind().texts();
+        for name in scenario::FREE_PORTS {
+            if scenario::is_written(name, texts.iter().map(|text| text.text)) {
+                given.give(name, free_port(Ipv4Addr::LOCALHOST)?.to_string());
+            }
+        }
         if let Some(address) = webhook {
             let files = world.certificate()?;
             given.give(scenario::WEBHOOK_PORT, address.port().to_string());
@@ -212,7 +210,7 @@ impl Again<'_> {
         let service = || self.options.source.scenario.subject.own_service();
         planned.webhook = planned.webhook.take().or_else(service);
         // What is a file on this machine is none in a Pod, which has an account of its own.
-        let is_file = |name: &str| ["KUBECONFIG", "DOCKER_CONFIG"].contains(&name);
+        let is_file = |name: &str| [scenario::KUBECONFIG, scenario::DOCKER_CONFIG].contains(&name);
         let mut variables: Vec<_> = self.environment(world)?.into_iter().filter(|(name, _)| !is_file(name)).collect();
         // By which clients in Pods find the API server (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
         if let Some(way) = world.way() {
@@ -233,18 +231,18 @@ impl Again<'_> {
     fn environment(&self, world: &World) -> Result<Vec<(String, String)>> {
         let mut environment = Vec::new();
         let mut set = |name: &str, value: String| environment.push((name.to_owned(), value));
-        set("KUBECONFIG", world.kubeconfig()?.display().to_string());
+        set(scenario::KUBECONFIG, world.kubeconfig()?.display().to_string());
         self.variables.iter().for_each(|(name, value)| set(name, value.clone()));
         if let Some(plant) = &self.options.plant {
             set(PLANT_VARIABLE, plant.clone());
         }
         if let Some(login) = world.credentials()? {
-            set("DOCKER_CONFIG", text_of(&login.docker));
+            set(scenario::DOCKER_CONFIG, text_of(&login.docker));
         }
         let judged = self.options.source.scenario.judged();
         let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
-        set(WATCH_VARIABLE, watches.join(","));
-        set(NAMESPACE_VARIABLE, String::new());
+        set(scenario::WATCH, watches.join(","));
+        set(scenario::NAMESPACE, String::new());
         Ok(environment)
     }
 }
@@ -320,6 +318,16 @@ pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAd
         }
         (None, None) => None,
     })
+}
+
+/// Puts values into the words and variables of a program, and gives it all of them as variables.
+fn fill(launch: &mut Launch, given: &Given) {
+    launch.environment.iter_mut().for_each(|(_, value)| *value = given.put(value));
+    let mut all = given.clone();
+    launch.environment.iter().for_each(|(name, value)| all.give(name, value));
+    launch.arguments.iter_mut().for_each(|word| *word = all.put(word));
+    // The scenario has the last word: one of several processes may be told nothing of the witness.
+    launch.environment.splice(0..0, given.variables());
 }
 
 /// A text with the port in the place of its variable.

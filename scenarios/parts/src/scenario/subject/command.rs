@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
-use super::{Kind, Role, Scene, Start, Subject, Upkeep, Wrong, wrong};
+use super::{Kind, Role, Scene, Start, Subject, Text, Upkeep, Wrong, wrong};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
@@ -21,7 +21,8 @@ const PROCESSES_MAX: usize = 16;
 #[serde(deny_unknown_fields, rename_all = "camelCase", default, remote = "Self")]
 #[schemars(transform = or_words)]
 pub struct Command {
-    /// The program and its arguments.
+    /// The program and its arguments. `${NAME}` stands for the value of a variable that it finds: `KUBECONFIG`, `LONGHAUL_WATCH`, what `serves`
+    /// and `metrics` give, a free port by `LONGHAUL_PORT_1` to `LONGHAUL_PORT_9`, and those of `env`. `$${NAME}` is passed on as `${NAME}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
     /// Several processes instead of one, such as a controller and its webhook, or two replicas. All have the same kubeconfig and variables, and
@@ -32,7 +33,7 @@ pub struct Command {
     /// well, and its answers are judged as those of a `webhook`. Default: whatever the other keys say, and reviews are answered as the
     /// service's policy wants it.
     pub role: Option<Role>,
-    /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`.
+    /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`. Values may have `${NAME}` in them, as words of `run`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Its working directory, relative to the scenario file.
@@ -130,11 +131,14 @@ impl Kind for Command {
         &self.files
     }
 
-    fn texts(&self) -> Vec<(&'static str, &str)> {
-        let key = if self.processes.is_empty() { "command" } else { "processes" };
-        let words = self.run.iter().chain(self.processes.iter().flat_map(|one| &one.run));
-        let values = self.env.values().chain(self.processes.iter().flat_map(|one| one.env.values()));
-        words.map(|word| (key, word.as_str())).chain(values.map(|value| ("env", value.as_str()))).collect()
+    fn texts(&self) -> Vec<Text<'_>> {
+        let mut texts = written(&self.run, &self.env, None);
+        texts.extend(values(&self.env));
+        for one in &self.processes {
+            texts.extend(written(&one.run, &self.env, Some(one)));
+            texts.extend(values(&one.env));
+        }
+        texts
     }
 
     fn role(&self) -> Option<Role> {
@@ -194,6 +198,16 @@ impl Kind for Command {
         };
         Ok(Start::Programs(launches, None))
     }
+}
+
+/// The words of a program, each with the variables that the scenario gives it.
+fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Text<'t>> {
+    let own: Vec<&str> = env.keys().chain(one.iter().flat_map(|one| one.env.keys())).map(String::as_str).collect();
+    words.iter().map(|text| Text { key: "run", text, own: own.clone() }).collect()
+}
+
+fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Text<'_>> {
+    env.values().map(|text| Text { key: "env", text, own: Vec::new() })
 }
 
 /// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would. Our own
