@@ -11,6 +11,7 @@
 
 mod answers;
 pub(crate) mod api;
+mod companions;
 pub(crate) mod config;
 mod engine;
 mod generate;
@@ -35,7 +36,7 @@ pub use answers::{Answers, Covers};
 pub use api::Api;
 pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, Churn};
-pub use generate::{NoTemplate, fill, generate};
+pub use generate::{NoTemplate, fill, generate, variants};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
 pub use plan::Plan;
@@ -44,6 +45,7 @@ pub use resource::{SPELLINGS, Scope, collection_path, is_known, names};
 pub use samples::{Expect, Sample};
 pub use sections::Sections;
 pub use shared::CanaryWrite;
+pub use template::{change, example};
 pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed or cleaned up.

@@ -52,6 +52,18 @@ pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
 
 /// A scenario as it is recorded: without the secrets that its subject is given.
 pub(crate) fn scenario(mut scenario: Value) -> Value {
+    let churn = scenario.get_mut("churn").into_iter().flat_map(|churn| match churn {
+        Value::Array(sections) => sections.iter_mut().collect::<Vec<_>>(),
+        one => vec![one],
+    });
+    for companion in churn.filter_map(|section| section.get_mut("with")?.as_array_mut()).flatten() {
+        if companion["kind"] == "Secret" {
+            for data in ["data", "stringData"] {
+                let values = companion.get_mut(data).and_then(Value::as_object_mut).into_iter().flatten();
+                values.for_each(|(_, value)| *value = MASK.into());
+            }
+        }
+    }
     let Some(subject) = scenario.get_mut("subject").and_then(Value::as_object_mut) else { return scenario };
     subject.retain(|_, value| !value.is_null());
     for (_, kind) in subject {
@@ -168,6 +180,7 @@ mod tests {
     fn a_recorded_scenario_has_no_secrets() {
         let recorded = scenario(json!({
             "controlPlane": {"authorization": "rbac"},
+            "churn": {"resource": "a/v1", "with": [{"kind": "Secret", "stringData": {"login": "abc"}}]},
             "subject": {
                 "command": {
                     "run": ["run", "--token=abc"],

@@ -34,6 +34,10 @@ pub struct Config {
     /// are made from the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Sample>,
+    /// Objects that go with those that are churned: names of YAML files beside the scenario file, or objects. Each namespace has them before its
+    /// first object, such as a Secret that all objects name; what is in no namespace, such as a class, is made once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<serde_json::Value>,
     /// JSON pointers of what an update writes anew, such as `/spec/replicas`. Default: all that holds `${random …}`, `${revision}` or
     /// `${text …}`; and where nothing does, an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,6 +172,7 @@ impl Config {
             resource: String::new(),
             template: None,
             templates: Vec::new(),
+            with: Vec::new(),
             vary: Vec::new(),
             scope: None,
             population: 1,
@@ -217,6 +222,9 @@ impl Config {
 
     /// Refuses what makes no sense, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
+        if let Some(problem) = self.with.iter().find_map(super::companions::problem) {
+            return refuse("with", problem);
+        }
         let (_, content) = self.read()?;
         let has_status = !content.templates.is_empty() && content.templates.iter().all(Template::has_status);
         if self.mix.denied > 0 && content.refused.is_empty() {

@@ -13,6 +13,8 @@ const DEPTH: usize = 8;
 const FILL_DEPTH: usize = 32;
 /// Optional plain fields of `spec` that are written as well, so that something varies.
 const OPTIONAL: usize = 12;
+/// Optional fields of `spec` that are tried one by one.
+const VARIANTS: usize = 30;
 const SCHEMA: &str = "/schema/openAPIV3Schema";
 
 /// Why no template can be made.
@@ -46,6 +48,34 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
         }
     }
     Ok((object, scope))
+}
+
+/// Templates of a definition, the most likely first, for an API server that has the last word: as [`generate`] makes it, what is required
+/// alone, and that with each optional field of the spec. Rules such as "one of these" want the last ones.
+pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
+    let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let found = versions.into_iter().find(|one| one["name"] == version);
+    let schema = found.and_then(|version| version.pointer(SCHEMA)).cloned().unwrap_or_default();
+    let spec = &schema["properties"]["spec"];
+    if !whole["spec"].is_object() {
+        return vec![whole];
+    }
+    let mut least = whole.clone();
+    let required = names(&spec["required"]);
+    if let Some(parts) = least["spec"].as_object_mut() {
+        parts.retain(|name, _| required.contains(&name.as_str()));
+    }
+    let optional = spec["properties"].as_object().into_iter().flatten();
+    let optional = optional.filter(|(name, _)| !required.contains(&name.as_str())).take(VARIANTS);
+    let with = optional.filter_map(|(name, property)| {
+        let mut one = least.clone();
+        one["spec"][name] = value(property, name, 1).ok()?;
+        Some(one)
+    });
+    let mut all = vec![whole, least.clone()];
+    all.extend(with);
+    all
 }
 
 /// Writes the defaults of a schema into an object, as the API server does before anybody else sees it.
@@ -265,6 +295,27 @@ mod tests {
         assert_eq!(template["spec"], json!({"mode": "fast", "hint": "${text 6}"}));
         let one = json!({"type": "object", "required": ["mode"], "properties": {"mode": {"type": "string", "enum": ["${safe}"]}}});
         assert_eq!(generate(&crd(&one), "v1").unwrap().0["spec"], json!({"mode": "$${safe}"}));
+    }
+
+    #[test]
+    fn variants_have_each_optional_field_alone() {
+        let spec = json!({"type": "object", "required": ["size"], "x-kubernetes-validations": [{"rule": "has(self.a) != has(self.b)"}], "properties": {
+            "size": {"type": "integer", "minimum": 3, "maximum": 3},
+            "a": {"type": "string", "maxLength": 1},
+            "b": {"type": "object", "properties": {}},
+        }});
+        let specs: Vec<Value> = variants(&crd(&spec), "v1").into_iter().map(|one| one["spec"].clone()).collect();
+        let size = "${random 3..3}";
+        assert_eq!(
+            specs,
+            [
+                json!({"size": size, "a": "${text 1}"}),
+                json!({"size": size}),
+                json!({"size": size, "a": "${text 1}"}),
+                json!({"size": size, "b": {}}),
+            ]
+        );
+        assert_eq!(variants(&crd(&spec), "v9"), Vec::<Value>::new());
     }
 
     #[test]

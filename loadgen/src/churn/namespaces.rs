@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::api::Client;
+use super::companions;
 use super::version::LABEL;
 use crate::failure::{Class, Failure};
 
@@ -39,9 +40,19 @@ impl Namespaces {
     }
 }
 
-/// Makes the namespace unless that was done, with this as the value of its label.
-pub(crate) async fn ensure(client: &Client, ready: &Ready, name: &str, tag: &str) -> Result<(), Failure> {
-    ready.get_or_try_init(|| make(client, name, tag)).await.copied()
+/// Makes the namespace unless that was done, with this as the value of its label, and what belongs into it.
+pub(crate) async fn ensure(
+    client: &Client,
+    ready: &Ready,
+    name: &str,
+    tag: &str,
+    with: &[Value],
+) -> Result<(), Failure> {
+    let all = || async {
+        make(client, name, tag).await?;
+        companions::make(client, with, Some(name), tag).await
+    };
+    ready.get_or_try_init(all).await.copied()
 }
 
 /// Deletes the namespace. Does not wait for the namespace controller.

@@ -134,7 +134,8 @@ impl Operator {
         if !self.plan.is_namespaced() {
             return Ok(());
         }
-        namespaces::ensure(&self.client, ready, namespace, &self.plan.tag()).await
+        let with = &self.plan.config().with;
+        namespaces::ensure(&self.client, ready, namespace, &self.plan.tag(), with).await
     }
 
     /// Adds to the record of writes, if there is one.

@@ -118,6 +118,19 @@ impl Template {
     }
 }
 
+/// An object of a template, as its first write would make it; or what is wrong with the template.
+pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
+    Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
+}
+
+/// The merge patch with which a later write changes it.
+pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {
+    Ok(Template::new(template, &[])?.update(Place { namespace, name }, Version { revision, ..FIRST }))
+}
+
+/// The first object of the seed that nobody names.
+const FIRST: Version = Version { seed: 1, section: 0, child: false, object: 0, revision: 0 };
+
 fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
     let (first, rest) = pointer
         .strip_prefix('/')?

@@ -203,7 +203,7 @@ impl Writer {
         let namespace = &self.plan.config().namespace;
         if namespace != ALWAYS_THERE {
             let tag = self.plan.seed().to_string();
-            namespaces::ensure(&self.client, &namespaces::Ready::default(), namespace, &tag).await?;
+            namespaces::ensure(&self.client, &namespaces::Ready::default(), namespace, &tag, &[]).await?;
         }
         let mut tasks = JoinSet::new();
         for (number, name) in self.plan.first_objects().enumerate() {

@@ -14,6 +14,7 @@ fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
         size: None,
         template: None,
         templates: Vec::new(),
+        with: Vec::new(),
         vary: Vec::new(),
         scope: None,
         finalizers: None,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::Error;
 use super::super::api::query;
+use super::super::companions;
 use super::super::namespaces;
 use super::super::operations::{Kind, Operation};
 use super::super::version::LABEL;
@@ -22,7 +23,12 @@ const GONE_POLL: Duration = Duration::from_millis(200);
 impl Worker {
     /// Makes the population, and rehearses what will happen to it.
     pub(super) async fn fill(&mut self) -> Result<(), Error> {
-        let population = u64::from(self.operator.plan.config().population);
+        let (plan, config) = (&self.operator.plan, self.operator.plan.config());
+        if !plan.is_namespaced() {
+            let made = companions::make(&self.operator.client, &config.with, None, &plan.tag()).await;
+            made.map_err(|failure| Error::Fill { problem: failure.text })?;
+        }
+        let population = u64::from(config.population);
         let objects = (0..population).collect();
         let failures = self.bulk(Kind::Create, objects).await;
         if let Some((object, failure)) = failures.into_iter().next() {
@@ -71,6 +77,10 @@ impl Worker {
                 .map_err(|failure| Error::Left { problem: failure.text })?;
         }
         while self.ended().await {}
+        let plan = &self.operator.plan;
+        companions::remove(&self.operator.client, &plan.config().with, plan.is_namespaced(), &plan.tag())
+            .await
+            .map_err(|failure| Error::Left { problem: failure.text })?;
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 

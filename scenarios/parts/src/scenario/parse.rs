@@ -14,6 +14,9 @@ use super::{Scenario, Witness, library, validate};
 /// A scenario file may not be larger: every real one is below 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
+/// Objects that are made in each namespace, one after the other.
+const COMPANIONS_MAX: usize = 50;
+
 /// A scenario with the text it came from.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -308,6 +311,7 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
         for sample in &mut churn.templates {
             read_sample(sample, ground)?;
         }
+        read_companions(&mut churn.with, ground)?;
         if let Some(tree) = &mut churn.tree {
             read_template("churn", &mut tree.template, ground)?;
         }
@@ -333,6 +337,35 @@ pub(super) fn read_template(
     let Some(serde_json::Value::String(file)) = template else { return Ok(()) };
     let read = object_in(section, file, ground, "template")?;
     *template = Some(read);
+    Ok(())
+}
+
+/// Puts the objects that are in files in the places of their names.
+fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result<(), (&'static str, String)> {
+    let mut all = Vec::new();
+    for one in with.drain(..) {
+        let serde_json::Value::String(file) = &one else {
+            all.push(one);
+            continue;
+        };
+        let fail = |why: String| ("churn", format!("`with: {file}`: {why}"));
+        let text = ground.text(Path::new(file), BYTES_MAX).map_err(fail)?;
+        let objects: Vec<serde_json::Value> =
+            serde_saphyr::from_multiple(&text.text).map_err(|error| fail(text.problem(&error)))?;
+        let objects: Vec<serde_json::Value> = objects.into_iter().filter(|object| !object.is_null()).collect();
+        if objects.is_empty() {
+            return Err(fail("there is no object in it".to_owned()));
+        }
+        all.extend(objects);
+    }
+    if all.len() > COMPANIONS_MAX {
+        let problem = format!(
+            "`with`: there are {}; at most {COMPANIONS_MAX}: the rest goes into `controlPlane.manifests`",
+            all.len()
+        );
+        return Err(("churn", problem));
+    }
+    *with = all;
     Ok(())
 }
 
@@ -391,6 +424,27 @@ mod tests {
         let without: Vec<&str> = budgets.lines().filter(|line| !line.starts_with("  events")).collect();
         assert!(parsed(smoke).is_some_and(|events| events != Events::default()), "smoke says more");
         assert_eq!(parsed(&format!("{before}budgets:\n{}\n", without.join("\n"))), Some(Events::default()));
+    }
+
+    #[test]
+    fn what_goes_with_churned_objects_is_read_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\n";
+        std::fs::write(folder.path().join("with.yaml"), format!("{secret}---\n{}", secret.replace("login", "other")))
+            .unwrap();
+        std::fs::write(folder.path().join("nameless.yaml"), "apiVersion: v1\nkind: Secret\n").unwrap();
+        let read = |with: &str| {
+            let text = format!(
+                "apiVersion: longhaul/v1\nname: a\ndescription: b\nseed: 1\nphases: {{warmUp: 1s, steady: 20s, drain: 15s}}\nsubject: {{command: [a], witness: \
+                 {{kind: status}}}}\nchurn: {{resource: configmaps/v1, population: 5, rate: 1/s, with: {with}}}\n"
+            );
+            Source::parse(&text, "a.yaml", folder.path())
+                .map(|source| source.scenario.churn.iter().next().unwrap().with.len())
+        };
+        assert_eq!(read("[with.yaml, {apiVersion: v1, kind: Secret, metadata: {name: a}}]").unwrap(), 3);
+        let why = read("[nameless.yaml]").unwrap_err().to_string();
+        assert!(why.contains("no `metadata.name`"), "{why}");
+        assert!(read("[gone.yaml]").unwrap_err().to_string().contains("`with: gone.yaml`"));
     }
 
     #[test]

@@ -1,0 +1,134 @@
+//! Objects that go with those that are churned (`churn.with`): a Secret that each namespace needs, a class that all name.
+//!
+//! Owns where they are made and when they go: what is in namespaces is there before the first object of its namespace and goes with it; what is
+//! in none is made once, and removed where it has our label.
+
+use std::collections::HashMap;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::api::Client;
+use super::version::LABEL;
+use crate::failure::{Class, Failure};
+
+/// The namespace of companions where what is churned is in none.
+const ELSEWHERE: &str = "default";
+
+/// Why an object cannot be one.
+pub(super) fn problem(object: &Value) -> Option<String> {
+    let has = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let missing = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer))?;
+    Some(format!("an object has no `{}`: each of them is written whole", missing[1..].replace('/', ".")))
+}
+
+/// Makes all of them in a namespace; what is there already stays as it is.
+pub(super) async fn make(
+    client: &Client,
+    objects: &[Value],
+    namespace: Option<&str>,
+    tag: &str,
+) -> Result<(), Failure> {
+    let mut kinds = Kinds::default();
+    for object in objects {
+        let place = kinds.place(client, object).await?;
+        let path = place.collection(namespace.unwrap_or(ELSEWHERE));
+        let mut object = object.clone();
+        if place.is_namespaced {
+            object["metadata"]["namespace"] = json!(namespace.unwrap_or(ELSEWHERE));
+        }
+        object["metadata"]["labels"][LABEL] = json!(tag);
+        if let Some((key, value)) = client.mark() {
+            object["metadata"]["labels"][key] = json!(value);
+        }
+        let reply = client.create(&path, &object).await?;
+        if !reply.is(StatusCode::CONFLICT) {
+            return Err(reply.failure(&format!("POST {path} (`churn.with`)")));
+        }
+    }
+    Ok(())
+}
+
+/// Removes those that no namespace takes with it.
+pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bool, tag: &str) -> Result<(), Failure> {
+    let mut kinds = Kinds::default();
+    for object in objects {
+        let place = kinds.place(client, object).await?;
+        if place.is_namespaced && is_namespaced {
+            continue;
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{}/{name}", place.collection(ELSEWHERE));
+        let there: Value = serde_json::from_slice(&client.read(&path).await?.body).unwrap_or_default();
+        if there["metadata"]["labels"][LABEL] != tag {
+            continue;
+        }
+        let reply = client.delete(&path).await?;
+        if !reply.is(StatusCode::NOT_FOUND) {
+            return Err(reply.failure(&format!("DELETE {path} (`churn.with`)")));
+        }
+    }
+    Ok(())
+}
+
+/// Where objects of a kind are.
+#[derive(Debug, Clone)]
+struct Place {
+    root: String,
+    plural: String,
+    is_namespaced: bool,
+}
+
+impl Place {
+    fn collection(&self, namespace: &str) -> String {
+        let Self { root, plural, is_namespaced } = self;
+        if *is_namespaced { format!("{root}/namespaces/{namespace}/{plural}") } else { format!("{root}/{plural}") }
+    }
+}
+
+/// What discovery tells of kinds.
+#[derive(Default)]
+struct Kinds(HashMap<String, Value>);
+
+impl Kinds {
+    async fn place(&mut self, client: &Client, object: &Value) -> Result<Place, Failure> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+        if !self.0.contains_key(version) {
+            let reply = client.read(&root).await?;
+            self.0.insert(version.to_owned(), serde_json::from_slice(&reply.body).unwrap_or_default());
+        }
+        let served = self.0.get(version).and_then(|document| document["resources"].as_array());
+        let is_it = |one: &&Value| one["kind"] == kind && one["name"].as_str().is_some_and(|name| !name.contains('/'));
+        let Some(found) = served.into_iter().flatten().find(is_it) else {
+            let text = format!(
+                "`churn.with`: nothing serves {kind} of `{version}`: add its definition to `controlPlane.manifests`"
+            );
+            return Err(Failure { class: Class::HttpError, text });
+        };
+        let plural = found["name"].as_str().unwrap_or_default().to_owned();
+        Ok(Place { root, plural, is_namespaced: found["namespaced"] == true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_written_whole() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}});
+        assert_eq!(problem(&secret), None);
+        assert!(problem(&json!({"kind": "Secret"})).unwrap().contains("`apiVersion`"));
+        let nameless = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}});
+        assert!(problem(&nameless).unwrap().contains("`metadata.name`"));
+    }
+
+    #[test]
+    fn a_place_is_below_its_namespace_or_none() {
+        let place = Place { root: "/api/v1".to_owned(), plural: "secrets".to_owned(), is_namespaced: true };
+        assert_eq!(place.collection("n"), "/api/v1/namespaces/n/secrets");
+        assert_eq!(Place { is_namespaced: false, ..place }.collection("n"), "/api/v1/secrets");
+    }
+}
