@@ -7,11 +7,16 @@
 use std::path::{Path, PathBuf};
 
 use regex::{Regex, RegexBuilder};
+use seen::Seen;
 use serde_json::Value;
 
 mod crd;
+pub(crate) mod deployed;
+mod dockerfile;
 mod folder;
 mod go;
+mod helm;
+pub(crate) mod help;
 mod java;
 mod kustomize;
 mod language;
@@ -20,22 +25,33 @@ mod manifests;
 mod project;
 mod rust;
 mod sample;
+pub(crate) mod seen;
 mod suite;
 mod text;
+mod trial;
+mod ways;
 mod witness;
 mod yaml;
 
 pub(crate) use crd::{Crd, Hook};
-pub(crate) use kustomize::{Kustomized, build, kubectl};
+pub(crate) use helm::{Charted, render};
+pub(crate) use kustomize::{Kustomized, build, kubectl, tool};
 pub(crate) use language::{Framework, Habits, Language};
 pub(crate) use project::Project;
 pub(crate) use text::scenario;
+pub(crate) use trial::{Trial, changes, varying};
+pub(crate) use ways::Way;
 
 /// Where kubebuilder keeps what its tools make of the sources.
 const BASES: &str = "config/crd/bases";
 /// What is written beside the scenario where a kustomization changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
+const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
+/// What lies around the program where it is deployed: namespaces, and objects that it reads.
+const OBJECTS: &str = "longhaul-objects.yaml";
+/// What goes with the objects that are churned.
+const WITH: &str = "longhaul-with.yaml";
 
 /// What a folder tells about the software in it. Paths are relative to the folder.
 #[derive(Debug, Default)]
@@ -58,6 +74,16 @@ pub(crate) struct Found {
     /// The project's own test-suites.
     suites: Vec<suite::Suite>,
     samples: Vec<sample::Sample>,
+    /// Other objects of the same folders.
+    companions: Vec<(PathBuf, Value)>,
+    /// Its charts, those nearest to the top first.
+    pub(crate) charts: Vec<PathBuf>,
+    /// What deploys its program.
+    workloads: deployed::Workloads,
+    /// The main package that somebody chose.
+    main: Option<PathBuf>,
+    /// How the image's file builds it.
+    image_built: Option<makefile::Built>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
     /// Definitions and webhook configurations as they stand in the files.
     objects: Vec<(PathBuf, Value)>,
@@ -67,16 +93,17 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads a folder.
+    /// Reads a folder, of whose programs `main` may be the one.
     ///
     /// # Errors
     ///
     /// The folder itself cannot be read.
-    pub(crate) fn read(folder: &Path) -> std::io::Result<Self> {
+    pub(crate) fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Self> {
         let whole = folder.canonicalize()?;
         let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let (files, doubts) = folder::files(folder)?;
-        let mut found = Self { doubts, ..Self::default() };
+        let main = main.map(|main| main.components().filter(|part| *part != std::path::Component::CurDir).collect());
+        let mut found = Self { doubts, main, ..Self::default() };
         let mut left = folder::ALL_BYTES;
         for file in &files {
             match folder::text(folder, file) {
@@ -105,20 +132,28 @@ impl Found {
                 Some("rs") => self.rust.take(text),
                 _ => self.java.take(file, text),
             }
+        } else if name == "Chart.yaml" {
+            self.charts.extend(file.parent().map(Path::to_owned));
+            self.charts.sort_by_key(|chart| chart.components().count());
         } else if manifests::is_manifest(file) {
             match manifests::read(file, text) {
                 Ok(defined) => {
                     self.crds.extend(defined.crds);
                     self.hooks.extend(defined.hooks);
                     self.samples.extend(defined.samples);
+                    self.companions.extend(defined.companions.into_iter().map(|object| (file.to_owned(), object)));
+                    defined.deployed.iter().for_each(|object| self.workloads.take(file, object));
                     self.objects.extend(defined.objects.into_iter().map(|object| (file.to_owned(), object)));
                 }
                 Err(why) => self.doubts.push(format!("{}: {why}", file.display())),
             }
         } else if name == "Dockerfile" || name == "Containerfile" {
-            if self.image.is_none() {
-                let command = language::image_command(text);
-                self.image = (!command.is_empty()).then(|| (file.to_owned(), command));
+            let image = dockerfile::read(text);
+            if self.image.is_none() && !image.command.is_empty() {
+                self.image = Some((file.to_owned(), image.command));
+            }
+            if self.image_built.is_none() && file.parent().is_none_or(|folder| folder.as_os_str().is_empty()) {
+                self.image_built = image.built;
             }
         } else if name == "PROJECT" {
             if file.parent().is_none_or(|folder| folder.as_os_str().is_empty()) {
@@ -138,9 +173,13 @@ impl Found {
         let reconciled = &self.go.reconciled;
         self.crds.sort_by_key(|crd| {
             let place = controlled.iter().position(|(group, kind)| *group == crd.group && *kind == crd.kind);
+            let shown =
+                self.samples.iter().filter(|sample| sample.kind == crd.kind && sample.group == crd.group).count();
             (
                 place.unwrap_or(usize::MAX),
                 !reconciled.contains(&crd.kind),
+                !self.name.contains(&crd.kind.to_lowercase()),
+                std::cmp::Reverse(shown),
                 !crd.file.starts_with(BASES),
                 crd.file.clone(),
             )
@@ -172,7 +211,12 @@ impl Found {
         let (folder, built) = match kustomized {
             Kustomized::None => return,
             Kustomized::Left(why) => return self.doubts.push(why),
-            Kustomized::Built { folder, objects } => (folder, objects),
+            Kustomized::Built { folder, objects, others } => {
+                let mut workloads = deployed::Workloads::default();
+                others.iter().for_each(|object| workloads.take(Path::new(folder), object));
+                self.workloads.replace(workloads);
+                (folder, objects)
+            }
         };
         for (name, is_crds) in [(BUILT_CRDS, true), (BUILT_HOOKS, false)] {
             let of = |object: &Value| (object["kind"] == "CustomResourceDefinition") == is_crds;
@@ -192,6 +236,77 @@ impl Found {
             if is_crds { self.crds = defined.crds } else { self.hooks = defined.hooks }
         }
         self.sort();
+    }
+
+    /// What a chart is once it is rendered: definitions that nothing else defines, and what deploys the program where no plain file does.
+    pub(crate) fn charted(&mut self, charted: Charted) {
+        let (chart, objects) = match charted {
+            Charted::None => return,
+            Charted::Left(why) => {
+                let before = self.doubts.len();
+                self.doubts.retain(|doubt| !doubt.contains(manifests::TEMPLATE));
+                let count = before - self.doubts.len();
+                let files =
+                    if count == 0 { String::new() } else { format!("; {count} files with templates are left out") };
+                return self.doubts.push(format!("{why}{files}"));
+            }
+            Charted::Rendered { chart, objects } => (chart, objects),
+        };
+        // Its templates need not be told one by one.
+        self.doubts
+            .retain(|doubt| !(doubt.contains(manifests::TEMPLATE) && doubt.starts_with(&chart.display().to_string())));
+        let mut defined = manifests::Defined::default();
+        let mut kept = Vec::new();
+        for object in objects {
+            if self.workloads.is_empty() || !deployed::is_workload(&object) {
+                self.workloads.take(&chart, &object);
+            }
+            let is_new = !self.crds.iter().any(|crd| object["metadata"]["name"] == crd.name().as_str());
+            if object["kind"] == manifests::CRD && is_new && defined.take(Path::new(CHART_CRDS), object.clone()).is_ok()
+            {
+                kept.push(object);
+            }
+        }
+        if !kept.is_empty() {
+            self.made.push((CHART_CRDS, kustomize::file(&kept, &chart.display().to_string())));
+            self.crds.extend(defined.crds);
+            self.sort();
+        }
+    }
+
+    /// What was seen comes before what was read: the kind that the program reacts to most is the first, and what it needs lies beside the scenario.
+    pub(crate) fn observed(&mut self, seen: &Seen) {
+        let Some(best) = seen.best().filter(|_| seen.ran()) else {
+            if seen.ran() {
+                self.forget_webhooks(seen);
+            }
+            return self.keep(OBJECTS, seen.around());
+        };
+        self.forget_webhooks(seen);
+        self.crds.sort_by_key(|crd| crd.kind != best.kind || crd.name() != best.resource);
+        self.keep(OBJECTS, seen.around());
+        self.keep(WITH, best.with.clone());
+    }
+
+    /// Webhooks that manifests register and that the program does not serve are not its own, or are to be switched on.
+    fn forget_webhooks(&mut self, seen: &Seen) {
+        if !self.hooks.is_empty() && !seen.serves_reviews() {
+            let told = "seen: it serves no reviews, so its webhooks are left out: they are another program's, or a flag or variable switches them on";
+            self.doubts.push(told.to_owned());
+            self.hooks.clear();
+        }
+    }
+
+    /// Keeps objects for a file beside the scenario.
+    fn keep(&mut self, name: &'static str, objects: Vec<Value>) {
+        if !objects.is_empty() {
+            let mut text = "# Made by `longhaul init`, of what it saw the program want.\n".to_owned();
+            for object in &objects {
+                text.push_str("---\n");
+                yaml::block(object, 0, &mut text);
+            }
+            self.made.push((name, text));
+        }
     }
 
     /// The suite to begin with.

@@ -70,10 +70,13 @@ mod window;
 mod world;
 
 pub(crate) use endpoint::Endpoint;
+pub(crate) use install::Api;
 pub(crate) use keys::Trusted;
 pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
+pub(crate) use plane::token;
+pub(crate) use ports::free_port;
 pub(crate) use testbed::{Events, Testbed, While};
 pub(crate) use window::{Addresses, address};
 

@@ -1,15 +1,18 @@
-//! `longhaul init`: the command around what is found in a folder.
+//! `longhaul init`: the command around what is found in a folder, and what is seen of its program.
 
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::init::{Found, build, kubectl, scenario};
+use crate::init::seen::{Came, Seen, next_step};
+use crate::init::{Found, build, render, scenario, tool};
 use crate::out::out;
-use crate::placed;
 use crate::scenario::Source;
-use crate::shown;
+use crate::{observe, placed, shown};
+
+mod tried;
 
 /// What can be said on the command line.
 #[derive(Args)]
@@ -23,11 +26,24 @@ pub(super) struct Arguments {
     /// Replace the file when it exists.
     #[arg(long)]
     force: bool,
+    /// Build the program and run it for half a minute without asking. A project's build is the project's code.
+    #[arg(long)]
+    yes: bool,
+    /// Build and run nothing, and do not ask: the file says `check` for all that nobody saw.
+    #[arg(long, conflicts_with = "yes")]
+    no_run: bool,
+    /// Play the file once when it is written (a minute and a half), and say what came of it in one screen. The exit code is that of the run.
+    #[arg(long = "try", conflicts_with = "no_run")]
+    tried: bool,
+    /// The main package of the program, such as `./cmd/manager`, where there are several.
+    #[arg(long, value_name = "PACKAGE")]
+    main: Option<PathBuf>,
 }
 
 /// Writes the scenario and says what it was made from.
-pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::Result<u8> {
-    let found = read(folder).with_context(|| folder.display().to_string())?;
+pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
+    let Arguments { folder, output, force, .. } = arguments;
+    let mut found = read(folder, arguments.main.as_deref()).with_context(|| folder.display().to_string())?;
     print(&found);
     if let Some(suite) = found.suite() {
         let (kit, command) = (suite.kit, suite.command);
@@ -36,7 +52,9 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
         );
         out!("          and before a merge: longhaul gate --suite '{command}' --a MAIN --b . (two checkouts)");
     }
-    let text = scenario(&found);
+    let seen = seen(arguments, &found)?;
+    found.observed(&seen);
+    let text = scenario(&found, &seen);
     let made = found.made.iter().map(|(name, text)| (PathBuf::from(name), text));
     for (name, text) in made.chain([(output.clone(), &text)]) {
         let path = folder.join(&name);
@@ -49,6 +67,7 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
     let path = folder.join(output);
     let file = path.display();
     match Source::read(&path.display().to_string()) {
+        Ok(source) if arguments.tried && seen.ran() => return tried::play(source, &path),
         Ok(_) => {
             out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}");
         }
@@ -59,12 +78,63 @@ pub(super) fn init(Arguments { folder, output, force }: &Arguments) -> anyhow::R
 }
 
 /// What is in the folder, and what kustomize makes of it.
-fn read(folder: &Path) -> std::io::Result<Found> {
-    let mut found = Found::read(folder)?;
+fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
+    let mut found = Found::read(folder, main)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let kustomized = runtime.block_on(build(folder, kubectl().as_deref()));
+    let kustomized = runtime.block_on(build(folder, tool().as_deref()));
     found.kustomized(kustomized);
+    let charted = runtime.block_on(render(folder, &found.charts, installer::on_path("helm").as_deref()));
+    found.charted(charted);
     Ok(found)
+}
+
+/// Says what would be run, and runs it where somebody says yes.
+fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
+    let say = |line: String| out!("{}", shown::line(&line));
+    let lines = observe::announced(found);
+    if lines.is_empty() {
+        let why = "nothing in the folder tells how its program is started";
+        say(format!("left out  {why}, so it was not run"));
+        return Ok(Seen::nothing(Came::NotRun(why.to_owned())));
+    }
+    for (number, line) in lines.iter().enumerate() {
+        let first = if number == 0 { "will run  " } else { "          " };
+        say(format!("{first}{line}"));
+    }
+    if let Err(why) = may_run(arguments)? {
+        say(format!("left out  the program was not run: {why}"));
+        return Ok(Seen::nothing(Came::NotRun(format!("the program was not run: {why}"))));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let seen =
+        runtime.block_on(observe::observe(found, &arguments.folder, &|line| say(format!("seen      {line}"))))?;
+    if let Some(next) = next_step(&seen.came) {
+        if let Came::NotBuilt(_, words) | Came::Ended(words) | Came::Silent(words) = &seen.came {
+            words.lines().for_each(|word| say(format!("          {word}")));
+        }
+        say(format!("next      {next}"));
+    }
+    Ok(seen)
+}
+
+/// Whether somebody says yes; or why it is left out.
+fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
+    if arguments.no_run {
+        return Ok(Err("`--no-run` says so"));
+    }
+    if arguments.yes {
+        return Ok(Ok(()));
+    }
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stderr());
+    if !input.is_terminal() || !output.is_terminal() {
+        return Ok(Err("there is no terminal to ask; `--yes` answers"));
+    }
+    write!(output, "Run it? It is the project's own code, with your rights. [y/N] ")?;
+    output.flush()?;
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    let is_yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+    Ok(if is_yes { Ok(()) } else { Err("the answer was no") })
 }
 
 /// Names come from the files of the folder: each is on its own line, whatever is in it.

@@ -19,6 +19,10 @@ pub(crate) struct Crd {
     pub(super) has_conditions: bool,
     /// The schema of its spec.
     pub(super) spec: Value,
+    /// Whether its objects are in no namespace.
+    pub(crate) is_cluster_wide: bool,
+    /// The whole of it.
+    pub(crate) definition: Value,
 }
 
 impl Crd {
@@ -27,8 +31,13 @@ impl Crd {
         format!("{}.{}/{}", self.plural, self.group, self.version)
     }
 
-    /// The name of the definition.
-    pub(super) fn name(&self) -> String {
+    /// `group/version`, as objects name it.
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// The name of the definition, which is the resource as requests name it.
+    pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 

@@ -24,6 +24,8 @@ const SKIPPED: &[&str] = &[
     "node_modules",
     "target",
     "vendor",
+    "third_party",
+    "thirdparty",
     "dist",
     "build",
     "bin",
@@ -31,6 +33,8 @@ const SKIPPED: &[&str] = &[
     "testdata",
     "tests",
     "test",
+    "e2e",
+    "hack",
     "venv",
     "__pycache__",
 ];

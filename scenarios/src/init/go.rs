@@ -24,10 +24,12 @@ pub(crate) struct Sources {
     mains: BTreeMap<PathBuf, Flags>,
     /// The flags that the other files define: large programs have a package for their options.
     others: Flags,
-    /// What `Owns(…)` names.
-    pub(super) owned: BTreeSet<Kind>,
+    /// What `Owns(…)` names, by what `For(…)` of the same controller names; nothing where one of them is not said.
+    pub(super) owned: BTreeMap<String, BTreeSet<Kind>>,
     /// What `For(…)` names: there is a controller for it.
     pub(super) reconciled: BTreeSet<String>,
+    /// The folders with a package that starts a manager or informers.
+    controlling: BTreeSet<PathBuf>,
     /// Constants that are texts.
     constants: BTreeMap<String, String>,
     /// What `AddFinalizer` is given, as it is written.
@@ -42,6 +44,40 @@ pub(crate) struct Sources {
 const NAMES_MAX: usize = 10_000;
 /// The longest name that an API server takes: the type of a condition.
 const NAME_MAX: usize = 316;
+
+/// How a controller's builder begins and ends.
+const BUILDER: &str = "ControllerManagedBy(";
+const ENDS: [&str; 2] = [".Complete(", ".Build("];
+/// Calls of programs that control something.
+const CONTROLS: [&str; 7] = [
+    "NewManager(",
+    "NewSharedInformerFactory",
+    "leaderelection.RunOrDie",
+    "leaderelection.NewLeaderElector",
+    "sharedmain.Main",
+    "manager.New(",
+    "NewFilteredSharedInformerFactory",
+];
+/// Folders whose programs are for the project's own people, or for a command line.
+const ASIDE: [&str; 14] = [
+    "test",
+    "tests",
+    "hack",
+    "tool",
+    "tools",
+    "example",
+    "examples",
+    "docs",
+    "plugin",
+    "plugins",
+    "e2e",
+    "scripts",
+    "generator",
+    "cli",
+];
+/// Names by which controllers go.
+const USUAL: [&str; 6] =
+    ["manager", "operator", "controller", "controller-manager", "workflow-controller", "controllers"];
 
 static OWNS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bOwns\(\s*&(?:(\w+)\.)?(\w+)\{"));
 static FOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bFor\(\s*&(?:\w+\.)?(\w+)\{"));
@@ -72,9 +108,20 @@ impl Sources {
             self.others.add(flags);
         }
         let imports = kinds::imports(&text);
-        for found in OWNS.captures_iter(&text) {
-            let package = found.get(1).map_or("", |name| name.as_str());
-            put(&mut self.owned, Kind::new(&found[2], imports.get(package).map(String::as_str)));
+        let folder = file.parent().unwrap_or(Path::new(""));
+        if CONTROLS.iter().any(|sign| text.contains(sign)) && self.controlling.len() < NAMES_MAX {
+            self.controlling.insert(folder.to_owned());
+        }
+        for chain in text.split(BUILDER).skip(1) {
+            let chain = ENDS.iter().fold(chain, |chain, end| chain.split(end).next().unwrap_or(chain));
+            let of = FOR.captures(chain).map(|found| found[1].to_owned()).unwrap_or_default();
+            for found in OWNS.captures_iter(chain) {
+                let package = found.get(1).map_or("", |name| name.as_str());
+                let kind = Kind::new(&found[2], imports.get(package).map(String::as_str));
+                if self.owned.len() < NAMES_MAX {
+                    put(self.owned.entry(of.clone()).or_default(), kind);
+                }
+            }
         }
         for found in FOR.captures_iter(&text) {
             put(&mut self.reconciled, found[1].to_owned());
@@ -104,11 +151,32 @@ impl Sources {
         flags
     }
 
-    /// The folders of main packages, those that are nearest to the top first.
-    pub(super) fn mains(&self) -> Vec<&Path> {
+    /// The folders of main packages, the most likely first: those that start a manager themselves, are no tools, have a usual name or that of the
+    /// project, and are near to the top.
+    pub(super) fn mains(&self, project: &str) -> Vec<&Path> {
+        let rank = |folder: &&Path| {
+            let parts: Vec<String> =
+                folder.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
+            let is_aside = |part: &String| {
+                ASIDE.iter().any(|name| part == name)
+                    || part.contains("plugin")
+                    || part.starts_with("kubectl")
+                    || part.ends_with("-cli")
+            };
+            let last = parts.last().map(String::as_str).unwrap_or_default();
+            let is_usual = last == project || USUAL.iter().any(|name| last == *name);
+            let is_near = USUAL.iter().any(|name| last.contains(name));
+            (parts.iter().any(is_aside), !self.controls(folder), !is_usual, !is_near, parts.len())
+        };
         let mut folders: Vec<&Path> = self.mains.keys().map(PathBuf::as_path).collect();
-        folders.sort_by_key(|folder| folder.components().count());
+        folders.sort_by_key(rank);
         folders
+    }
+
+    /// Whether a main package, or one below it, controls something.
+    fn controls(&self, main: &Path) -> bool {
+        let below = |folder: &&PathBuf| !main.as_os_str().is_empty() && folder.starts_with(main);
+        self.controlling.contains(main) || self.controlling.iter().find(below).is_some()
     }
 
     /// The finalizer by which it holds objects, where it is one.
@@ -187,7 +255,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
     fn a_reconciler_tells_what_it_makes_and_how_it_holds() {
         let mut sources = Sources::default();
         sources.take(Path::new("internal/controller/basket_controller.go"), CONTROLLER);
-        let owned: Vec<String> = sources.owned.iter().filter_map(|kind| kind.resource(&[])).collect();
+        let owned: Vec<String> = sources.owned["Basket"].iter().filter_map(|kind| kind.resource(&[])).collect();
         assert_eq!(owned, ["configmaps/v1", "deployments.apps/v1", "networkpolicies.networking.k8s.io/v1"]);
         assert_eq!(sources.finalizer().as_deref(), Some("shop.example.com/hold"));
         assert_eq!(sources.condition().as_deref(), Some("Ready"));
@@ -195,6 +263,36 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         sources
             .take(Path::new("a.go"), "package a\nfunc f() { basket.Status.ObservedGeneration = basket.Generation }\n");
         assert!(sources.observes);
+    }
+
+    /// Each controller owns for its own kind, and for no other.
+    #[test]
+    fn what_one_controller_owns_is_not_another_ones() {
+        let mut sources = Sources::default();
+        let chain = |of: &str, owns: &str| {
+            format!(
+                "func {of}() {{ ctrl.NewControllerManagedBy(m).For(&v1.{of}{{}}).Owns(&v1.{owns}{{}}).Complete(r) }}\n"
+            )
+        };
+        sources.take(Path::new("a.go"), &format!("package a\n{}{}", chain("Cluster", "Pod"), chain("Run", "Cluster")));
+        let names = |of: &str| sources.owned[of].iter().map(|kind| kind.name.clone()).collect::<Vec<_>>();
+        assert_eq!((names("Cluster"), names("Run")), (vec!["Pod".to_owned()], vec!["Cluster".to_owned()]));
+    }
+
+    /// Of several programs the one that controls something is built, wherever it is.
+    #[test]
+    fn the_program_that_controls_comes_first() {
+        let mut sources = Sources::default();
+        let main = |body: &str| format!("package main\nfunc main() {{ {body} }}\n");
+        sources.take(Path::new("plugin-bin/metric-plugin/main.go"), &main("ctrl.NewManager(c, o)"));
+        sources.take(Path::new("cmd/kubeseal/main.go"), &main("seal()"));
+        sources.take(Path::new("cmd/rollouts-controller/main.go"), &main("informers.NewSharedInformerFactory(c, 0)"));
+        sources.take(Path::new("hack/gen/main.go"), &main("ctrl.NewManager(c, o)"));
+        assert_eq!(sources.mains("rollouts")[0], Path::new("cmd/rollouts-controller"));
+        let mut named = Sources::default();
+        named.take(Path::new("cmd/importer/main.go"), &main("leaderelection.RunOrDie(c, x)"));
+        named.take(Path::new("cmd/kueue/main.go"), &main("ctrl.NewManager(c, o)"));
+        assert_eq!(named.mains("kueue")[0], Path::new("cmd/kueue"));
     }
 
     /// Who holds by two names tells none: which of them is for what is churned nobody can see.
@@ -218,7 +316,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
             |flag: &str| format!("package main\nfunc main() {{ flag.StringVar(&a, \"{flag}\", \"\", \"x\") }}\n");
         sources.take(Path::new("cmd/main.go"), &main("webhook-cert-path"));
         sources.take(Path::new("tools/deep/main.go"), &main("metrics-addr"));
-        assert_eq!(sources.mains(), [Path::new("cmd"), Path::new("tools/deep")]);
+        assert_eq!(sources.mains(""), [Path::new("cmd"), Path::new("tools/deep")]);
         let flags = sources.flags(Path::new("cmd"));
         assert!(flags.has("webhook-cert-path") && !flags.has("metrics-addr"));
     }

@@ -38,6 +38,8 @@ pub(crate) enum Kustomized {
         folder: &'static str,
         /// Its definitions and webhook configurations.
         objects: Vec<Value>,
+        /// All else: what deploys the program, and what lies beside that.
+        others: Vec<Value>,
     },
 }
 
@@ -45,6 +47,11 @@ pub(crate) enum Kustomized {
 pub(crate) fn kubectl() -> Option<PathBuf> {
     let beside = std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| PathBuf::from(folder).join("kubectl"));
     installer::on_path("kubectl").or_else(|| beside.filter(|path| path.is_file()))
+}
+
+/// The tool that builds a kustomization: kubectl, or kustomize itself.
+pub(crate) fn tool() -> Option<PathBuf> {
+    kubectl().or_else(|| installer::on_path("kustomize"))
 }
 
 /// Builds what there is to build below `root`.
@@ -61,14 +68,19 @@ pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     if let Err(why) = stays_inside(root, Path::new(folder)) {
         return left(why);
     }
-    let text = match tokio::time::timeout(PATIENCE, output(root, kubectl, folder)).await {
+    let place = root.join(folder);
+    // `kustomize` itself has another word for it.
+    let is_alone = kubectl.file_name().is_some_and(|name| name == "kustomize");
+    let words = [std::ffi::OsStr::new(if is_alone { "build" } else { "kustomize" }), place.as_os_str()];
+    let text = match tokio::time::timeout(PATIENCE, printed(kubectl, &words)).await {
         Ok(Ok(text)) => text,
         Ok(Err(why)) => return left(format!("`kubectl kustomize` does not build it ({why})")),
         Err(_) => return left(format!("`kubectl kustomize` takes longer than {} s", PATIENCE.as_secs())),
     };
     match serde_saphyr::from_multiple::<Value>(&text) {
         Ok(objects) => {
-            Kustomized::Built { folder, objects: objects.into_iter().filter(manifests::is_definition).collect() }
+            let (objects, others) = objects.into_iter().partition(manifests::is_definition);
+            Kustomized::Built { folder, objects, others }
         }
         Err(error) => left(format!(
             "what `kubectl kustomize` prints cannot be read ({})",
@@ -77,9 +89,10 @@ pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     }
 }
 
-async fn output(root: &Path, kubectl: &Path, folder: &str) -> Result<String, String> {
-    let mut command = tokio::process::Command::new(kubectl);
-    command.arg("kustomize").arg(root.join(folder)).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+/// What a tool prints that makes objects of files.
+pub(super) async fn printed(tool: &Path, words: &[&std::ffi::OsStr]) -> Result<String, String> {
+    let mut command = tokio::process::Command::new(tool);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // It asks no cluster, and it is not to find one.
     command.env("KUBECONFIG", "/dev/null").kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| error.to_string())?;
@@ -260,7 +273,8 @@ mod tests {
         );
         let built = build(folder.path(), Some(&kubectl)).await;
         let objects = vec![json!({"kind": "CustomResourceDefinition", "spec": {"group": "a"}})];
-        assert_eq!(built, Kustomized::Built { folder: "config/default", objects });
+        let others = vec![json!({"kind": "Service"})];
+        assert_eq!(built, Kustomized::Built { folder: "config/default", objects, others });
         assert_eq!(build(folder.path().join("config/crd").as_path(), Some(&kubectl)).await, Kustomized::None);
         let Kustomized::Left(why) = build(folder.path(), None).await else { panic!() };
         assert!(why.starts_with("config/default: without kubectl"), "{why}");

@@ -1,5 +1,6 @@
 //! In what a project is written, and how its program is built and started, by the files that package managers know.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::go::{Flags, Kind};
@@ -20,6 +21,8 @@ pub(crate) struct Language {
     pub(crate) build: Option<String>,
     /// How it is started; empty where nothing tells.
     pub(crate) command: Vec<String>,
+    /// Other commands that may build it, each with what starts it then.
+    pub(crate) others: Vec<(Option<String>, Vec<String>)>,
 }
 
 /// What the sources of a program tell.
@@ -31,8 +34,8 @@ pub(crate) struct Habits {
     pub(crate) observes: Option<bool>,
     /// The condition that repeats the generation.
     pub(crate) condition: Option<String>,
-    /// What it makes for others.
-    pub(crate) owned: Vec<Kind>,
+    /// What it makes for others, by the kind of these.
+    pub(crate) owned: BTreeMap<String, BTreeSet<Kind>>,
     /// The flags that it has, where these are looked for.
     pub(crate) flags: Option<Flags>,
 }
@@ -64,6 +67,9 @@ const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
 /// By which it does, unless its settings name another.
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
+/// Main packages that are tried one after the other.
+const MAINS_MAX: usize = 3;
+
 /// Files from which something can be told.
 pub(super) fn is_telling(name: &str) -> bool {
     matches!(name, "go.mod" | "Cargo.toml" | "package.json" | "pyproject.toml" | "requirements.txt" | "pom.xml")
@@ -76,7 +82,15 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     let language = |name, framework, build: Option<&str>, command: &[&str]| {
         let command = command.iter().map(|&word| word.to_owned()).collect();
         let build = build.map(str::to_owned);
-        Some(Language { name, file: file.to_owned(), framework, habits: Habits::default(), build, command })
+        Some(Language {
+            name,
+            file: file.to_owned(),
+            framework,
+            habits: Habits::default(),
+            build,
+            command,
+            others: Vec::new(),
+        })
     };
     let when = |is: bool, framework| is.then_some(framework);
     match name {
@@ -119,7 +133,8 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
         _ if file.extension().is_some_and(|ending| ending == "py")
             && (text.contains("import kopf") || text.contains("from kopf")) =>
         {
-            let path = file.display().to_string();
+            // It is started in its own folder.
+            let path = name.to_owned();
             let found = language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", &path]);
             let holds = KOPF_HOLDS.iter().any(|handler| text.contains(handler));
             let habits = Habits { finalizer: holds.then(|| KOPF_FINALIZER.to_owned()), ..Habits::default() };
@@ -159,7 +174,7 @@ impl Language {
 
     fn complete_go(&mut self, found: &Found) {
         let base = self.folder().to_owned();
-        let mains = found.go.mains();
+        let mains = found.go.mains(&found.name);
         // A path that a shell would read as something else is not repeated.
         let below = |folder: &&Path| {
             folder
@@ -168,8 +183,21 @@ impl Language {
                 .and_then(Path::to_str)
                 .is_some_and(|path| path.is_empty() || makefile::is_plain(path))
         };
-        let nearest = mains.into_iter().find(below);
-        let built = found.makefiles.iter().find(|(folder, _)| *folder == base).map(|(_, built)| built);
+        let fitting: Vec<&Path> = mains.into_iter().filter(below).collect();
+        if let Some(chosen) = &found.main {
+            return self.chosen(found, &base, chosen);
+        }
+        let nearest = fitting.first().copied();
+        let image = found.image_built.as_ref().filter(|_| base.as_os_str().is_empty());
+        self.others =
+            image.map(|built| (Some(built.command()), vec![format!("./{}", built.program)])).into_iter().collect();
+        for package in fitting.iter().take(MAINS_MAX).filter_map(|folder| folder.strip_prefix(&base).ok()) {
+            let package =
+                if package.as_os_str().is_empty() { ".".to_owned() } else { format!("./{}", package.display()) };
+            let build = format!("go build -o bin/subject {package}");
+            self.others.push((Some(build), vec!["./bin/subject".to_owned()]));
+        }
+        let built = found.makefiles.iter().find(|(folder, _)| *folder == base).map(|(_, built)| built).or(image);
         let main = match (built, nearest) {
             (Some(built), _) => {
                 self.build = Some(built.command());
@@ -190,13 +218,26 @@ impl Language {
             }
             (None, None) => base,
         };
+        self.learn(found, &main);
+    }
+
+    /// The program that somebody chose.
+    fn chosen(&mut self, found: &Found, base: &Path, main: &Path) {
+        let package = main.strip_prefix(base).unwrap_or(main);
+        self.build = Some(format!("go build -o bin/subject ./{}", package.display()));
+        self.command = vec!["./bin/subject".to_owned()];
+        self.learn(found, main);
+    }
+
+    /// What the sources tell of a program of controller-runtime.
+    fn learn(&mut self, found: &Found, main: &Path) {
         if self.framework == Some(Framework::ControllerRuntime) {
             self.habits = Habits {
                 finalizer: found.go.finalizer(),
                 observes: Some(found.go.observes),
                 condition: found.go.condition(),
-                owned: found.go.owned.iter().cloned().collect(),
-                flags: Some(found.go.flags(&main)),
+                owned: found.go.owned.clone(),
+                flags: Some(found.go.flags(main)),
             };
         }
     }

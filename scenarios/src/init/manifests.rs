@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::crd::{Crd, Hook};
 use super::sample::{self, Sample};
+use super::yaml;
 
 /// What a file defines.
 #[derive(Debug, Default, PartialEq)]
@@ -16,6 +17,10 @@ pub(super) struct Defined {
     pub(super) samples: Vec<Sample>,
     /// Definitions and webhook configurations as they stand there.
     pub(super) objects: Vec<Value>,
+    /// Other objects that are shown to users: what samples need.
+    pub(super) companions: Vec<Value>,
+    /// What deploys programs, and what lies beside that.
+    pub(super) deployed: Vec<Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -31,6 +36,7 @@ struct Manifest {
 struct Spec {
     group: String,
     names: Names,
+    scope: String,
     versions: Vec<Version>,
 }
 
@@ -82,9 +88,24 @@ const CONDITIONS: &str = "/openAPIV3Schema/properties/status/properties/conditio
 const SPEC: &str = "/openAPIV3Schema/properties/spec";
 /// Three lines of a terminal.
 const LINE_MAX: usize = 240;
-const CRD: &str = "CustomResourceDefinition";
+pub(super) const CRD: &str = "CustomResourceDefinition";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
+
+/// Why a chart's file is left out.
+pub(super) const TEMPLATE: &str = "it is a template: render it, for example with `helm template`, and try again";
+
+/// Whether something else than the schemas of a definition has braces of a template in it: a name, an annotation, a path.
+fn has_template(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("{{"),
+        Value::Array(items) => items.iter().any(has_template),
+        Value::Object(parts) => parts
+            .iter()
+            .any(|(key, part)| key.contains("{{") || (key != "schema" && key != "description" && has_template(part))),
+        _ => false,
+    }
+}
 
 /// Whether a file may hold manifests.
 pub(super) fn is_manifest(path: &Path) -> bool {
@@ -97,6 +118,13 @@ pub(super) fn is_manifest(path: &Path) -> bool {
 fn names_one(text: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && line.contains("kind"));
     lines.into_iter().any(|line| [CRD, MUTATING, VALIDATING].iter().any(|kind| line.contains(kind)))
+}
+
+/// Whether a text names a kind that deploys a program or lies beside one.
+fn deploys(text: &str) -> bool {
+    let kinds = ["Deployment", "StatefulSet", "DaemonSet", "Namespace", "ConfigMap", "Secret", "ServiceAccount"];
+    let lines = text.lines().filter_map(|line| line.strip_prefix("kind:"));
+    lines.map(|kind| kind.trim().trim_matches('"')).any(|kind| kinds.contains(&kind))
 }
 
 /// Whether an object is a definition, or a configuration of webhooks.
@@ -116,17 +144,29 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
         let is_named = names_one(&document);
         if is_sample && !is_named {
             // What is shown to people may be anything.
-            let object = serde_saphyr::from_str::<Value>(&document).ok();
-            defined.samples.extend(object.and_then(|object| sample::read(file, &object)));
+            let Ok(object) = yaml::object(&document) else { continue };
+            match sample::read(file, &object) {
+                Some(sample) => defined.samples.push(sample),
+                None if sample::is_whole(&object) => defined.companions.push(object),
+                None => {}
+            }
         }
         if !is_named {
+            if !is_sample && deploys(&document) {
+                // Of a chart's templates helm makes objects.
+                defined.deployed.extend(yaml::object(&document).ok().filter(|object| !has_template(object)));
+            }
             continue;
         }
-        if document.contains("{{") {
-            return Err("it is a template: render it, for example with `helm template`, and try again".to_owned());
+        // A description may explain templates: only what is no YAML, or has braces where a name belongs, is one.
+        let fail = |error: &dyn std::fmt::Display| match document.contains("{{") {
+            true => TEMPLATE.to_owned(),
+            false => first_line(&error.to_string()),
+        };
+        let object: Value = yaml::object(&document).map_err(|error| fail(&error))?;
+        if has_template(&object) {
+            return Err(TEMPLATE.to_owned());
         }
-        let fail = |error: &dyn std::fmt::Display| first_line(&error.to_string());
-        let object: Value = serde_saphyr::from_str(&document).map_err(|error| fail(&error))?;
         defined.take(file, object).map_err(|error| fail(&error))?;
     }
     Ok(defined)
@@ -141,7 +181,7 @@ impl Defined {
         let manifest: Manifest = serde_json::from_value(object.clone())?;
         let before = self.crds.len() + self.hooks.len();
         match manifest.kind.as_str() {
-            CRD => self.crds.extend(manifest.spec.and_then(|spec| crd(file, spec)).filter(Crd::is_fine)),
+            CRD => self.crds.extend(manifest.spec.and_then(|spec| crd(file, spec, &object)).filter(Crd::is_fine)),
             kind => {
                 let hooks = manifest.webhooks.into_iter().map(|hook| Hook {
                     file: file.to_owned(),
@@ -165,7 +205,7 @@ fn is_path(path: &str) -> bool {
     path.starts_with('/') && path.len() <= 1000 && path.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`".contains(c))
 }
 
-fn crd(file: &Path, spec: Spec) -> Option<Crd> {
+fn crd(file: &Path, spec: Spec, object: &Value) -> Option<Crd> {
     let version = spec.versions.into_iter().find(|version| version.storage)?;
     Some(Crd {
         file: file.to_owned(),
@@ -176,6 +216,8 @@ fn crd(file: &Path, spec: Spec) -> Option<Crd> {
         has_conditions: version.schema.pointer(CONDITIONS).is_some(),
         spec: version.schema.pointer(SPEC).cloned().unwrap_or_default(),
         version: version.name,
+        is_cluster_wide: spec.scope == "Cluster",
+        definition: object.clone(),
     })
 }
 
@@ -194,7 +236,7 @@ fn documents(text: &str) -> Vec<String> {
 
 /// The first line of a message, and not more of it than a terminal shows.
 pub(super) fn first_line(text: &str) -> String {
-    super::yaml::printable(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
+    yaml::printable(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
 }
 
 #[cfg(test)]
@@ -236,6 +278,14 @@ webhooks:
         assert!(hooks[0].is_about(&crds[0]) && !hooks[0].is_about(&Crd { plural: "others".into(), ..crds[0].clone() }));
     }
 
+    /// What a field is for may be a template, and its description says so.
+    #[test]
+    fn a_description_of_a_template_is_none() {
+        let schema = "{openAPIV3Schema: {description: 'such as {{ .cluster.name }}-{{ .random }}', properties: ";
+        let text = FILE.replace("{openAPIV3Schema: {properties: ", schema);
+        assert_eq!(read(Path::new("a.yaml"), &text).unwrap().crds.len(), 1);
+    }
+
     /// A name that no API server takes is no name: it would be a line of its own in the scenario, or worse on a terminal.
     #[test]
     fn names_that_are_none_are_left_out() {
@@ -268,6 +318,10 @@ webhooks:
     fn templates_and_broken_files_are_told_only_where_they_matter() {
         let template = "{{- if .Values.crds }}\nkind: CustomResourceDefinition\n";
         assert!(read(Path::new("a.yaml"), template).unwrap_err().contains("helm template"));
+        for braces in ["group: '{{ .Values.group }}'", "group: {{ .Values.group }}"] {
+            let template = FILE.replace("group: cache.example.com", braces);
+            assert!(read(Path::new("a.yaml"), &template).unwrap_err().contains("helm template"), "{braces}");
+        }
         assert_eq!(read(Path::new("a.yaml"), "{{ nothing: of ours").unwrap(), Defined::default());
         assert!(read(Path::new("a.yaml"), "kind: CustomResourceDefinition\nspec: [").is_err());
     }

@@ -44,7 +44,7 @@ pub(crate) struct Template {
 pub(super) fn is_sample(file: &Path) -> bool {
     file.parent().into_iter().flat_map(Path::components).any(|part| {
         let part = part.as_os_str();
-        part == "samples" || part == "examples"
+        ["samples", "sample", "examples", "example"].iter().any(|name| part == *name)
     })
 }
 
@@ -61,29 +61,54 @@ pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
     })
 }
 
-/// The first sample of a kind, as a template.
-pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
-    let version = format!("{}/{}", crd.group, crd.version);
+/// Whether an object could be applied.
+pub(super) fn is_whole(object: &Value) -> bool {
+    ["/apiVersion", "/kind", "/metadata/name"].iter().all(|at| object.pointer(at).is_some_and(Value::is_string))
+}
+
+impl Sample {
+    pub(super) fn object(&self) -> &Value {
+        &self.object
+    }
+}
+
+/// The samples of a kind as templates, of which nothing varies yet.
+pub(super) fn plain_templates(samples: &[Sample], crd: &Crd) -> Vec<(PathBuf, Value)> {
+    let version = crd.api_version();
     let of = |sample: &&Sample| {
         sample.group == crd.group && sample.kind == crd.kind && sample.object["apiVersion"] == version.as_str()
     };
-    let sample = samples.iter().find(of)?;
     // Nothing of it that the schema knows: an API server keeps nothing of it either.
     let is_known = |spec: &serde_json::Map<String, Value>| spec.keys().any(|key| is_in(&crd.spec, key));
-    if sample.object.to_string().len() > BYTES_MAX || !sample.object["spec"].as_object().is_some_and(is_known) {
-        return None;
-    }
-    let mut object = plain(&sample.object);
-    let parts = object.as_object_mut()?;
-    parts.retain(|key, _| !["apiVersion", "metadata", "status"].contains(&key.as_str()));
+    let is_fine = |sample: &&Sample| {
+        sample.object.to_string().len() <= BYTES_MAX && sample.object["spec"].as_object().is_some_and(is_known)
+    };
+    let template = |sample: &Sample| {
+        let mut object = plain(&sample.object);
+        if let Some(parts) = object.as_object_mut() {
+            parts.retain(|key, _| !["apiVersion", "metadata", "status"].contains(&key.as_str()));
+        }
+        (sample.file.clone(), object)
+    };
+    samples.iter().filter(of).filter(is_fine).map(template).collect()
+}
+
+/// The places of a spec that may change, the best first, and what stands there then.
+pub(super) fn places(spec: &Value, crd: &Crd) -> Vec<(String, String)> {
     let mut places = Vec::new();
-    places_in(&sample.object["spec"], &crd.spec, "/spec", 0, &mut places);
+    places_in(spec, &crd.spec, "/spec", 0, &mut places);
     places.sort_by_key(|(rank, _, _)| *rank);
-    let varies = places.into_iter().next().and_then(|(_, pointer, placeholder)| {
+    places.into_iter().map(|(_, pointer, placeholder)| (pointer, placeholder)).collect()
+}
+
+/// The first sample of a kind, as a template.
+pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
+    let (file, mut object) = plain_templates(samples, crd).into_iter().next()?;
+    let varies = places(&object["spec"], crd).into_iter().next().and_then(|(pointer, placeholder)| {
         *object.pointer_mut(&pointer)? = json!(placeholder);
         Some(pointer)
     });
-    Some(Template { file: sample.file.clone(), object, varies })
+    Some(Template { file, object, varies })
 }
 
 /// A value of which no text is a placeholder.

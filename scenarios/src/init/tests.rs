@@ -28,8 +28,8 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
 /// What is written for a tree, which must be a scenario; and what was left out.
 fn proposed(files: &[(&str, &str)]) -> (String, Vec<String>) {
     let folder = tree(files);
-    let found = Found::read(folder.path()).unwrap();
-    let text = scenario(&found);
+    let found = Found::read(folder.path(), None).unwrap();
+    let text = scenario(&found, &Seen::nothing(seen::Came::NotRun("nobody said yes".to_owned())));
     let file = folder.path().join("longhaul.yaml");
     std::fs::write(&file, &text).unwrap();
     if let Err(error) = Source::read(file.to_str().unwrap()) {
@@ -88,7 +88,7 @@ fn a_project_of_kubebuilder_4_is_started_with_its_flags() {
             "      - '--webhook-cert-path=${LONGHAUL_TLS_DIR}'\n      - '--webhook-port=${LONGHAUL_WEBHOOK_PORT}'\n",
             "  manifests:\n    - config/crd/bases\n",
             "url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
-            "  children: {resource: configmaps/v1, by: owner, drift: [{afterLoad: 1s, share: 0.3}]}\n",
+            "  # children:\n  #   - {resource: configmaps/v1, by: owner, drift: [{afterLoad: 1s, share: 0.3}]}\n",
             "  install: {webhooks: config/webhook/manifests.yaml}\n",
             "  admission: {errors: 0}\n",
             "  witness: {kind: status}\n",
@@ -180,7 +180,7 @@ fn a_project_of_kube_rs_holds_by_its_finalizer() {
     has(
         &text,
         &[
-            "# Rust with kube-rs, by Cargo.toml.",
+            "Rust with kube-rs, by Cargo.toml.",
             "    run: [./target/release/controller]\n",
             "  witness: {kind: finalizer, name: baskets.shop.example.com}\n",
             "  events: {unseen: 0, ghost: 0}\n",
@@ -211,7 +211,7 @@ fn a_project_of_the_java_operator_sdk_is_started_by_its_class() {
     has(
         &text,
         &[
-            "# Java with the Java Operator SDK, by pom.xml.",
+            "Java with the Java Operator SDK, by pom.xml.",
             "# Build it first: mvn package dependency:copy-dependencies",
             "    run: [java, '-cp', 'target/classes:target/dependency/*', com.example.Shop]\n",
             "  witness: {kind: finalizer, name: baskets.shop.example.com/finalizer}\n",
@@ -228,15 +228,23 @@ fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     let read = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
     let mut renamed = read(HOOKS);
     renamed["metadata"]["name"] = "shop-mutating".into();
-    let mut found = Found::read(folder.path()).unwrap();
-    found.kustomized(Kustomized::Built { folder: "config/default", objects: vec![read(CRD), renamed.clone()] });
+    let mut found = Found::read(folder.path(), None).unwrap();
+    found.kustomized(Kustomized::Built {
+        folder: "config/default",
+        objects: vec![read(CRD), renamed.clone()],
+        others: Vec::new(),
+    });
     assert_eq!(found.made, []);
     renamed["webhooks"][0]["failurePolicy"] = "Ignore".into();
-    found.kustomized(Kustomized::Built { folder: "config/default", objects: vec![read(CRD), renamed] });
+    found.kustomized(Kustomized::Built {
+        folder: "config/default",
+        objects: vec![read(CRD), renamed],
+        others: Vec::new(),
+    });
     assert_eq!(found.made[0].0, BUILT_HOOKS);
     assert!(found.made[0].1.contains("failurePolicy: Ignore"), "{}", found.made[0].1);
     assert_eq!(found.hooks[0].file, PathBuf::from(BUILT_HOOKS));
-    let mut found = Found::read(folder.path()).unwrap();
+    let mut found = Found::read(folder.path(), None).unwrap();
     found.kustomized(Kustomized::Left("config/default: without kubectl".to_owned()));
     assert_eq!(found.doubts, ["config/default: without kubectl"]);
 }
@@ -274,4 +282,193 @@ fn names_are_those_of_scenarios() {
     assert_eq!(named("My Operator_2"), "my-operator-2");
     assert_eq!(named("."), "mine");
     assert_eq!(named(&"x".repeat(90)).len(), 40);
+}
+
+/// Keys that nothing above them says a word about: neither `seen` nor `check`.
+fn unsaid(text: &str) -> Vec<String> {
+    let (mut said, mut unsaid): (Vec<(usize, bool)>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut comment, mut lines) = (false, text.lines().peekable());
+    while let Some(line) = lines.next() {
+        let (indent, bare) = (line.len() - line.trim_start().len(), line.trim_start());
+        if bare.is_empty() {
+            comment = false;
+        } else if bare.starts_with('#') {
+            comment |= bare.contains("seen") || bare.contains("check");
+        } else {
+            said.retain(|(above, _)| *above < indent);
+            let is_said = comment || said.iter().any(|(_, is_said)| *is_said);
+            // A key without a value of its own is what stands below it.
+            let is_section =
+                bare.ends_with(':') && lines.peek().is_some_and(|next| next.len() - next.trim_start().len() > indent);
+            if !is_said && !is_section {
+                unsaid.push(line.to_owned());
+            }
+            said.push((indent, is_said));
+            // A comment speaks for what follows it until the next one, at its own depth.
+            comment = comment
+                && !is_section
+                && lines.peek().is_some_and(|next| {
+                    next.len() - next.trim_start().len() == indent && !next.trim_start().starts_with('#')
+                });
+        }
+    }
+    unsaid
+}
+
+#[test]
+fn every_part_of_a_file_says_seen_or_check() {
+    assert_eq!(unsaid("# check: a\na: 1\nb: 2\n\nc: 3\nd:\n  # seen: x\n  e: {f: 1}\n"), ["c: 3"]);
+    let files = fourth(MAIN);
+    let (text, _) = proposed(&borrowed(&files));
+    assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
+    let (text, _) = proposed(&[("config/crd/bases/a.yaml", CRD)]);
+    assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
+}
+
+/// What was seen of a program that reacts to the second kind of a project, whose webhooks it does not serve.
+fn observed() -> Seen {
+    use seen::{By, Came, Change, Child, Followed, Open, Reaction, Refused};
+    let reaction = Reaction {
+        kind: "Basket".to_owned(),
+        resource: "baskets.shop.example.com".to_owned(),
+        churned: "baskets.shop.example.com/v1".to_owned(),
+        from: Some(PathBuf::from("config/samples/shop_v1_basket.yaml")),
+        template: serde_json::json!({"kind": "Basket", "spec": {"size": "${random 2..5}"}}),
+        with: vec![serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}})],
+        refused: None,
+        requests: 12,
+        children: vec![Child {
+            resource: "pods".to_owned(),
+            churned: "pods/v1".to_owned(),
+            count: 2,
+            by: By::Owner,
+            is_restored: Some(true),
+            varies: false,
+        }],
+        finalizers: vec!["shop.example.com/hold".to_owned()],
+        status: vec!["observedGeneration".to_owned()],
+        observes: true,
+        conditions: Vec::new(),
+        is_lazy: false,
+        changes: vec![
+            Change { pointer: "/spec/size".to_owned(), refused: None, is_noticed: true, is_repeated: Some(true) },
+            Change {
+                pointer: "/spec/name".to_owned(),
+                refused: Some("is immutable".to_owned()),
+                is_noticed: false,
+                is_repeated: None,
+            },
+        ],
+        is_gone: Some(true),
+        missing: vec![("secrets".to_owned(), "other".to_owned())],
+    };
+    let silent = Reaction {
+        kind: "Shelf".to_owned(),
+        churned: "shelves.shop.example.com/v1".to_owned(),
+        requests: 0,
+        ..reaction.clone()
+    };
+    let port = |port, variable, page: &str| Open {
+        port,
+        variable,
+        is_tls: false,
+        pages: vec![(page.to_owned(), 200)],
+        counts_goroutines: page == "/metrics",
+    };
+    let refused = Refused {
+        verb: "create",
+        resource: "leases.coordination.k8s.io".to_owned(),
+        status: 404,
+        why: "namespaces \"shop-system\" not found".to_owned(),
+        times: 3,
+    };
+    Seen {
+        built: Some("go build -o bin/manager cmd/main.go".to_owned()),
+        run: vec!["./bin/manager".to_owned(), "--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}".to_owned()],
+        variables: vec![("MODE".to_owned(), "fast".to_owned())],
+        mended: vec!["--x was left out: it does not know it, or not this value of it".to_owned()],
+        followed: vec![Followed { resource: "baskets.shop.example.com".to_owned(), is_watched: true }],
+        refused: vec![refused],
+        absent: vec!["cert-manager.io/v1".to_owned()],
+        ports: vec![port(4711, Some("LONGHAUL_METRICS_PORT"), "/metrics"), port(6060, None, "/healthz")],
+        lease: Some(("shop-system".to_owned(), "abc".to_owned())),
+        namespaces: vec!["shop-system".to_owned()],
+        reactions: vec![reaction, silent],
+        ..Seen::nothing(Came::Ran)
+    }
+}
+
+/// What a file says after an observation, which must be a scenario.
+fn written(files: &[(&str, &str)], seen: &Seen) -> String {
+    let folder = tree(files);
+    let mut found = Found::read(folder.path(), None).unwrap();
+    found.observed(seen);
+    let text = scenario(&found, seen);
+    for (name, text) in found.made.iter().map(|(name, text)| (*name, text)).chain([("longhaul.yaml", &text)]) {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    if let Err(error) = Source::read(folder.path().join("longhaul.yaml").to_str().unwrap()) {
+        panic!("{error}\n{text}");
+    }
+    text
+}
+
+#[test]
+fn what_was_seen_is_what_is_written() {
+    let mut files = fourth(MAIN);
+    files.push((
+        "config/crd/bases/shelves.yaml",
+        CRD.replace("basket", "shelf").replace("Basket", "Shelf").replace("shelfs", "shelves"),
+    ));
+    let text = written(&borrowed(&files), &observed());
+    has(
+        &text,
+        &[
+            "# seen: it follows baskets.shop.example.com.\n",
+            "# seen: it takes the Lease abc in the namespace shop-system.\n",
+            "# check: seen: `create leases.coordination.k8s.io` was refused with 404, 3 times: namespaces",
+            "# check: seen: it asks for cert-manager.io/v1, which nothing serves",
+            "# check: seen: it serves no reviews, so its webhooks are left out",
+            "    - longhaul-objects.yaml\n",
+            "    # seen: `go build -o bin/manager cmd/main.go` builds it.",
+            "    # seen: --x was left out",
+            "    env:\n      MODE: fast\n",
+            "    # check: seen: it listens at 6060 (/healthz), and no flag or variable names that port",
+            "    url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
+            "    # seen: 2 pods for one Basket; one that was deleted came back.\n    - {resource: pods/v1, by: owner, perParent: 2, drift: ",
+            "  witness: {kind: status}\n",
+            "# seen: of all kinds it reacts to this one most: 12 requests, makes 2 pods, ",
+            "# seen: /spec/size may change, and it notices.\n",
+            "# seen: /spec/name may not change: is immutable.\n",
+            "# check: seen: it looks for secrets `other`, which is nowhere",
+            "  with: [longhaul-with.yaml]\n",
+            "# seen: with Shelf (shelves.shop.example.com/v1): nothing.\n",
+            "restored: true",
+            "resource: baskets, on: [update, patch], status: 409}",
+        ],
+    );
+    assert!(!text.contains("role:") && !text.contains("install:") && !text.contains("serves:"), "{text}");
+    assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
+}
+
+/// A file with what is known, its last words and the next step.
+#[test]
+fn what_does_not_run_leaves_its_last_words() {
+    let files = fourth(MAIN);
+    let ended = |words: &str| Seen {
+        run: vec!["./bin/manager".to_owned()],
+        ..Seen::nothing(seen::Came::Ended(words.to_owned()))
+    };
+    let text = written(&borrowed(&files), &ended("one\nunable to load in-cluster configuration\u{1b}[2J"));
+    has(
+        &text,
+        &[
+            "# check: the program ended by itself. Its last words:\n#   one\n#   unable to load in-cluster configuration",
+            "# check: next: it wants a cluster around it",
+            "    # check: it was started with these words.\n    run:\n      - ./bin/manager\n",
+            "  resource: baskets.shop.example.com/v1\n",
+        ],
+    );
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }

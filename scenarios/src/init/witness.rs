@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use units::Span;
 
 use super::go::Flags;
+use super::seen::{By, Reaction};
 use super::yaml::quoted;
 use super::{Found, Framework, Habits};
 use crate::witness::{About, Preset, Witness};
@@ -19,6 +20,8 @@ const HEAL: Span = Span::from_secs(20);
 pub(super) struct Proposal {
     /// Its keys, in one line of YAML.
     pub(super) keys: String,
+    /// Whether that was observed of the program.
+    pub(super) is_seen: bool,
     /// Why this one, and what to look at.
     pub(super) comments: Vec<String>,
     /// Variables without which the subject would not say it.
@@ -29,8 +32,40 @@ pub(super) struct Proposal {
     pub(super) untold: Vec<Sight>,
 }
 
-/// The witness for what was found.
-pub(super) fn propose(found: &Found) -> Proposal {
+/// The witness for what was seen, or else for what was found.
+pub(super) fn propose(found: &Found, best: Option<&Reaction>) -> Proposal {
+    best.and_then(by_what_was_seen).unwrap_or_else(|| proposed(found))
+}
+
+/// What it writes into the object itself.
+fn by_what_was_seen(best: &Reaction) -> Option<Proposal> {
+    let seen = |keys: &Value, comment: &str| Some(Proposal { is_seen: true, ..proposal(keys, &[comment], None) });
+    if best.observes {
+        return seen(
+            &json!({"kind": "status"}),
+            "It wrote the generation into `status.observedGeneration`: that is the proof.",
+        );
+    }
+    if let Some(condition) = best.conditions.first() {
+        let keys = json!({"kind": "status", "condition": condition});
+        return seen(&keys, "It wrote this condition with the generation that it handled: that is the proof.");
+    }
+    match best.finalizers.as_slice() {
+        [name] if best.is_gone != Some(false) => {
+            let keys = json!({"kind": "finalizer", "name": name});
+            return seen(&keys, "It held the object by this finalizer, and let it go after its deletion.");
+        }
+        _ => {}
+    }
+    let has_children = best.children.iter().any(|child| child.by == By::Owner && !child.varies);
+    has_children
+        .then(|| {
+            seen(&json!({"kind": "children"}), "It made children for the object: that is the proof that it saw it.")
+        })
+        .flatten()
+}
+
+fn proposed(found: &Found) -> Proposal {
     let program = found.program().filter(|program| program.framework.is_some());
     let framework = program.and_then(|program| program.framework);
     let nothing = Habits::default();
@@ -159,7 +194,7 @@ fn proposal(keys: &Value, comments: &[&str], env: Option<(&'static str, &'static
             .collect();
     let untold = [Sight::Updated, Sight::Deleted].into_iter().filter(|sight| !sees.can(*sight)).collect();
     let comments = comments.iter().map(|&comment| comment.to_owned()).collect();
-    Proposal { keys: flow(keys), comments, env, budgets: format!("{{{}}}", budgets.join(", ")), untold }
+    Proposal { keys: flow(keys), is_seen: false, comments, env, budgets: format!("{{{}}}", budgets.join(", ")), untold }
 }
 
 /// A mapping of texts in one line, the kind first.
@@ -186,6 +221,7 @@ mod tests {
             habits: Habits { finalizer: finalizer.map(str::to_owned), ..Habits::default() },
             build: None,
             command: vec!["./any".to_owned()],
+            others: Vec::new(),
         };
         let crd = Crd {
             file: "crd.yaml".into(),
@@ -204,13 +240,13 @@ mod tests {
     fn what_the_sources_tell_comes_before_the_lines_of_a_library() {
         let mut found = found(Some(Framework::ControllerRuntime), Some("widgets.example.com/hold"), true);
         found.languages[0].habits.observes = Some(false);
-        let by_finalizer = propose(&found);
+        let by_finalizer = propose(&found, None);
         assert_eq!(by_finalizer.keys, "{kind: finalizer, name: widgets.example.com/hold}");
         found.languages[0].habits.condition = Some("Ready".to_owned());
         found.crds[0].has_conditions = true;
-        assert_eq!(propose(&found).keys, "{kind: status, condition: Ready}");
+        assert_eq!(propose(&found, None).keys, "{kind: status, condition: Ready}");
         found.languages[0].habits.observes = Some(true);
-        assert_eq!(propose(&found).keys, "{kind: status}");
+        assert_eq!(propose(&found, None).keys, "{kind: status}");
     }
 
     /// What is written beside each witness is what it tells, and nothing that it does not.
@@ -237,7 +273,7 @@ mod tests {
                 "{missed: 0, ghost: 0, regressed: 0, heal: 20s}",
             ),
         ] {
-            let proposal = propose(&found);
+            let proposal = propose(&found, None);
             assert_eq!((proposal.keys.as_str(), proposal.budgets.as_str()), (keys, budgets));
         }
         let unknown = propose(&found(None, None, false));

@@ -7,6 +7,11 @@ use std::fmt::Write as _;
 use reports::outside::is_hidden;
 use serde_json::Value;
 
+/// An object of Kubernetes as its tools read it, by YAML 1.1: `0644` is a number of base 8.
+pub(super) fn object(text: &str) -> Result<Value, serde_saphyr::Error> {
+    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { legacy_octal_numbers: true })
+}
+
 /// A scalar of YAML that is read as the text that it is.
 pub(super) fn quoted(text: &str) -> String {
     let is_plain = text.chars().all(|char| char.is_ascii_alphanumeric() || "./_-=".contains(char))
@@ -111,6 +116,13 @@ mod tests {
         assert!(!out.contains('\u{202e}') && !out.contains('\u{1b}'), "{out}");
         let back: Value = serde_saphyr::from_str(&out).unwrap_or_else(|error| panic!("{out}\n{error}"));
         assert_eq!(back, value, "{out}");
+    }
+
+    #[test]
+    fn an_object_is_read_as_its_tools_read_it() {
+        let read = object("defaultMode: 0777\nplain: 10\nzero: 0\ntext: '0777'\nis: yes\n").unwrap();
+        assert_eq!((&read["defaultMode"], &read["plain"], &read["zero"]), (&json!(511), &json!(10), &json!(0)));
+        assert_eq!(read["text"], "0777");
     }
 
     #[test]

@@ -87,12 +87,12 @@ impl Quiet {
 }
 
 /// A control plane, and who asks it.
-pub(super) struct Api<'a> {
-    pub(super) url: &'a str,
-    pub(super) ca_pem: &'a str,
-    pub(super) token: &'a str,
+pub(crate) struct Api<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) ca_pem: &'a str,
+    pub(crate) token: &'a str,
     /// A label, key and value, that everything made here has, where what was made is found again by one.
-    pub(super) mark: Option<(&'a str, &'a str)>,
+    pub(crate) mark: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> From<&'a loadgen::churn::Api> for Api<'a> {
@@ -128,7 +128,7 @@ impl Api<'_> {
     }
 
     /// The same with other media types, of the answer and of what is sent.
-    pub(super) async fn ask_as(
+    pub(crate) async fn ask_as(
         &self,
         method: Method,
         path: &str,

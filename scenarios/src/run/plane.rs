@@ -289,7 +289,7 @@ async fn mock(
 
 /// A token for this run. It guards nothing but loopback ports against mistakes: the process id keeps two runs on one
 /// machine apart.
-pub(super) fn token(seed: u64, user: &str) -> String {
+pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));
     hex::encode(&digest[..16])

@@ -21,7 +21,7 @@ static KEPT: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
 /// A port of this machine that is free, and that no other run chooses. Should a stranger bind it before the subject does, the subject says so and
 /// the run ends as "not ready" with its message.
-pub(super) fn free_port(at: Ipv4Addr) -> Result<u16> {
+pub(crate) fn free_port(at: Ipv4Addr) -> Result<u16> {
     for _ in 0..TRIED {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
         let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);

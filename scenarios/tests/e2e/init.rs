@@ -1,15 +1,19 @@
 //! `longhaul init` in a project as kubebuilder lays it out: what it writes passes as it stands.
 
+use std::path::Path;
+
 use crate::operator::project;
-use crate::support::{findings, longhaul, soak};
+use crate::support::{findings, has_python, longhaul, soak};
 
 /// The first look of somebody who has never written a scenario.
 #[test]
 #[ignore = "slow"]
 fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
     let Some(project) = project() else { return };
+    // The project's own build makes it.
+    std::fs::remove_file(project.path().join("bin/manager")).unwrap();
     let folder = project.path().to_str().unwrap();
-    let output = longhaul(&["init", folder]).output().unwrap();
+    let output = longhaul(&["init", "--yes", folder]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("go.kubebuilder.io/v4, laid out by kubebuilder"), "{said}");
@@ -26,4 +30,87 @@ fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
     // Goroutines and heap are followed: the page was read, at the port that the run chose.
     let rows = std::fs::read_to_string(soak.record().join("metrics.jsonl")).unwrap();
     assert!(rows.contains("go_goroutines"), "{}", soak.story());
+}
+
+/// The files of a small project, in a folder that a test may change.
+fn shop() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/observed");
+    crate::operator::copy(&files, folder.path());
+    folder
+}
+
+/// What is written is what was seen: the kind that it reacts to, its children, its finalizer, its port; and that passes as it stands.
+#[test]
+#[ignore = "slow"]
+fn a_program_is_observed_and_what_is_written_passes_unedited() {
+    if !has_python() {
+        return;
+    }
+    let project = shop();
+    let folder = project.path().to_str().unwrap();
+    let output = longhaul(&["init", "--yes", folder]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let file = project.path().join("longhaul.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for line in [
+        "# seen: it follows shelves.shop.example.com, baskets.shop.example.com.",
+        "  # seen: this page answers.",
+        "      - '--metrics-port=${LONGHAUL_METRICS_PORT}'",
+        "      SHOP_MODE: fast",
+        "  - longhaul-objects.yaml",
+        "    # seen: 1 configmaps for one Basket",
+        "  # seen: how it proves what it saw.",
+        "  witness: {kind: status}",
+        "# seen: of all kinds it reacts to this one most: ",
+        "  resource: baskets.shop.example.com/v1",
+        "# seen: /spec/size may change, and it notices.",
+        "  with: [longhaul-with.yaml]",
+        "# seen: with Shelf (shelves.shop.example.com/v1): nothing.",
+    ] {
+        assert!(text.contains(line), "`{line}` is not in\n{text}\n{said}");
+    }
+    assert!(!text.contains("\n# check: the program"), "{text}");
+    let soak = soak(&[file.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{text}\n{}", soak.story());
+}
+
+/// Nothing of a project is run unasked, and the file says that nobody saw it.
+#[test]
+fn without_a_yes_nothing_is_run() {
+    for words in [&["init"][..], &["init", "--no-run"]] {
+        let project = shop();
+        std::fs::write(project.path().join("operator.py"), "open('ran', 'w')\n").unwrap();
+        let folder = project.path().to_str().unwrap();
+        let output = longhaul(&[words, &[folder]].concat()).stdin(std::process::Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.contains("left out  the program was not run: "), "{said}");
+        assert!(!project.path().join("ran").exists(), "{said}");
+        let text = std::fs::read_to_string(project.path().join("longhaul.yaml")).unwrap();
+        assert!(text.contains("# check: next: the program was not run: "), "{text}");
+        assert!(!text.contains("seen:"), "{text}");
+    }
+}
+
+/// What ends, or asks for nothing, leaves a file with its last words and the next step.
+#[test]
+#[ignore = "slow"]
+fn a_program_that_ends_leaves_its_last_words() {
+    if !has_python() {
+        return;
+    }
+    for (script, told) in [
+        ("import sys; sys.exit('unable to load in-cluster configuration')", "it wants a cluster around it"),
+        ("import sys; sys.exit('boom')", "#   boom"),
+    ] {
+        let project = shop();
+        std::fs::write(project.path().join("operator.py"), script).unwrap();
+        let output = longhaul(&["init", "--yes", project.path().to_str().unwrap()]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}");
+        let text = std::fs::read_to_string(project.path().join("longhaul.yaml")).unwrap();
+        assert!(text.contains(told) && text.contains("# check: the program ended by itself."), "{text}\n{said}");
+        assert!(text.contains("baskets.shop.example.com/v1"), "{text}");
+    }
 }

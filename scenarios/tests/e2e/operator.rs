@@ -40,7 +40,8 @@ pub fn mistakes() -> Vec<String> {
     names
 }
 
-fn copy(from: &Path, to: &Path) {
+/// A folder with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::init::help::Help;
+
 /// A call that defines a flag, of `flag` and `pflag`: its name and what it is without being given.
 static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(
@@ -21,12 +23,35 @@ const FLAGS_MAX: usize = 500;
 /// The folder of the webhook's certificate: kubebuilder's, then names that other projects have.
 const FOLDER: &[&str] =
     &["webhook-cert-path", "webhook-cert-dir", "cert-dir", "webhook-certs-dir", "certs-dir", "tls-cert-dir"];
-const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port"];
-const METRICS: &[&str] = &["metrics-bind-address", "metrics-addr", "metrics-bind-addr", "metrics-address"];
+const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port", "webhook-bind-port"];
+/// The files of it, where it takes no folder.
+const PAIRS: &[(&str, &str)] = &[
+    ("tls-cert-file", "tls-private-key-file"),
+    ("webhook-cert-file", "webhook-key-file"),
+    ("tls-cert-file", "tls-key-file"),
+    ("tls-cert", "tls-key"),
+];
+const METRICS: &[&str] = &[
+    "metrics-bind-address",
+    "metrics-addr",
+    "metrics-bind-addr",
+    "metrics-address",
+    "metrics-listen-address",
+    "metrics-server-bind-address",
+];
+const METRICS_PORT: &[&str] = &["metrics-port", "prometheus-port", "prometheus-metrics-port"];
 const SECURE: &[&str] = &["metrics-secure"];
-const PROBES: &[&str] =
-    &["health-probe-bind-address", "health-probe-addr", "health-probe-bind-addr", "health-addr", "probe-addr"];
-const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election"];
+const PROBES: &[&str] = &[
+    "health-probe-bind-address",
+    "health-probe-addr",
+    "health-probe-bind-addr",
+    "health-addr",
+    "probe-addr",
+    "healthz-bind-address",
+    "healthz-addr",
+    "healthz-address",
+];
+const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election", "enable-leader-elect"];
 
 /// Flags by their names, and what they are by default, as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,6 +68,18 @@ impl Flags {
         let defined = defined.map(|found| (found[1].to_owned(), found[2].trim().to_owned())).collect();
         let port = PORT.captures(text).and_then(|found| found[1].parse().ok());
         Self { defined, has_zap: text.contains(ZAP), port }
+    }
+
+    /// Those that the program itself tells of.
+    pub(crate) fn of_help(help: &Help) -> Self {
+        Self { defined: help.flags.clone(), has_zap: help.flags.contains_key("zap-log-level"), port: None }
+    }
+
+    /// Whether a run says something to a flag of this name, whatever a manifest says.
+    pub(crate) fn is_ours(name: &str) -> bool {
+        let lists = [FOLDER, WEBHOOK_PORT, METRICS, METRICS_PORT, SECURE, PROBES, LEADER];
+        lists.into_iter().flatten().any(|one| *one == name)
+            || PAIRS.iter().any(|(one, other)| [*one, *other].contains(&name))
     }
 
     pub(super) fn add(&mut self, more: Self) {
@@ -73,6 +110,16 @@ impl Flags {
     /// The flag that takes the webhook's port.
     pub(crate) fn webhook_port(&self) -> Option<&'static str> {
         self.first(WEBHOOK_PORT)
+    }
+
+    /// The flags that take its certificate and the key of it as files.
+    pub(crate) fn pair(&self) -> Option<(&'static str, &'static str)> {
+        PAIRS.iter().copied().find(|(certificate, key)| self.has(certificate) && self.has(key))
+    }
+
+    /// The flag that takes the port of the metrics alone.
+    pub(crate) fn metrics_port(&self) -> Option<&'static str> {
+        self.first(METRICS_PORT)
     }
 
     /// The port that stands in the program itself.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{flags, is_asked_of_pods, is_of_controller_runtime, is_restored, owned};
+use super::{flags, is_asked_of_pods, is_of_controller_runtime};
 use crate::init::Found;
+use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
 use crate::init::yaml::printable;
 
@@ -11,10 +12,15 @@ use crate::init::yaml::printable;
 /// of fifty objects costs each of them one more.
 const REQUESTS: u32 = 300;
 
-pub(super) fn budgets(text: &mut String, found: &Found, proposal: Option<&Proposal>) {
+pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
+    line!(text, "# check: limits that a run of this length decides.");
     line!(text, "budgets:");
     if let Some(proposal) = proposal {
-        let restored = owned(found).iter().any(|resource| is_restored(resource));
+        let seen_restored = || {
+            let best = seen.best().into_iter().flat_map(|best| &best.children);
+            best.into_iter().any(|child| child.is_restored == Some(true) && !child.varies)
+        };
+        let restored = seen.ran() && seen_restored();
         let decided = proposal.budgets.trim_matches(['{', '}']);
         let all = [decided, if restored { "restored: true" } else { "" }];
         let all: Vec<&str> = all.into_iter().filter(|one| !one.is_empty()).collect();
@@ -35,7 +41,12 @@ pub(super) fn budgets(text: &mut String, found: &Found, proposal: Option<&Propos
         );
         line!(text, "  requests: {{rate: {REQUESTS}/s, hotLoop: 12/s}}");
     }
-    if flags(found).is_some_and(|flags| flags.metrics().is_some()) {
+    let is_counted = if seen.ran() {
+        seen.metrics().is_some_and(|open| open.counts_goroutines)
+    } else {
+        flags(found).is_some_and(|flags| flags.metrics().is_some() || flags.metrics_port().is_some())
+    };
+    if is_counted {
         line!(
             text,
             "  # Goroutines that stay, one for each object that ever was: what a reconcile starts and nobody ends is more."

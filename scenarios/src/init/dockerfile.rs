@@ -1,0 +1,95 @@
+//! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Pure.
+
+use std::collections::BTreeMap;
+
+use super::makefile::{self, Built};
+
+/// What a Dockerfile tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Image {
+    /// The program that it builds, where that is said in words that mean the same here.
+    pub(super) built: Option<Built>,
+    /// What it starts.
+    pub(super) command: Vec<String>,
+}
+
+/// Reads the text.
+pub(super) fn read(text: &str) -> Image {
+    let joined = text.replace("\\\n", " ");
+    let mut values = BTreeMap::new();
+    let mut built = Vec::new();
+    for line in joined.lines().map(str::trim) {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match word.to_ascii_uppercase().as_str() {
+            "ARG" => {
+                if let Some((name, value)) = rest.split_once('=') {
+                    values.insert(name.trim().to_owned(), value.trim_matches(['"', '\'']).to_owned());
+                }
+            }
+            "RUN" => built.extend(rest.split("&&").filter_map(|command| go_build(&put(command, &values)))),
+            _ => {}
+        }
+    }
+    let command = super::language::image_command(&joined);
+    let started = command.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
+    let named = |built: &&Built| built.program.rsplit('/').next() == Some(started);
+    let built = built.iter().find(named).or(built.first()).cloned();
+    Image { built, command }
+}
+
+/// The command, with the values of arguments in the places of their names.
+fn put(command: &str, values: &BTreeMap<String, String>) -> String {
+    let mut text = command.to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+    }
+    text
+}
+
+/// The program and the package of `go build`. The image's own paths mean nothing here: of the program only the name stays.
+fn go_build(command: &str) -> Option<Built> {
+    let words = shlex::split(command)?;
+    let start = words.windows(2).position(|pair| pair[0] == "go" && pair[1] == "build")?;
+    let words = &words[start + 2..];
+    let at = words.iter().position(|word| word == "-o");
+    let program = at.and_then(|at| words.get(at + 1)).map_or("", String::as_str);
+    let name = program.rsplit('/').next().filter(|name| makefile::is_plain(name)).unwrap_or("subject");
+    let of = words
+        .last()
+        .filter(|word| Some(word.as_str()) != Some(program) && is_package(word))
+        .map_or(".", String::as_str);
+    Some(Built { program: format!("bin/{name}"), of: of.to_owned() })
+}
+
+/// Whether a word of a command is a package or a file of Go below the project.
+fn is_package(word: &str) -> bool {
+    makefile::is_plain(word) && (word == "." || word.contains('/') || word.ends_with(".go"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(text: &str) -> Option<String> {
+        read(text).built.map(|built| built.command())
+    }
+
+    #[test]
+    fn the_line_of_the_started_program_counts() {
+        let usual = "FROM golang AS b\nARG TARGETARCH\nRUN CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -a -o manager cmd/main.go\nFROM x\nENTRYPOINT \
+                     [\"/manager\"]\n";
+        assert_eq!(built(usual).as_deref(), Some("go build -o bin/manager cmd/main.go"));
+        assert_eq!(read(usual).command, ["/manager"]);
+        let two = "RUN go build -o /out/tool ./tool && \\\n  go build -o /out/shop ./cmd/shop\nENTRYPOINT [\"/usr/bin/shop\"]\n";
+        assert_eq!(built(two).as_deref(), Some("go build -o bin/shop ./cmd/shop"));
+    }
+
+    #[test]
+    fn arguments_have_their_values() {
+        let text = "ARG package=.\nARG ARCH\nRUN --mount=type=cache,target=/root go build -trimpath -ldflags \"${ldflags} -s\" -o manager ${package}\n";
+        assert_eq!(built(text).as_deref(), Some("go build -o bin/manager ."));
+        assert_eq!(built("RUN go build -o a ${PKG}\n").as_deref(), Some("go build -o bin/a ."));
+        assert_eq!(built("RUN make build\n"), None);
+        assert_eq!(built("RUN go build -o 'a;rm' ../x\n").as_deref(), Some("go build -o bin/subject ."));
+    }
+}

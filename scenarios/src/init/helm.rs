@@ -1,0 +1,72 @@
+//! What `helm template` makes of a project's chart, where helm is at hand.
+//!
+//! Owns which chart is rendered, and that nothing is fetched for it: a chart whose dependencies are not there is left alone.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{kustomize, manifests};
+
+/// A chart is rendered from files alone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What became of it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Charted {
+    /// There is no chart.
+    None,
+    /// It was not rendered, and why.
+    Left(String),
+    /// It was rendered.
+    Rendered {
+        /// Where it is, relative to the project.
+        chart: PathBuf,
+        objects: Vec<Value>,
+    },
+}
+
+/// Renders the first of the project's charts.
+pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>) -> Charted {
+    let Some(chart) = charts.first() else { return Charted::None };
+    let left = |why: &str| Charted::Left(format!("{}: {why}", chart.display()));
+    let Some(helm) = helm else { return left("a chart, and without helm it is not rendered") };
+    let place = root.join(chart);
+    let words = [OsStr::new("template"), OsStr::new("shop"), place.as_os_str(), OsStr::new("--include-crds")];
+    let text = match tokio::time::timeout(PATIENCE, kustomize::printed(helm, &words)).await {
+        Ok(Ok(text)) => text,
+        Ok(Err(why)) => return left(&format!("`helm template` does not render it ({why})")),
+        Err(_) => return left(&format!("`helm template` takes longer than {} s", PATIENCE.as_secs())),
+    };
+    match serde_saphyr::from_multiple::<Value>(&text) {
+        Ok(objects) => Charted::Rendered { chart: chart.clone(), objects },
+        Err(error) => left(&format!("what helm prints cannot be read ({})", manifests::first_line(&error.to_string()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_chart_is_rendered_where_helm_is_at_hand() {
+        let folder = tempfile::tempdir().unwrap();
+        let helm = folder.path().join("helm");
+        std::fs::write(
+            &helm,
+            "#!/bin/sh\ntest \"$1\" = template || exit 9\nprintf 'kind: Deployment\\n---\\nkind: Service\\n'\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let charts = [PathBuf::from("charts/shop")];
+        let Charted::Rendered { objects, .. } = render(folder.path(), &charts, Some(&helm)).await else { panic!() };
+        assert_eq!(objects.len(), 2);
+        assert_eq!(render(folder.path(), &[], Some(&helm)).await, Charted::None);
+        let Charted::Left(why) = render(folder.path(), &charts, None).await else { panic!() };
+        assert!(why.contains("without helm"), "{why}");
+    }
+}

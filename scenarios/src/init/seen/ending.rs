@@ -1,0 +1,159 @@
+//! What a program's last words say: what can be changed so that it runs, and what its author has to do. Pure.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Came;
+use crate::init::help::Help;
+
+/// A flag that it does not know.
+static UNKNOWN: LazyLock<Regex> = LazyLock::new(|| {
+    crate::init::pattern(
+        r"(?:flag provided but not defined: -|unknown flag: --|unexpected argument '--|unrecognized arguments: --|unknown option:? --)([\w.-]+)",
+    )
+});
+/// A flag that takes no such value.
+static INVALID: LazyLock<Regex> = LazyLock::new(|| {
+    crate::init::pattern(
+        r#"invalid (?:argument|value|boolean value) "(?u:[^"]*)" for (?:flag -|"?(?:-\w, )?--)([\w.-]+)"#,
+    )
+});
+/// A port that somebody else has.
+static IN_USE: LazyLock<Regex> =
+    LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? \S*:([0-9]+): bind: address already in use"));
+
+/// What is to be changed before it is started again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mend {
+    /// Its words without this flag.
+    Without(String),
+    /// One more word.
+    Word(String),
+    /// One more variable.
+    Variable(&'static str, &'static str),
+}
+
+impl Mend {
+    /// What was done, for the file.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
+            Self::Word(word) => format!("{word} was added: without it it ends"),
+            Self::Variable(name, _) => format!("{name} was added: without it it ends"),
+        }
+    }
+}
+
+/// What its last words ask for, where that can be given.
+pub(crate) fn mend(words: &str, run: &[String], help: &Help) -> Option<Mend> {
+    let has = |flag: &str| run.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
+    for pattern in [&UNKNOWN, &INVALID] {
+        if let Some(found) = pattern.captures(words).filter(|found| has(&found[1])) {
+            return Some(Mend::Without(found[1].to_owned()));
+        }
+    }
+    if words.contains("leader election namespace") {
+        let flag = ["leader-election-namespace", "leader-elect-resource-namespace", "leader-election-ns"];
+        let flag = flag.into_iter().find(|flag| help.flags.contains_key(*flag) && !has(flag));
+        return flag.map(|flag| Mend::Word(format!("--{flag}=default")));
+    }
+    if words.contains("k8s-webhook-server/serving-certs") {
+        return Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}"));
+    }
+    None
+}
+
+/// What its author has to do, by how far it came.
+pub(crate) fn next_step(came: &Came) -> Option<String> {
+    match came {
+        Came::Ran => None,
+        Came::NotRun(why) => Some(format!("{why}; `longhaul init --yes --force` runs it and fills in what it sees")),
+        Came::NotBuilt(command, words) => Some(not_built(command, words)),
+        Came::Ended(words) => Some(ended(words)),
+        Came::Silent(words) => Some(silent(words)),
+    }
+}
+
+fn not_built(command: &str, words: &str) -> String {
+    let program = command.split_whitespace().next().unwrap_or(command);
+    if words.contains("No such file or directory") && words.contains("start") {
+        return format!("`{program}` is not on the PATH: install it, or build the program by hand, then init again");
+    }
+    format!("mend `{command}`, or build the program by hand and name it in `run`, then init again")
+}
+
+fn ended(words: &str) -> String {
+    let says = |texts: &[&str]| texts.iter().any(|text| words.contains(text));
+    if says(&["in-cluster", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"]) {
+        return "it wants a cluster around it and reads no $KUBECONFIG: look for a flag that names one, or run it in a Pod (`subject: {deployment: …}`, docs/deploy.md)"
+            .to_owned();
+    }
+    if let Some(found) = IN_USE.captures(words) {
+        return format!(
+            "port {} is taken: end the program that has it, or give this one a flag with `${{LONGHAUL_PORT_1}}`",
+            &found[1]
+        );
+    }
+    if says(&["no matches for kind", "failed to wait for", "could not find the requested resource"]) {
+        return "it wants kinds that nothing serves: put the definitions of the other project into `controlPlane.manifests`".to_owned();
+    }
+    if says(&["required flag", "must be set", "must be specified", "is required", "environment variable", "not set"]) {
+        return "it wants a flag or a variable: put it into `run` or `env`".to_owned();
+    }
+    if says(&["no such file or directory", "cannot find"]) {
+        return "it wants a file: lay it there, or name another by a flag in `run`".to_owned();
+    }
+    if says(&["DISPLAY", "cannot open display"]) {
+        return "it opens a window: start it in a way that needs none".to_owned();
+    }
+    "its last words say why it ended: put into `run` and `env` what it misses, then init again".to_owned()
+}
+
+fn silent(words: &str) -> String {
+    if words.trim().is_empty() {
+        return "it runs and says nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as `--kubeconfig=${KUBECONFIG}`".to_owned();
+    }
+    "it runs and asks the API server for nothing: does it read $KUBECONFIG, and does it wait for something first? See its last words".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn an_unknown_flag_is_left_out() {
+        let run = run(&["bin/a", "--leader-elect=false", "--x"]);
+        let of = |words: &str| mend(words, &run, &Help::default());
+        let without = |flag: &str| Some(Mend::Without(flag.to_owned()));
+        assert_eq!(of("flag provided but not defined: -leader-elect\nUsage of a"), without("leader-elect"));
+        assert_eq!(of("Error: unknown flag: --x"), without("x"));
+        assert_eq!(of("invalid argument \"false\" for \"--leader-elect\" flag"), without("leader-elect"));
+        assert_eq!(of("unknown flag: --other"), None, "which nobody gave");
+    }
+
+    #[test]
+    fn what_it_misses_is_given() {
+        let help = Help::read("  --leader-election-namespace string   where\n");
+        let words = "unable to find leader election namespace: not running in-cluster";
+        assert_eq!(mend(words, &[], &help), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
+        let words = "open /tmp/k8s-webhook-server/serving-certs/tls.crt: no such file or directory";
+        assert_eq!(mend(words, &[], &help), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
+    }
+
+    #[test]
+    fn the_next_step_follows_from_the_last_words() {
+        let of = |words: &str| next_step(&Came::Ended(words.to_owned())).unwrap();
+        assert!(of("unable to load in-cluster configuration").contains("wants a cluster around it"));
+        assert!(of("listen tcp :8080: bind: address already in use").contains("port 8080 is taken"));
+        assert!(of("no matches for kind \"Certificate\" in version").contains("definitions of the other project"));
+        assert!(of("FOO environment variable must be set").contains("`env`"));
+        assert!(of("boom").contains("last words"));
+        assert!(next_step(&Came::Silent(String::new())).unwrap().contains("--kubeconfig=${KUBECONFIG}"));
+        assert_eq!(next_step(&Came::Ran), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a program follows, which of its requests were refused, and where its Lease is. Pure.
+
+use std::collections::BTreeMap;
+
+use super::Ask;
+
+/// Different refusals that are told.
+const REFUSALS: usize = 20;
+/// Resources that tell of the program itself and of no work.
+const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
+
+/// A kind that it lists or watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Followed {
+    pub(crate) resource: String,
+    pub(crate) is_watched: bool,
+}
+
+/// Requests that were refused for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) verb: &'static str,
+    pub(crate) resource: String,
+    pub(crate) status: u16,
+    pub(crate) why: String,
+    pub(crate) times: u32,
+}
+
+/// Whether a request is about the program's own life, and not about its work.
+pub(crate) fn is_aside(ask: &Ask) -> bool {
+    ask.verb.is_empty() || ASIDE.contains(&ask.resource.as_str())
+}
+
+/// What it follows, in the order of its first requests; and the kinds that nothing serves.
+pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
+    let (mut followed, mut absent): (Vec<Followed>, Vec<String>) = (Vec::new(), Vec::new());
+    for ask in asks.iter().filter(|ask| matches!(ask.verb, "list" | "watch") && !is_aside(ask)) {
+        if ask.status == 404 {
+            if !absent.contains(&ask.resource) {
+                absent.push(ask.resource.clone());
+            }
+            continue;
+        }
+        if ask.status >= 300 {
+            continue;
+        }
+        let is_watched = ask.verb == "watch";
+        match followed.iter_mut().find(|one| one.resource == ask.resource) {
+            Some(one) => one.is_watched |= is_watched,
+            None => followed.push(Followed { resource: ask.resource.clone(), is_watched }),
+        }
+    }
+    // Discovery of a group that nobody serves: `/apis/cert-manager.io/v1`.
+    for ask in asks.iter().filter(|ask| ask.status == 404 && ask.verb.is_empty()) {
+        if let Some(group) = ask.path.strip_prefix("/apis/").filter(|rest| rest.matches('/').count() <= 1) {
+            let group = group.trim_end_matches('/').to_owned();
+            if !absent.contains(&group) {
+                absent.push(group);
+            }
+        }
+    }
+    (followed, absent)
+}
+
+/// What was refused, by what was asked. That something is not there is an answer and no refusal.
+pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
+    let mut all: BTreeMap<(&str, &str, u16, String), u32> = BTreeMap::new();
+    for ask in asks {
+        let is_answer = matches!((ask.verb, ask.status), ("get" | "delete" | "", 404) | ("create", 409));
+        if ask.status < 400 || ask.status == 410 || is_answer || ask.verb.is_empty() {
+            continue;
+        }
+        let name = ask.name.as_deref().unwrap_or("\0");
+        let why = ask.refusal.clone().unwrap_or_default().replace(name, "…");
+        *all.entry((ask.verb, ask.resource.as_str(), ask.status, why)).or_default() += 1;
+    }
+    let told = all.into_iter().map(|((verb, resource, status, why), times)| Refused {
+        verb: VERBS.iter().copied().find(|one| *one == verb).unwrap_or_default(),
+        resource: resource.to_owned(),
+        status,
+        why,
+        times,
+    });
+    told.take(REFUSALS).collect()
+}
+
+const VERBS: [&str; 8] = ["list", "watch", "get", "create", "update", "patch", "delete", "deletecollection"];
+
+/// The Lease that it holds or wants.
+pub(crate) fn lease(asks: &[Ask]) -> Option<(String, String)> {
+    let of_lease = |ask: &&Ask| ask.resource == ASIDE[0];
+    let named = asks.iter().filter(of_lease).find_map(|ask| Some((ask.namespace.clone()?, ask.name.clone()?)));
+    named.or_else(|| asks.iter().filter(of_lease).find_map(|ask| Some((ask.namespace.clone()?, String::new()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn ask(verb: &'static str, resource: &str, status: u16) -> Ask {
+        Ask { verb, resource: resource.to_owned(), status, ..Ask::default() }
+    }
+
+    #[test]
+    fn what_is_served_is_followed_and_the_rest_is_absent() {
+        let asks = [
+            ask("list", "baskets.shop.example.com", 200),
+            ask("watch", "baskets.shop.example.com", 200),
+            ask("list", "secrets", 200),
+            ask("list", "certificates.cert-manager.io", 404),
+            Ask { path: "/apis/cert-manager.io/v1".to_owned(), status: 404, ..Ask::default() },
+            ask("watch", "leases.coordination.k8s.io", 200),
+            ask("list", "nodes", 403),
+        ];
+        let (followed, absent) = follows(&asks);
+        let of = |resource: &str, is_watched| Followed { resource: resource.to_owned(), is_watched };
+        assert_eq!(followed, [of("baskets.shop.example.com", true), of("secrets", false)]);
+        assert_eq!(absent, ["certificates.cert-manager.io", "cert-manager.io/v1"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_refusal() {
+        let named = |name: &str| Ask {
+            name: Some(name.to_owned()),
+            refusal: Some(format!("pods \"{name}\" is invalid")),
+            ..ask("update", "pods", 422)
+        };
+        let asks =
+            [ask("get", "pods", 404), ask("create", "pods", 409), named("a"), named("b"), ask("watch", "pods", 410)];
+        let refused = refusals(&asks);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert_eq!((refused[0].times, refused[0].why.as_str()), (2, "pods \"…\" is invalid"));
+    }
+
+    #[test]
+    fn a_lease_has_a_place() {
+        let get = Ask {
+            namespace: Some("shop-system".to_owned()),
+            name: Some("abc.example.com".to_owned()),
+            ..ask("get", "leases.coordination.k8s.io", 404)
+        };
+        assert_eq!(
+            lease(&[ask("list", "pods", 200), get]),
+            Some(("shop-system".to_owned(), "abc.example.com".to_owned()))
+        );
+        assert_eq!(lease(&[]), None);
+    }
+}

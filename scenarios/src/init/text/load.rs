@@ -1,0 +1,154 @@
+//! What is done to the subject: the objects that are churned, and faults.
+
+use std::fmt::Write as _;
+
+use super::{OTHERS, is_asked_of_pods, is_of_controller_runtime, is_webhook_only};
+use crate::init::seen::{Reaction, Seen};
+use crate::init::yaml::{block, printable, quoted};
+use crate::init::{Crd, Found, WITH, sample};
+
+/// A rate that a controller bears which makes a few children for each object.
+const RATE: &str = "10/s";
+/// Fields that are named in a comment.
+const FIELDS: usize = 5;
+
+pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
+    if is_asked_of_pods(found) {
+        line!(text, "# check: reviews of pods and deployments, as users cause them.");
+        line!(text, "admission: {{rate: 50/s}}");
+        line!(text, "");
+    }
+    if found.own_hooks().next().is_some() {
+        line!(
+            text,
+            "# check: reviews of the same objects beside that, without the API server; a gate compares these: admission: {{rate: 50/s}}"
+        );
+    }
+    if is_webhook_only(found) {
+        return;
+    }
+    match (seen.best().filter(|_| seen.ran()), found.crd()) {
+        (Some(best), _) => seen_churn(text, found, best),
+        (None, Some(crd)) => churn(text, found, crd),
+        (None, None) => {
+            line!(text, "# check: objects that come, change and go; no custom resource was found: what does it watch?");
+            line!(text, "churn: {{resource: v1/configmaps, population: 50, rate: {RATE}}}");
+        }
+    }
+    others(text, found, seen);
+    line!(text, "");
+    line!(
+        text,
+        "# check: the two that clients forget most often. All faults: docs/faults.md, or `longhaul check --plan` for what these will do."
+    );
+    line!(text, "faults:");
+    line!(text, "  - {{name: watch-reset, at: 20s}}");
+    line!(text, "  - {{name: watch-410, at: 40s}}");
+    if let Some(crd) = found.crd().filter(|_| is_of_controller_runtime(found)) {
+        // Short: client-go doubles its back-off with each refusal.
+        line!(
+            text,
+            "  # check: writes of it that meet somebody else's: whoever takes 409 for done forgets what it had to write."
+        );
+        line!(
+            text,
+            "  - {{name: http-error, at: 50s, for: 1500ms, resource: {}, on: [update, patch], status: 409}}",
+            quoted(&crd.plural)
+        );
+    }
+    line!(text, "");
+}
+
+/// The kind that it reacts to most, with an object that it was seen to react to.
+fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
+    let from = best
+        .from
+        .as_ref()
+        .map_or_else(|| "made from its definition".to_owned(), |file| format!("the sample in {}", file.display()));
+    line!(text, "# seen: of all kinds it reacts to this one most: {}.", best.told());
+    line!(text, "# seen: an object like this ({from}) was taken.");
+    for change in best.changes.iter().take(FIELDS) {
+        let what = match (&change.refused, change.is_noticed) {
+            (Some(why), _) => format!("may not change: {why}"),
+            (None, true) => "may change, and it notices".to_owned(),
+            (None, false) => "may change, and it asked for nothing then".to_owned(),
+        };
+        line!(text, "# seen: {} {what}.", change.pointer);
+    }
+    if best.is_lazy {
+        line!(text, "# seen: its status did not repeat the generation of each change, so that proves nothing.");
+    }
+    if best.varies().is_none() {
+        line!(
+            text,
+            "# check: no field was found that may change, so updates change an annotation, which is no new generation."
+        );
+    }
+    for (resource, name) in &best.missing {
+        line!(
+            text,
+            "# check: seen: it looks for {resource} `{name}`, which is nowhere: put one into a file and name that under `with`."
+        );
+    }
+    line!(text, "churn:");
+    line!(text, "  resource: {}", quoted(&best.churned));
+    line!(text, "  population: 50");
+    line!(text, "  # check: how many changes a second it bears was not measured.");
+    line!(text, "  rate: {RATE}");
+    if found.made.iter().any(|(name, _)| *name == WITH) {
+        line!(text, "  # seen: objects that the sample names; each namespace has them.");
+        line!(text, "  with: [{WITH}]");
+    }
+    line!(text, "  template:");
+    block(&best.template, 4, text);
+}
+
+/// Other kinds, and what it does with them.
+fn others(text: &mut String, found: &Found, seen: &Seen) {
+    let best = seen.best().filter(|_| seen.ran()).map(|best| best.kind.as_str());
+    for reaction in seen.reactions.iter().filter(|reaction| Some(reaction.kind.as_str()) != best).take(OTHERS) {
+        line!(text, "# seen: with {} ({}): {}.", reaction.kind, reaction.churned, reaction.told());
+    }
+    let is_tried = |crd: &&Crd| seen.reactions.iter().any(|reaction| reaction.kind == crd.kind);
+    let rest = found.crds.iter().skip(usize::from(best.is_none())).filter(|crd| !is_tried(crd));
+    for other in rest.take(OTHERS) {
+        if seen.ran() {
+            line!(text, "# seen: it does not follow {} ({}).", other.kind, other.resource());
+        } else {
+            line!(text, "# check: another run may churn {} ({}).", other.kind, other.resource());
+        }
+    }
+}
+
+fn churn(text: &mut String, found: &Found, crd: &Crd) {
+    let Some(template) = sample::template(&found.samples, crd) else {
+        line!(
+            text,
+            "# check: objects that come, change and go. A `template:` says what they look like; without one they are made from the schema."
+        );
+        line!(text, "churn: {{resource: {}, population: 50, rate: {RATE}}}", quoted(&crd.resource()));
+        return;
+    };
+    line!(text, "# check: objects that come, change and go. They look like the sample in {}.", template.file.display());
+    if let Some(pointer) = &template.varies {
+        line!(text, "# Each write changes {pointer}; `longhaul show schema` tells of other placeholders.");
+    } else {
+        line!(
+            text,
+            "# check: nothing in it was found that may change, so updates change an annotation, which is no new generation."
+        );
+        line!(text, "# Write for example '${{random 1..3}}' for a value.");
+    }
+    line!(text, "churn:");
+    line!(text, "  resource: {}", quoted(&crd.resource()));
+    line!(text, "  population: 50");
+    line!(text, "  rate: {RATE}");
+    line!(text, "  template:");
+    block(&template.object, 4, text);
+    if found.own_hooks().any(|hook| !hook.is_mutating) {
+        line!(
+            text,
+            "  # check: what your webhook has to refuse is a `templates: [{{file: bad.yaml, expect: denied}}]` beside those that it lets in."
+        );
+    }
+}

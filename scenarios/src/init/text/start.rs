@@ -1,0 +1,211 @@
+//! The subject as the files of a project tell of it, where nobody saw it run: everything is to be looked at.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::{OTHERS, USUAL_PORT, arguments, flags, is_restored, is_webhook_only, owned, owned_kinds, witness};
+use crate::init::go::Flags;
+use crate::init::seen::Seen;
+use crate::init::witness::Proposal;
+use crate::init::yaml::{printable, quoted};
+use crate::init::{Found, Language};
+
+pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
+    line!(text, "subject:");
+    line!(text, "  command:");
+    if is_webhook_only(found) {
+        line!(text, "    # check: it watches nothing, as no definition was found: ready when its port answers.");
+        line!(text, "    role: webhook");
+    } else if !found.hooks.is_empty() {
+        line!(
+            text,
+            "    # check: it watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
+        );
+        line!(text, "    role: both");
+    }
+    let mut cwd = ".".to_owned();
+    if let Some(language) = found.program() {
+        start(text, found, seen, language);
+        if !language.folder().as_os_str().is_empty() {
+            cwd = language.folder().display().to_string();
+        }
+    } else {
+        line!(
+            text,
+            "    # check: nothing in the folder tells how it is started. KUBECONFIG leads it to the API server of the run."
+        );
+        line!(text, "    run: [./path/to/your/program]");
+    }
+    if let Some((file, command)) = &found.image {
+        line!(text, "    # check: the image ({}) starts it so: {}", file.display(), command.join(" "));
+    }
+    line!(text, "    # check: it is started here.");
+    line!(text, "    cwd: {}", quoted(&cwd));
+    let mut env: Vec<(&str, &str)> = proposal.iter().filter_map(|proposal| proposal.env).collect();
+    let flags = flags(found);
+    if !found.hooks.is_empty() && flags.is_some_and(|flags| flags.folder().is_none()) {
+        // It looks for its certificate where controller-runtime does by itself: $TMPDIR/k8s-webhook-server/serving-certs.
+        env.push(("TMPDIR", "${LONGHAUL_TLS_DIR}"));
+    }
+    if !env.is_empty() {
+        let pairs: Vec<String> = env.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
+        line!(text, "    # check: without these it would find no certificate, or say less than its witness needs.");
+        line!(text, "    env: {{{}}}", pairs.join(", "));
+    }
+    serves(text, found, flags);
+    install(text, found);
+    metrics(text, flags);
+    children(text, found);
+    if let Some(proposal) = proposal {
+        witness(text, proposal);
+    }
+    line!(text, "");
+}
+
+fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
+    let Language { name, file, framework, build, command, habits, .. } = language;
+    let with = framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
+    line!(text, "    # check: {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
+    if let Some(build) = build {
+        let folder = language.folder();
+        let place = if folder.as_os_str().is_empty() { String::new() } else { format!(" (in {})", folder.display()) };
+        line!(text, "    # Build it first{place}: {build}");
+    }
+    if command.is_empty() {
+        line!(text, "    # check: nothing in the folder tells how it is started.");
+        line!(text, "    run: [./path/to/your/program]");
+        return;
+    }
+    if !seen.run.is_empty() {
+        line!(text, "    # check: it was started with these words.");
+        line!(text, "    run:");
+        for word in &seen.run {
+            line!(text, "      - {}", quoted(word));
+        }
+        return;
+    }
+    let arguments = habits.flags.as_ref().map(|flags| arguments(flags, found)).unwrap_or_default();
+    if arguments.is_empty() {
+        let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        line!(text, "    run: [{}]", words.join(", "));
+        return;
+    }
+    line!(text, "    # check: its flags are those that its main package defines.");
+    line!(text, "    run:");
+    for word in command.iter().chain(&arguments) {
+        line!(text, "      - {}", quoted(word));
+    }
+}
+
+/// Where its webhook is; a registration of the project's own has the path.
+fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
+    let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
+    let is_own = found.own_hooks().next().is_some();
+    let path = (!is_own).then(|| format!("path: {}", quoted(&hook.path)));
+    let from = if is_own { String::new() } else { format!("check: from {}. ", hook.file.display()) };
+    let port = match flags {
+        None => {
+            line!(
+                text,
+                "    # {from}check: it must serve TLS on $LONGHAUL_WEBHOOK_PORT with the files $LONGHAUL_TLS_CERT and $LONGHAUL_TLS_KEY;"
+            );
+            line!(
+                text,
+                "    # a program that wants flags is given them in `run`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
+            );
+            None
+        }
+        Some(flags) => {
+            if !from.is_empty() {
+                line!(text, "    # {}", from.trim_end());
+            }
+            flags.webhook_port().is_none().then(|| {
+                fixed(text);
+                format!("port: {}", flags.fixed_port().unwrap_or(USUAL_PORT))
+            })
+        }
+    };
+    let keys: Vec<String> = path.into_iter().chain(port).collect();
+    if !keys.is_empty() {
+        line!(text, "    serves: {{{}}}", keys.join(", "));
+    }
+}
+
+/// Webhooks of the project's own kinds, registered as the project has them.
+pub(super) fn install(text: &mut String, found: &Found) {
+    let mut files: Vec<&Path> = found.own_hooks().map(|hook| hook.file.as_path()).collect();
+    files.sort_unstable();
+    files.dedup();
+    let place = match files.as_slice() {
+        [file] => file,
+        // All of them lie in one folder.
+        [file, ..] => file.parent().unwrap_or(file),
+        [] => return,
+    };
+    line!(
+        text,
+        "  # check: registered as they are: rules, selectors, policies. What is churned goes through them, and their answers are judged."
+    );
+    line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
+}
+
+/// What is said of a port that nobody chooses.
+fn fixed(text: &mut String) {
+    line!(
+        text,
+        "    # check: its main package has no flag for the port, so it is the one that stands in the program, and two runs at a time"
+    );
+    line!(
+        text,
+        "    # (or the builds of a gate) would meet there. With `--webhook-port` in it: --webhook-port=${{LONGHAUL_WEBHOOK_PORT}}."
+    );
+}
+
+fn metrics(text: &mut String, flags: Option<&Flags>) {
+    match flags.map(|flags| flags.metrics().is_some() || flags.metrics_port().is_some()) {
+        Some(true) => {
+            line!(
+                text,
+                "  # check: the heap in use is found on this page, and judges growth before the resident set does."
+            );
+            line!(text, "  metrics:");
+            line!(text, "    url: http://127.0.0.1:${{LONGHAUL_METRICS_PORT}}/metrics");
+            line!(text, "    series: [go_goroutines]");
+        }
+        Some(false) => {
+            line!(
+                text,
+                "  # check: its main package has no flag for the address of its metrics: heap and goroutines are not followed."
+            );
+        }
+        None => {}
+    }
+}
+
+fn children(text: &mut String, found: &Found) {
+    let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return };
+    let owned_kinds = owned_kinds(found, program);
+    let unknown = owned_kinds.into_iter().filter(|kind| kind.resource(&found.crds).is_none());
+    for kind in unknown.take(OTHERS) {
+        line!(text, "  # check: it owns {} too, of which nothing here tells the resource.", kind.name);
+    }
+    let known = owned(found);
+    if known.is_empty() {
+        return;
+    }
+    line!(
+        text,
+        "  # check: it owns these. Take the sign away where each object has one of them; `perParent: 2` says two."
+    );
+    if known.iter().any(|resource| is_restored(resource)) {
+        line!(
+            text,
+            "  # `drift` deletes some when nobody writes any more; whoever does not make such a kind again leaves it out."
+        );
+    }
+    line!(text, "  # children:");
+    for resource in &known {
+        let drift = if is_restored(resource) { ", drift: [{afterLoad: 1s, share: 0.3}]" } else { "" };
+        line!(text, "  #   - {{resource: {}, by: owner{drift}}}", quoted(resource));
+    }
+}

@@ -1,0 +1,51 @@
+//! The ways in which a project builds and starts its program, as its own files tell them; and where it is deployed. Pure.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Found;
+
+/// One way to build and to start the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The command, where something has to be built.
+    pub(crate) build: Option<String>,
+    /// What starts it.
+    pub(crate) program: Vec<String>,
+    /// Where both are run, below the project.
+    pub(crate) folder: PathBuf,
+}
+
+impl Found {
+    /// All of them, the project's own first.
+    pub(crate) fn ways(&self) -> Vec<Way> {
+        let Some(language) = self.program() else { return Vec::new() };
+        let folder = language.folder().to_owned();
+        let first = (language.build.clone(), language.command.clone());
+        let mut ways: Vec<Way> = Vec::new();
+        for (build, program) in std::iter::once(first).chain(language.others.iter().cloned()) {
+            if !program.is_empty() && ways.iter().all(|way| way.build != build || way.program != program) {
+                ways.push(Way { build, program, folder: folder.clone() });
+            }
+        }
+        ways
+    }
+
+    /// The objects that the program reads where it is deployed.
+    pub(crate) fn beside(&self, program: &[String]) -> Vec<Value> {
+        let deployed = self.workloads.own(named(program));
+        deployed.map(|deployed| self.workloads.objects(deployed).into_iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Namespace and account of its workload.
+    pub(crate) fn place_of(&self, program: &[String]) -> (Option<String>, Option<String>) {
+        let deployed = self.workloads.own(named(program));
+        deployed.map(|deployed| (deployed.namespace.clone(), deployed.account.clone())).unwrap_or_default()
+    }
+}
+
+/// The name of the program's file.
+fn named(program: &[String]) -> &str {
+    program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default()
+}

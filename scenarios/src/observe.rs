@@ -1,0 +1,179 @@
+//! `longhaul init`: runs a project's program for half a minute against an empty API server, after somebody said yes, and tells what it did.
+//!
+//! Owns the order of an observation, and that all of it is bounded and cleaned up. What follows from the facts is decided in `init::seen`.
+//! The project's build and its program are the project's code: nobody but `cli::init` calls this, and only with a yes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+mod api;
+mod build;
+mod kinds;
+mod ports;
+mod program;
+mod world;
+
+use crate::init::help::Help;
+use crate::init::seen::{self, Came, Mend, Seen};
+use crate::init::{Found, Way};
+use program::Program;
+use world::World;
+
+/// How long it has to ask for something. A program in Go starts in a second, on a busy machine in five.
+const FIRST_ASK: Duration = Duration::from_secs(20);
+/// How long it is left alone until it has listed what it follows.
+const START_MAX: Duration = Duration::from_secs(15);
+/// Without a request for so long it has come to rest.
+const REST: Duration = Duration::from_millis(1500);
+/// How often it is started again with other words.
+const STARTS_MAX: usize = 8;
+
+/// What would be run, for whoever is asked.
+pub(crate) fn announced(found: &Found) -> Vec<String> {
+    let ways = found.ways();
+    let mut lines: Vec<String> = Vec::new();
+    for (number, way) in ways.iter().enumerate() {
+        let or = if number == 0 { "" } else { "   (if that fails)" };
+        lines.extend(way.build.iter().map(|build| format!("{build}{or}")));
+    }
+    if let Some(way) = ways.first() {
+        let program = way.program.join(" ");
+        lines.push(format!("{program} --help"));
+        lines.push(format!("{program} …   (for about half a minute, against a pretend API server on 127.0.0.1)"));
+    }
+    lines
+}
+
+/// Builds the program and watches it.
+pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) -> Result<Seen> {
+    let ways = found.ways();
+    let Some(way) = ways.first() else {
+        return Ok(Seen::nothing(Came::NotRun("nothing in the folder tells how its program is started".to_owned())));
+    };
+    let way = match build::first_that_builds(&ways, folder, say).await {
+        Ok(way) => way,
+        Err((command, words)) => {
+            return Ok(Seen { built: way.build.clone(), ..Seen::nothing(Came::NotBuilt(command, words)) });
+        }
+    };
+    let folder = folder.canonicalize().context("the project's folder is gone")?;
+    let mut world = World::start(found).await?;
+    let seen = watched(found, &folder, way, &mut world, say).await;
+    world.stop().await;
+    seen
+}
+
+/// The program from its first start to its end.
+async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say: &dyn Fn(String)) -> Result<Seen> {
+    let place = folder.join(&way.folder);
+    let (command, help) = helped(found, &place, way, world).await;
+    let (run, variables) = seen::words(found, &way.program, command.as_deref(), &help);
+    let mut seen = Seen { built: way.build.clone(), run, variables, ..Seen::nothing(Came::Ran) };
+    seen.objects = found.beside(&way.program);
+    world.furnish(found, &seen.objects, &way.program).await?;
+    let program = started(&place, &help, world, &mut seen, say).await?;
+    let Some(mut program) = program else { return Ok(seen) };
+    (seen.followed, seen.absent) = seen::follows(&world.asks);
+    if seen.came == Came::Ran {
+        say(format!("it follows {}", listed(seen.followed.iter().map(|one| one.resource.as_str()))));
+        let steps = kinds::steps(found, world, &mut program, &seen.followed, say).await?;
+        world.take().await;
+        seen.reactions = steps.iter().map(|step| seen::Reaction::of(step, &world.asks)).collect();
+        seen.reactions.sort_by_key(|reaction| std::cmp::Reverse(reaction.weight()));
+        if let Some(words) = program.ended().await {
+            seen.came = Came::Ended(words);
+        }
+    }
+    (seen.followed, seen.absent) = seen::follows(&world.asks);
+    seen.refused = seen::refusals(&world.asks);
+    seen.lease = seen::lease(&world.asks);
+    seen.namespaces = world.made_namespaces();
+    seen.settle(!found.hooks.is_empty());
+    program.stop().await;
+    Ok(seen)
+}
+
+/// What the program says of itself, with the command under which it starts what stays, where it has such.
+async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Option<String>, Help) {
+    let top = Help::read(&program::help(place, &way.program, None, world).await);
+    let name = way.program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let commands: Vec<String> = seen::commands(found, name, &top).into_iter().map(str::to_owned).collect();
+    let Some(command) = commands.into_iter().next() else { return (None, top) };
+    let below = Help::read(&program::help(place, &way.program, Some(&command), world).await);
+    let mut help = if below.flags.is_empty() { top.clone() } else { below };
+    help.commands = top.commands;
+    (Some(command), help)
+}
+
+/// Starts it, mends its words while it ends for want of other ones, and moves its ports. None where it does not run.
+async fn started(
+    place: &Path,
+    help: &Help,
+    world: &mut World,
+    seen: &mut Seen,
+    say: &dyn Fn(String),
+) -> Result<Option<Program>> {
+    let mut is_moved = false;
+    for _ in 0..STARTS_MAX {
+        say(format!("running {}", seen.run.join(" ")));
+        world.forget();
+        let mut program = match Program::start(place, &seen.run, &seen.variables, world) {
+            Ok(program) => program,
+            Err(error) => {
+                seen.came = Came::Ended(format!("{error:#}"));
+                return Ok(None);
+            }
+        };
+        let rested = program.rest(world, FIRST_ASK, START_MAX, REST).await;
+        if let Some(words) = program.ended().await {
+            let Some(mend) = seen::mend(&words, &seen.run, help) else {
+                seen.came = Came::Ended(words);
+                return Ok(None);
+            };
+            seen.mended.push(mend.told());
+            apply(&mend, seen);
+            continue;
+        }
+        seen.ports = ports::open(&program, world).await;
+        let moved = seen::ports_moved(&seen.run, &seen.variables, help, &seen.ports).filter(|_| !is_moved);
+        if let Some((run, variables)) = moved {
+            is_moved = true;
+            (seen.run, seen.variables) = (run, variables);
+            program.stop().await;
+            continue;
+        }
+        seen.came = if rested { Came::Ran } else { Came::Silent(program.words().await) };
+        return Ok(Some(program));
+    }
+    if seen.came == Came::Ran {
+        seen.came = Came::Ended("it ends again and again, each time for want of something else".to_owned());
+    }
+    Ok(None)
+}
+
+fn apply(mend: &Mend, seen: &mut Seen) {
+    match mend {
+        Mend::Without(flag) => {
+            let is_it =
+                |word: &String| word.starts_with('-') && word.trim_start_matches('-').split('=').next() == Some(flag);
+            seen.run.retain(|word| !is_it(word));
+        }
+        Mend::Word(word) => seen.run.push(word.clone()),
+        Mend::Variable(name, value) => {
+            seen.variables.retain(|(known, _)| known != name);
+            seen.variables.push(((*name).to_owned(), (*value).to_owned()));
+        }
+    }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+/// Whether it is later than that, with a little patience for a busy machine.
+fn is_over(since: Instant, limit: Duration) -> bool {
+    since.elapsed() >= limit
+}

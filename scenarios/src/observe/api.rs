@@ -1,0 +1,121 @@
+//! What an observation itself asks of the pretend API server: objects made, read, changed and deleted.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use anyhow::{Result, bail};
+use hyper::Method;
+use serde_json::Value;
+
+use crate::run::Api as Plain;
+
+const MERGE: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+
+/// A client that may do everything.
+pub(super) struct Api {
+    url: String,
+    ca_pem: String,
+    token: String,
+    /// Plural, and whether it is in namespaces, by `apiVersion` and kind.
+    kinds: Mutex<HashMap<(String, String), (String, bool)>>,
+}
+
+/// What was answered: the object, or the server's words against it.
+pub(super) type Answer = std::result::Result<Value, String>;
+
+impl Api {
+    pub(super) fn new(url: String, ca_pem: String, token: String) -> Self {
+        Self { url, ca_pem, token, kinds: Mutex::default() }
+    }
+
+    /// Makes an object, in this namespace where it is of one; or only rehearses that.
+    pub(super) async fn create(&self, object: &Value, namespace: Option<&str>, is_dry: bool) -> Result<Answer> {
+        let Some((path, is_namespaced)) = self.collection(object, namespace).await? else {
+            let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+            return Ok(Err(format!("nothing serves {} of {}", text("kind"), text("apiVersion"))));
+        };
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            match namespace.filter(|_| is_namespaced) {
+                Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
+                None => metadata.remove("namespace"),
+            };
+        }
+        let dry = if is_dry { "?dryRun=All" } else { "" };
+        self.ask(Method::POST, &format!("{path}{dry}"), object.to_string(), JSON).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Answer> {
+        self.ask(Method::GET, path, String::new(), JSON).await
+    }
+
+    pub(super) async fn patch(&self, path: &str, patch: &Value, is_dry: bool) -> Result<Answer> {
+        let dry = if is_dry { "?dryRun=All" } else { "" };
+        self.ask(Method::PATCH, &format!("{path}{dry}"), patch.to_string(), MERGE).await
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> Result<Answer> {
+        self.ask(Method::DELETE, path, String::new(), JSON).await
+    }
+
+    /// Where an object is.
+    pub(super) async fn path(&self, object: &Value) -> Result<Option<String>> {
+        let namespace = object["metadata"]["namespace"].as_str();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        Ok(self.collection(object, namespace).await?.map(|(path, _)| format!("{path}/{name}")))
+    }
+
+    /// Where objects of a resource (`plural.group`) are, by discovery of the group.
+    pub(super) async fn path_of(&self, resource: &str, namespace: Option<&str>, name: &str) -> Result<Option<String>> {
+        let root = match resource.split_once('.') {
+            None => "/api/v1".to_owned(),
+            Some((_, group)) => {
+                let Ok(found) = self.get(&format!("/apis/{group}")).await? else { return Ok(None) };
+                let version = found["preferredVersion"]["groupVersion"].as_str().unwrap_or_default().to_owned();
+                format!("/apis/{version}")
+            }
+        };
+        let plural = resource.split('.').next().unwrap_or(resource);
+        Ok(Some(match namespace {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
+            None => format!("{root}/{plural}/{name}"),
+        }))
+    }
+
+    async fn collection(&self, object: &Value, namespace: Option<&str>) -> Result<Option<(String, bool)>> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+        let known = |of: &(String, String)| self.kinds.lock().ok().and_then(|kinds| kinds.get(of).cloned());
+        let of = (version.clone(), kind);
+        if known(&of).is_none() {
+            let Ok(document) = self.get(&root).await? else { return Ok(None) };
+            for one in document["resources"].as_array().into_iter().flatten() {
+                let (Some(name), Some(kind)) = (one["name"].as_str(), one["kind"].as_str()) else { continue };
+                if !name.contains('/')
+                    && let Ok(mut kinds) = self.kinds.lock()
+                {
+                    kinds.insert((version.clone(), kind.to_owned()), (name.to_owned(), one["namespaced"] == true));
+                }
+            }
+        }
+        Ok(known(&of).map(|(plural, is_namespaced)| match namespace.filter(|_| is_namespaced) {
+            Some(namespace) => (format!("{root}/namespaces/{namespace}/{plural}"), true),
+            None if is_namespaced => (format!("{root}/namespaces/default/{plural}"), true),
+            None => (format!("{root}/{plural}"), false),
+        }))
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: String, content: &str) -> Result<Answer> {
+        let plain = Plain { url: &self.url, ca_pem: &self.ca_pem, token: &self.token, mark: None };
+        let (status, answer) = plain.ask_as(method, path, body, JSON, content).await?;
+        let Ok(answer) = serde_json::from_slice::<Value>(&answer) else {
+            bail!("{path} answers {status} without an object");
+        };
+        if status.is_success() {
+            return Ok(Ok(answer));
+        }
+        Ok(Err(answer["message"].as_str().unwrap_or("it is refused").to_owned()))
+    }
+}

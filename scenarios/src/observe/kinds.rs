@@ -1,0 +1,288 @@
+//! What a program does with each kind of the project: an object is made, changed and deleted, one kind after the other.
+
+use std::time::{Duration, Instant};
+
+use super::program::Program;
+use super::world::{World, named};
+use super::{is_over, listed};
+use crate::init::seen::{Change, Followed, Reaction, Step, made};
+use crate::init::{Found, Trial, changes, varying};
+use anyhow::Result;
+
+/// Where samples are made.
+const NAMESPACE: &str = "observed";
+/// Kinds that are tried.
+const KINDS_MAX: usize = 12;
+/// Templates of a kind that are rehearsed.
+const TEMPLATES_MAX: usize = 40;
+/// Children that are looked at.
+const MADE_MAX: usize = 60;
+/// Fields that are really changed.
+const CHANGED_MAX: usize = 3;
+/// How long all kinds may take together.
+const ALL_MAX: Duration = Duration::from_secs(45);
+/// How long one may take, and how long a program is quiet when it is done.
+const ONE_MAX: Duration = Duration::from_secs(5);
+const QUIET: Duration = Duration::from_millis(900);
+/// How long a change may go unnoticed.
+const NOTICE: Duration = Duration::from_millis(1200);
+/// How long a deletion may take.
+const GONE_MAX: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(100);
+
+/// Tries the kinds that the program follows. The one that it reacts to most is changed and deleted as well.
+pub(super) async fn steps(
+    found: &Found,
+    world: &mut World,
+    program: &mut Program,
+    followed: &[Followed],
+    say: &dyn Fn(String),
+) -> Result<Vec<Step>> {
+    let is_followed = |trial: &Trial| followed.iter().any(|one| one.resource == trial.crd.name());
+    let trials: Vec<Trial> = found.trials().into_iter().filter(is_followed).take(KINDS_MAX).collect();
+    let _ = world.api.create(&named("Namespace", NAMESPACE), None, false).await?;
+    let others = company(found, world).await?;
+    program.rest(world, NOTICE, ONE_MAX, QUIET).await;
+    let (began, mut steps) = (Instant::now(), Vec::new());
+    for (number, trial) in trials.iter().enumerate() {
+        if is_over(began, ALL_MAX) || program.ended().await.is_some() {
+            break;
+        }
+        let mut step = made_of(found, world, trial, number).await?;
+        step.others.clone_from(&others);
+        if step.refused.is_none() {
+            step.began_us = began_us(&step, world);
+            program.rest(world, NOTICE, ONE_MAX, QUIET).await;
+            look(world, &mut step).await?;
+        }
+        let reaction = Reaction::of(&step, &world.asks);
+        say(format!("{}: {}", step.kind, reaction.told()));
+        steps.push(step);
+    }
+    let weight = |step: &Step| Reaction::of(step, &world.asks).weight();
+    let best = (0..steps.len()).max_by_key(|index| (weight(&steps[*index]), std::cmp::Reverse(*index)));
+    if let Some(best) = best.filter(|best| weight(&steps[*best]).1 > 0) {
+        let trial = trials.iter().find(|trial| trial.crd.kind == steps[best].kind);
+        if let Some(trial) = trial {
+            change(world, program, &trial.crd, &mut steps[best]).await?;
+            restore(world, program, &mut steps[best]).await?;
+            delete(world, program, &mut steps[best]).await?;
+            let fields = steps[best].changes.iter().filter(|change| change.refused.is_none());
+            say(format!("{}: {} may change", steps[best].kind, listed(fields.map(|change| change.pointer.as_str()))));
+        }
+    }
+    Ok(steps)
+}
+
+/// Makes all that samples show, and returns the names of what was taken.
+async fn company(found: &Found, world: &World) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for object in found.company() {
+        if world.api.create(&object, Some(NAMESPACE), false).await?.is_ok() {
+            names.extend(object["metadata"]["name"].as_str().map(str::to_owned));
+        }
+    }
+    Ok(names)
+}
+
+/// Makes an object of the first template that the API server takes.
+async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> Result<Step> {
+    let crd = &trial.crd;
+    let mut step = Step {
+        kind: crd.kind.clone(),
+        resource: crd.name(),
+        churned: crd.resource(),
+        name: format!("observed-{}", number + 1),
+        namespace: if crd.is_cluster_wide { String::new() } else { NAMESPACE.to_owned() },
+        refused: Some("nothing can be made from its definition".to_owned()),
+        ..Step::default()
+    };
+    for (from, template) in trial.templates.iter().take(TEMPLATES_MAX) {
+        let object = loadgen::churn::example(template, &crd.api_version(), &step.namespace, &step.name);
+        let answer = match &object {
+            Ok(object) => world.api.create(object, Some(NAMESPACE), false).await?,
+            Err(why) => Err(why.clone()),
+        };
+        match answer {
+            Ok(object) => {
+                step.uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                step.with = found.named_by(&object);
+                // Only what was seen to be taken varies.
+                step.template = varying(template, None, &object);
+                step.original.clone_from(template);
+                step.from.clone_from(from);
+                step.refused = None;
+                step.after = object;
+                return Ok(step);
+            }
+            // The words about the first template are those about what its author wrote.
+            Err(why) if step.template.is_null() => {
+                step.refused = Some(why);
+                step.template = template.clone();
+                step.from.clone_from(from);
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(step)
+}
+
+/// The moment at which the object was made, by the server's own clock: the program may have asked before the answer was read.
+fn began_us(step: &Step, world: &World) -> u64 {
+    let it = world.wrote.iter().rev().find(|one| one.uid == step.uid);
+    it.map_or_else(|| world.now_us().saturating_sub(100_000), |one| one.at_us)
+}
+
+/// What became of the object, and what was made beside it.
+async fn look(world: &mut World, step: &mut Step) -> Result<()> {
+    step.ended_us = world.now_us();
+    if let Some(path) = world.api.path(&step.after).await?
+        && let Ok(now) = world.api.get(&path).await?
+    {
+        step.after = now;
+    }
+    let found: Vec<(String, Option<String>, String)> = made(step, &world.wrote)
+        .into_iter()
+        .take(MADE_MAX)
+        .map(|one| (one.resource.clone(), one.namespace.clone(), one.name.clone()))
+        .collect();
+    for (resource, namespace, name) in found {
+        let Some(path) = world.api.path_of(&resource, namespace.as_deref(), &name).await? else { continue };
+        if let Ok(object) = world.api.get(&path).await? {
+            step.made.push((resource, object));
+        }
+    }
+    Ok(())
+}
+
+/// Changes one field after the other: all are rehearsed, the first ones that are taken are written.
+async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd, step: &mut Step) -> Result<()> {
+    let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
+    let mut changed = 0;
+    let all = changes(&step.original, crd);
+    for (pointer, placeholder) in all {
+        let template = varying(&step.template, Some((&pointer, &placeholder)), &step.after);
+        let patch = (2..20)
+            .filter_map(|revision| loadgen::churn::change(&template, &step.namespace, &step.name, revision).ok())
+            .find(|patch| patch.pointer(&pointer) != step.after.pointer(&pointer));
+        let Some(patch) = patch else { continue };
+        let mut one = Change { pointer: pointer.clone(), refused: None, is_noticed: false, is_repeated: None };
+        one.refused = world.api.patch(&path, &patch, true).await?.err();
+        if one.refused.is_none() && changed < CHANGED_MAX {
+            changed += 1;
+            world.take().await;
+            let before = world.asks.len();
+            one.refused = world.api.patch(&path, &patch, false).await?.err();
+            program.rest(world, NOTICE, ONE_MAX, QUIET).await;
+            let about = |ask: &crate::init::seen::Ask| {
+                !matches!(ask.verb, "" | "list" | "watch") && ask.resource != "leases.coordination.k8s.io"
+            };
+            one.is_noticed = world.asks[before.min(world.asks.len())..].iter().any(about);
+        }
+        let is_enough = one.is_noticed;
+        if is_enough {
+            one.is_repeated = repeats(world, program, step, &path, &template).await?;
+            step.template = template;
+        }
+        step.changes.push(one);
+        if is_enough {
+            break;
+        }
+    }
+    if let Some(taken) = step.changes.iter().find(|change| change.refused.is_none() && !change.is_noticed).cloned()
+        && step.changes.iter().all(|change| !change.is_noticed)
+    {
+        let placeholder = changes(&step.original, crd).into_iter().find(|(pointer, _)| *pointer == taken.pointer);
+        if let Some((pointer, placeholder)) = placeholder {
+            step.template = varying(&step.template, Some((&pointer, &placeholder)), &step.after);
+        }
+    }
+    if step.changes.iter().any(|change| change.is_noticed) {
+        count_again(world, step).await?;
+    }
+    if let Ok(now) = world.api.get(&path).await? {
+        step.after = now;
+    }
+    Ok(())
+}
+
+/// Whether the status repeats the generation after this change and two more; none where it has none.
+async fn repeats(
+    world: &mut World,
+    program: &mut Program,
+    step: &Step,
+    path: &str,
+    template: &serde_json::Value,
+) -> Result<Option<bool>> {
+    let mut is_repeated = None;
+    for revision in 30..30 + CHANGED_MAX as u64 {
+        let Ok(now) = world.api.get(path).await? else { break };
+        let (generation, status) = (&now["metadata"]["generation"], &now["status"]);
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let mut told = conditions
+            .map(|one| &one["observedGeneration"])
+            .chain([&status["observedGeneration"]])
+            .filter(|one| !one.is_null())
+            .peekable();
+        if told.peek().is_none() {
+            return Ok(None);
+        }
+        is_repeated = Some(told.any(|one| one == generation));
+        if is_repeated == Some(false) {
+            break;
+        }
+        if let Ok(patch) = loadgen::churn::change(template, &step.namespace, &step.name, revision) {
+            let _ = world.api.patch(path, &patch, false).await?;
+            program.rest(world, NOTICE, ONE_MAX, QUIET).await;
+        }
+    }
+    Ok(is_repeated)
+}
+
+/// How many children there are after a change: those of before that are still there, and new ones.
+async fn count_again(world: &World, step: &mut Step) -> Result<()> {
+    let later = Step { ended_us: world.now_us(), ..step.clone() };
+    let all: Vec<_> = made(&later, &world.wrote).into_iter().take(MADE_MAX).collect();
+    for one in all {
+        let Some(path) = world.api.path_of(&one.resource, one.namespace.as_deref(), &one.name).await? else { continue };
+        if world.api.get(&path).await?.is_ok() {
+            *step.counted_later.entry(one.resource.clone()).or_default() += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes one child of each kind, and sees whether it comes back.
+async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
+    let mut tried: Vec<String> = Vec::new();
+    for (resource, object) in step.made.clone() {
+        let owners = object["metadata"]["ownerReferences"].to_string();
+        if tried.contains(&resource) || !owners.contains(&step.uid) {
+            continue;
+        }
+        tried.push(resource.clone());
+        let namespace = object["metadata"]["namespace"].as_str();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let Some(path) = world.api.path_of(&resource, namespace, name).await? else { continue };
+        let _ = world.api.delete(&path).await?;
+        program.rest(world, NOTICE, ONE_MAX, QUIET).await;
+        let is_back = world.api.get(&path).await?.is_ok_and(|now| now["metadata"]["uid"] != object["metadata"]["uid"]);
+        step.restored.insert(resource, is_back);
+    }
+    Ok(())
+}
+
+/// Deletes the object, and waits until it is gone.
+async fn delete(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
+    let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
+    let _ = world.api.delete(&path).await?;
+    let began = Instant::now();
+    let mut is_gone = false;
+    while !is_gone && !is_over(began, GONE_MAX) && program.ended().await.is_none() {
+        world.take().await;
+        is_gone = world.api.get(&path).await?.is_err();
+        tokio::time::sleep(POLL).await;
+    }
+    step.is_gone = Some(is_gone);
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! The program of an observation: what its help says, its start, its rest and its end.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use tokio::io::AsyncReadExt as _;
+
+use super::world::World;
+use crate::subject::{Launch, Log, Running};
+
+/// How often facts are taken. A thousand requests come between two at the most.
+const POLL: Duration = Duration::from_millis(50);
+/// A help is printed at once; a program that takes a flag for nothing starts instead.
+const HELP_MAX: Duration = Duration::from_secs(10);
+const HELP_BYTES: u64 = 1 << 20;
+/// How long it may take to end in order.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// A program that runs.
+pub(super) struct Program {
+    running: Running,
+}
+
+impl Program {
+    /// Starts it with these words and variables, in which the names of the run stand for their values.
+    pub(super) fn start(place: &Path, run: &[String], variables: &[(String, String)], world: &World) -> Result<Self> {
+        let mut given = world.given().clone();
+        let own: Vec<(String, String)> =
+            variables.iter().map(|(name, value)| (name.clone(), given.put(value))).collect();
+        own.iter().for_each(|(name, value)| given.give(name, value));
+        let (program, arguments) = run.split_first().ok_or_else(|| anyhow::anyhow!("there is no program to start"))?;
+        let launch = Launch {
+            name: None,
+            program: PathBuf::from(program),
+            arguments: arguments.iter().map(|word| given.put(word)).collect(),
+            environment: world.given().variables().chain(own).collect(),
+            directory: Some(place.to_owned()),
+            awaited: None,
+            clock: None,
+        };
+        Ok(Self { running: launch.start(Log::create(world.folder(), None)?)? })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// Takes facts until it has asked for something and then for nothing for a while, or until it ended. False where it never asked.
+    pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
+        let began = Instant::now();
+        let (mut has_asked, mut last) = (false, began);
+        loop {
+            if world.take().await > 0 {
+                (has_asked, last) = (true, Instant::now());
+            }
+            let is_late = began.elapsed() >= if has_asked { most } else { first };
+            if self.running.exited().is_some() || is_late || (has_asked && last.elapsed() >= quiet) {
+                return has_asked;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Its last words, where it has ended by itself.
+    pub(super) async fn ended(&mut self) -> Option<String> {
+        self.running.exited()?;
+        Some(self.running.last_words().await)
+    }
+
+    /// The last lines that it wrote.
+    pub(super) async fn words(&mut self) -> String {
+        self.running.last_words().await
+    }
+
+    pub(super) async fn stop(mut self) {
+        self.running.stop(STOP_MAX).await;
+    }
+}
+
+/// What `--help` prints, perhaps of a command; nothing where the program does not end then.
+pub(super) async fn help(place: &Path, program: &[String], command: Option<&str>, world: &World) -> String {
+    let Some((first, rest)) = program.split_first() else { return String::new() };
+    let at = if first.contains('/') { place.join(first) } else { PathBuf::from(first) };
+    let mut child = tokio::process::Command::new(at);
+    child.args(rest).args(command).arg("--help").current_dir(place).envs(world.given().variables());
+    child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    let Ok(mut child) = child.spawn() else { return String::new() };
+    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else { return String::new() };
+    let (mut text, mut also) = (Vec::new(), Vec::new());
+    let (mut out, mut err) = (out.take(HELP_BYTES), err.take(HELP_BYTES));
+    let both = async { tokio::join!(out.read_to_end(&mut text), err.read_to_end(&mut also)) };
+    // A program that starts instead is ended; its words are no help.
+    let is_done = tokio::time::timeout(HELP_MAX, both).await.is_ok();
+    if let Some(group) = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.wait().await;
+    if !is_done {
+        return String::new();
+    }
+    text.extend_from_slice(b"\n");
+    text.extend_from_slice(&also);
+    String::from_utf8_lossy(&text).into_owned()
+}

@@ -1,0 +1,254 @@
+//! The pretend API server of an observation, what lies there, and what was asked of it.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::api::Api;
+use crate::init::Found;
+use crate::init::seen::{Ask, Wrote};
+use crate::keeper::Folder;
+use crate::run::free_port;
+use crate::scenario::{self, Given};
+
+/// The user of the program.
+const SUBJECT: &str = "subject";
+const HARNESS: &str = "harness";
+/// Requests and versions that are kept: a program that asks a thousand times a second is known after a minute.
+const FACTS_MAX: usize = 100_000;
+/// Commits that are read at once.
+const BATCH: usize = 4096;
+/// Namespaces that are made because the program wants them.
+const NAMESPACES_MAX: usize = 10;
+/// Where controller-runtime looks for its certificate below `$TMPDIR`.
+const USUAL: &str = "k8s-webhook-server";
+
+/// The server, and the facts so far.
+pub(super) struct World {
+    server: mock_kube::Server,
+    tail: mock_kube::Tail,
+    pub(super) api: Api,
+    epoch: Instant,
+    folder: Folder,
+    given: Given,
+    pub(super) asks: Vec<Ask>,
+    pub(super) wrote: Vec<Wrote>,
+    /// What was read before.
+    read: BTreeSet<(&'static str, String)>,
+    namespaces: Vec<String>,
+}
+
+impl World {
+    /// Starts it, with the definitions of the project.
+    pub(super) async fn start(found: &Found) -> Result<Self> {
+        let folder = Folder::make()?;
+        let authority = mock_pki::Authority::generate("longhaul")?;
+        let epoch = Instant::now();
+        let mut config = mock_kube::Config::new();
+        config.epoch = epoch;
+        config.furnished_namespaces = true;
+        config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
+        let token = crate::run::token(1, HARNESS);
+        config.users = vec![
+            mock_kube::User::admin(SUBJECT, &crate::run::token(1, SUBJECT)),
+            mock_kube::User::admin(HARNESS, &token),
+        ];
+        let server =
+            mock_kube::Server::start(config, &authority).await.context("failed to start the pretend API server")?;
+        server.follow_requests(SUBJECT);
+        let given = given(&server, &authority, folder.path())?;
+        let api = Api::new(server.url(), authority.ca_pem().to_owned(), token);
+        for crd in found.trials().into_iter().map(|trial| trial.crd) {
+            let mut definition = crd.definition;
+            if let Some(spec) = definition["spec"].as_object_mut() {
+                // Nobody converts here.
+                spec.remove("conversion");
+            }
+            // One that the server refuses is told by the first request for its kind.
+            let _ = api.create(&definition, None, false).await?;
+        }
+        let tail = server.tail();
+        Ok(Self {
+            server,
+            tail,
+            api,
+            epoch,
+            folder,
+            given,
+            asks: Vec::new(),
+            wrote: Vec::new(),
+            read: BTreeSet::new(),
+            namespaces: Vec::new(),
+        })
+    }
+
+    /// Makes what lies around the program where it is deployed: its namespace, its account, the objects that it reads.
+    pub(super) async fn furnish(&mut self, found: &Found, objects: &[Value], program: &[String]) -> Result<()> {
+        let (namespace, account) = found.place_of(program);
+        let namespace = namespace.unwrap_or_else(|| "default".to_owned());
+        if namespace != "default" {
+            // What is refused here the program misses, and says so.
+            let _ = self.api.create(&named("Namespace", &namespace), None, false).await?;
+            self.namespaces.push(namespace.clone());
+        }
+        if let Some(account) = account {
+            let _ = self.api.create(&named("ServiceAccount", &account), Some(&namespace), false).await?;
+        }
+        for object in objects {
+            let _ = self.api.create(object, Some(&namespace), false).await?;
+        }
+        Ok(())
+    }
+
+    /// What the program finds in its environment.
+    pub(super) fn given(&self) -> &Given {
+        &self.given
+    }
+
+    /// Where its output goes.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn now_us(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes what was asked and written meanwhile, and makes a namespace that was missed. Returns how many requests for work were new.
+    pub(super) async fn take(&mut self) -> usize {
+        let (facts, _) = self.server.take_requests(SUBJECT);
+        let mut fresh = 0;
+        for fact in facts {
+            // A watch that ended was told before.
+            if fact.ended.is_some() && fact.about.watch.is_some() && fact.asked().verb == "watch" {
+                continue;
+            }
+            let ask = ask(&fact);
+            let is_reading = matches!(ask.verb, "list" | "watch" | "get");
+            // A program that polls asks the same again and again, and is at rest all the same.
+            let is_new = self.read.len() < FACTS_MAX && self.read.insert((ask.verb, ask.path.clone()));
+            fresh += usize::from(!is_aside(&ask) && (is_new || !is_reading));
+            if self.asks.len() < FACTS_MAX {
+                self.asks.push(ask);
+            }
+        }
+        while let Ok(entries) = self.tail.try_batch(BATCH) {
+            if entries.is_empty() {
+                break;
+            }
+            let room = FACTS_MAX.saturating_sub(self.wrote.len());
+            self.wrote.extend(entries.into_iter().take(room).map(wrote));
+        }
+        self.make_missed_namespaces().await;
+        fresh
+    }
+
+    async fn make_missed_namespaces(&mut self) {
+        let missed = self.asks.iter().rev().take(BATCH).filter(|ask| ask.verb == "create" && ask.status == 404);
+        let missed: Vec<String> = missed.filter_map(|ask| ask.namespace.clone()).collect();
+        for namespace in missed {
+            if !self.namespaces.contains(&namespace) && self.namespaces.len() < NAMESPACES_MAX {
+                let _ = self.api.create(&named("Namespace", &namespace), None, false).await;
+                self.namespaces.push(namespace);
+            }
+        }
+    }
+
+    /// Namespaces that a run has to make as well.
+    pub(super) fn made_namespaces(&self) -> Vec<String> {
+        self.namespaces.clone()
+    }
+
+    /// What an earlier start asked is not what this one asks.
+    pub(super) fn forget(&mut self) {
+        let _ = self.server.take_requests(SUBJECT);
+        self.asks.clear();
+        self.read.clear();
+    }
+
+    pub(super) async fn stop(self) {
+        self.server.shutdown().await;
+    }
+}
+
+/// Requests by which a program keeps itself alive, or looks around.
+fn is_aside(ask: &Ask) -> bool {
+    ask.verb.is_empty() || ask.resource == "leases.coordination.k8s.io" || ask.resource.starts_with("events")
+}
+
+fn ask(fact: &mock_kube::RequestFact) -> Ask {
+    let asked = fact.asked();
+    Ask {
+        at_us: fact.record.at_us,
+        verb: asked.verb,
+        resource: asked.resource,
+        namespace: asked.namespace,
+        name: asked.name,
+        path: fact.record.path.clone(),
+        status: fact.record.status,
+        refusal: fact.refusal.as_deref().map(str::to_owned),
+    }
+}
+
+fn wrote(entry: mock_kube::Entry) -> Wrote {
+    let commit = entry.commit;
+    Wrote {
+        at_us: entry.at_us,
+        resource: commit.resource.to_string(),
+        namespace: Some(commit.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+        name: commit.name.to_string(),
+        uid: commit.uid.to_string(),
+        is_new: commit.change == facts::Change::Added,
+    }
+}
+
+/// An object of the core group with nothing but its name.
+pub(super) fn named(kind: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})
+}
+
+/// The same variables as in a run: kubeconfig, certificates, ports.
+fn given(server: &mock_kube::Server, authority: &mock_pki::Authority, folder: &Path) -> Result<Given> {
+    let mut given = Given::default();
+    let kubeconfig = server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
+    let path = |path: PathBuf| path.display().to_string();
+    given.give(scenario::KUBECONFIG, path(write(folder, "kubeconfig.yaml", &kubeconfig)?));
+    let tls = folder.join("tls");
+    std::fs::create_dir_all(tls.join(USUAL))?;
+    std::os::unix::fs::symlink("..", tls.join(USUAL).join("serving-certs"))?;
+    let pair = authority.server(&["127.0.0.1", "localhost"])?;
+    given.give(scenario::TLS_CERT, path(write(&tls, "tls.crt", &pair.certificate_pem)?));
+    given.give(scenario::TLS_KEY, path(write(&tls, "tls.key", &pair.key_pem)?));
+    given.give(scenario::TLS_DIR, path(tls));
+    for name in [scenario::METRICS_PORT_NAME, scenario::WEBHOOK_PORT].into_iter().chain(scenario::FREE_PORTS) {
+        given.give(name, free_port(Ipv4Addr::LOCALHOST)?.to_string());
+    }
+    given.give(scenario::WATCH, "");
+    given.give(scenario::NAMESPACE, "");
+    Ok(given)
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(path)
+}
+
+/// The variable that has this port as its value.
+pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
+    let value = port.to_string();
+    let names = [scenario::METRICS_PORT_NAME, scenario::WEBHOOK_PORT].into_iter().chain(scenario::FREE_PORTS);
+    let has = |name: &&str| given.variables().any(|(known, held)| known == **name && held == value);
+    names.into_iter().find(has)
+}
+
+/// Loopback, with a port.
+pub(super) fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
