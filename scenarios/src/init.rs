@@ -49,6 +49,7 @@ const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
 /// What lies around the program where it is deployed: namespaces, and objects that it reads.
+const SHOWN_MAX: usize = 500;
 const OBJECTS: &str = "longhaul-objects.yaml";
 /// What goes with the objects that are churned.
 const WITH: &str = "longhaul-with.yaml";
@@ -74,6 +75,8 @@ pub(crate) struct Found {
     /// The project's own test-suites.
     suites: Vec<suite::Suite>,
     samples: Vec<sample::Sample>,
+    /// Objects of its kinds that lie elsewhere.
+    shown: Vec<sample::Sample>,
     /// Other objects of the same folders.
     companions: Vec<(PathBuf, Value)>,
     /// Its charts, those nearest to the top first.
@@ -141,6 +144,8 @@ impl Found {
                     self.crds.extend(defined.crds);
                     self.hooks.extend(defined.hooks);
                     self.samples.extend(defined.samples);
+                    let room = SHOWN_MAX.saturating_sub(self.shown.len());
+                    self.shown.extend(defined.shown.into_iter().take(room));
                     self.companions.extend(defined.companions.into_iter().map(|object| (file.to_owned(), object)));
                     defined.deployed.iter().for_each(|object| self.workloads.take(file, object));
                     self.objects.extend(defined.objects.into_iter().map(|object| (file.to_owned(), object)));
@@ -169,6 +174,16 @@ impl Found {
 
     /// Brings what matters most to the front, leaves out what is there twice, and completes the languages by the sources.
     fn sort(&mut self) {
+        // An object beside the definition shows a kind as well as one in a folder of samples.
+        let has_sample = |one: &sample::Sample, all: &[sample::Sample]| {
+            all.iter().any(|other| other.kind == one.kind && other.group == one.group)
+        };
+        let shown = std::mem::take(&mut self.shown);
+        let missed: Vec<_> = shown.into_iter().filter(|one| !has_sample(one, &self.samples)).collect();
+        let is_defined =
+            |one: &sample::Sample| self.crds.iter().any(|crd| crd.kind == one.kind && crd.group == one.group);
+        let missed: Vec<_> = missed.into_iter().filter(is_defined).collect();
+        self.samples.extend(missed);
         let controlled = self.project.as_ref().map(|project| project.controlled.clone()).unwrap_or_default();
         let reconciled = &self.go.reconciled;
         self.crds.sort_by_key(|crd| {
@@ -180,7 +195,9 @@ impl Found {
                 !reconciled.contains(&crd.kind),
                 !self.name.contains(&crd.kind.to_lowercase()),
                 std::cmp::Reverse(shown),
+                !crd.is_structural,
                 !crd.file.starts_with(BASES),
+                !crd.file.components().any(|part| part.as_os_str() == "crds"),
                 crd.file.clone(),
             )
         });

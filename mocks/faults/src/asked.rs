@@ -103,8 +103,7 @@ pub struct Refusal {
 impl Asked<'_> {
     /// Whether a fault is about such requests; whoever asks.
     pub fn concerns(&self, fault: &Fault) -> bool {
-        (fault.on() == On::Any || fault.on() == self.on)
-            && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
+        fault.on().has(self.on) && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
     }
 
     /// The revision from which a watch wants to go on; none where it begins with what there is.
@@ -124,7 +123,7 @@ impl Asked<'_> {
             On::Update => "update",
             On::Patch => "patch",
             On::Delete => "delete",
-            On::Any => "request",
+            _ => "request",
         };
         format!("{verb} of {} by {} on connection {}", self.resource, self.user, self.connection)
     }

@@ -19,6 +19,8 @@ pub(crate) struct Crd {
     pub(super) has_conditions: bool,
     /// The schema of its spec.
     pub(super) spec: Value,
+    /// Whether its schema has a type, without which an API server takes no definition.
+    pub(super) is_structural: bool,
     /// Whether its objects are in no namespace.
     pub(crate) is_cluster_wide: bool,
     /// The whole of it.

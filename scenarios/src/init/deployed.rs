@@ -29,6 +29,8 @@ pub(crate) struct Deployed {
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(String, Given)>,
     container: String,
+    /// The whole of its Pods, in which it names what it reads.
+    spec: String,
 }
 
 /// What a variable of a container has.
@@ -110,8 +112,10 @@ impl Workloads {
             .collect();
         let wanted = |object: &&Value| {
             let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str());
+            let is_volume = name.is_some_and(|name| of.spec.contains(&format!("\"{name}\"")));
             let is_read = names.iter().any(|(of, named)| *of == kind && Some(*named) == name);
             is_read
+                || (["ConfigMap", "Secret"].contains(&kind) && is_volume)
                 || (kind == "ConfigMap" && of.arguments.iter().any(|word| name.is_some_and(|name| word.contains(name))))
         };
         self.objects.iter().map(|(_, object)| object).filter(wanted).collect()
@@ -156,6 +160,7 @@ fn deployed(file: &Path, object: &Value, spec: &Value, container: &Value) -> Dep
         arguments: words("args"),
         variables: variables.filter_map(|one| Some((text(&one["name"])?, given(one)))).collect(),
         container: text(&container["name"]).unwrap_or_default(),
+        spec: spec.to_string(),
     }
 }
 

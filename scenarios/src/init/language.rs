@@ -21,6 +21,8 @@ pub(crate) struct Language {
     pub(crate) build: Option<String>,
     /// How it is started; empty where nothing tells.
     pub(crate) command: Vec<String>,
+    /// Where it is started, if not in the folder of its file.
+    pub(crate) place: Option<PathBuf>,
     /// Other commands that may build it, each with what starts it then.
     pub(crate) others: Vec<(Option<String>, Vec<String>)>,
 }
@@ -89,6 +91,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
             habits: Habits::default(),
             build,
             command,
+            place: None,
             others: Vec::new(),
         })
     };
@@ -131,17 +134,35 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
         }
         _ if name.ends_with(".csproj") => language(".NET", None, Some("dotnet build"), &[]),
         _ if file.extension().is_some_and(|ending| ending == "py")
+            && !is_test(name)
             && (text.contains("import kopf") || text.contains("from kopf")) =>
         {
-            // It is started in its own folder.
-            let path = name.to_owned();
-            let found = language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", &path]);
+            let found = language("Python", Some(Framework::Kopf), None, &["kopf", "run", "--all-namespaces", name]);
             let holds = KOPF_HOLDS.iter().any(|handler| text.contains(handler));
             let habits = Habits { finalizer: holds.then(|| KOPF_FINALIZER.to_owned()), ..Habits::default() };
-            found.map(|found| Language { habits, ..found })
+            let is_module = text.lines().any(|line| line.starts_with("from .") || line.starts_with("import ."));
+            found
+                .map(|found| Language { habits, ..found })
+                .map(|found| if is_module { as_module(found) } else { found })
         }
         _ => None,
     }
+}
+
+/// Whether a file of Python is one of a suite.
+fn is_test(name: &str) -> bool {
+    name == "conftest.py" || name.starts_with("test_") || name.ends_with("_test.py")
+}
+
+/// A program that imports from its own package is started by the name of its module, above that package.
+fn as_module(found: Language) -> Language {
+    let module = found.file.with_extension("");
+    let parts: Vec<String> = module.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    if parts.len() < 2 || !parts.iter().all(|part| makefile::is_plain(part)) {
+        return found;
+    }
+    let words = ["kopf", "run", "--all-namespaces", "-m", &parts.join(".")];
+    Language { command: words.map(str::to_owned).to_vec(), place: Some(PathBuf::new()), ..found }
 }
 
 /// Whether a build names the Java Operator SDK, alone or as an extension of Quarkus or Spring.
@@ -244,7 +265,7 @@ impl Language {
 
     /// The folder that it is built in.
     pub(super) fn folder(&self) -> &Path {
-        self.file.parent().unwrap_or(Path::new(""))
+        self.place.as_deref().or(self.file.parent()).unwrap_or(Path::new(""))
     }
 }
 
@@ -316,6 +337,13 @@ mod tests {
         );
         assert_eq!((node.framework, node.command.join(" ")), (Some(Framework::Pepr), "node dist/main.js".to_owned()));
 
+        assert!(read(Path::new("conftest.py"), "conftest.py", "import kopf\n").is_none());
+        let deep = Path::new("shop/operator/main.py");
+        let module = read(deep, "main.py", "import kopf\nfrom . import shop\n").unwrap();
+        assert_eq!(
+            (module.command[3..].join(" "), module.folder()),
+            ("-m shop.operator.main".to_owned(), Path::new(""))
+        );
         let kopf = language("operator.py", "import kopf\n@kopf.on.create('greetings')\n");
         assert_eq!((kopf.command[3].as_str(), kopf.habits.finalizer), ("operator.py", None));
         let holds = language("operator.py", "import kopf\n@kopf.on.delete('greetings')\n");

@@ -17,6 +17,8 @@ pub(super) struct Defined {
     pub(super) samples: Vec<Sample>,
     /// Definitions and webhook configurations as they stand there.
     pub(super) objects: Vec<Value>,
+    /// Objects of kinds that an API server does not have by itself, wherever they lie: samples, where a kind has no others.
+    pub(super) shown: Vec<Sample>,
     /// Other objects that are shown to users: what samples need.
     pub(super) companions: Vec<Value>,
     /// What deploys programs, and what lies beside that.
@@ -120,6 +122,14 @@ fn names_one(text: &str) -> bool {
     lines.into_iter().any(|line| [CRD, MUTATING, VALIDATING].iter().any(|kind| line.contains(kind)))
 }
 
+/// Whether a text is an object of a group that no API server has by itself.
+fn shows(text: &str) -> bool {
+    let group = text.lines().find_map(|line| line.strip_prefix("apiVersion:")?.trim().split_once('/'));
+    let is_own = |group: &str| group.contains('.') && !group.ends_with(".k8s.io") && !text.contains("{{");
+    group.is_some_and(|(group, _)| is_own(group.trim_matches('"')))
+        && text.lines().any(|line| line.starts_with("spec:"))
+}
+
 /// Whether a text names a kind that deploys a program or lies beside one.
 fn deploys(text: &str) -> bool {
     let kinds = ["Deployment", "StatefulSet", "DaemonSet", "Namespace", "ConfigMap", "Secret", "ServiceAccount"];
@@ -152,6 +162,9 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
             }
         }
         if !is_named {
+            if !is_sample && shows(&document) {
+                defined.shown.extend(yaml::object(&document).ok().and_then(|object| sample::read(file, &object)));
+            }
             if !is_sample && deploys(&document) {
                 // Of a chart's templates helm makes objects.
                 defined.deployed.extend(yaml::object(&document).ok().filter(|object| !has_template(object)));
@@ -216,6 +229,7 @@ fn crd(file: &Path, spec: Spec, object: &Value) -> Option<Crd> {
         has_conditions: version.schema.pointer(CONDITIONS).is_some(),
         spec: version.schema.pointer(SPEC).cloned().unwrap_or_default(),
         version: version.name,
+        is_structural: version.schema.pointer("/openAPIV3Schema/type").is_some(),
         is_cluster_wide: spec.scope == "Cluster",
         definition: object.clone(),
     })

@@ -12,7 +12,7 @@ mod reaction;
 mod requests;
 mod words;
 
-pub(crate) use ending::{Mend, mend, next_step};
+pub(crate) use ending::{Mend, mend, next_step, telling};
 #[cfg(test)]
 pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};

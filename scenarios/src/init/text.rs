@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::go::{Flags, Kind};
-use super::seen::{Came, Refused, Seen, next_step};
+use super::seen::{Came, Refused, Seen, next_step, telling};
 use super::witness::{Proposal, propose};
 use super::yaml::{printable, quoted};
 use super::{BASES, Crd, Found, Framework, Language, OBJECTS, witness};
@@ -90,7 +90,7 @@ fn told(text: &mut String, found: &Found, seen: &Seen) {
             }
         };
         line!(text, "# check: {how}{}", if words.is_empty() { "." } else { ":" });
-        for word in words.lines().rev().take(WORDS).collect::<Vec<_>>().into_iter().rev() {
+        for word in telling(words).into_iter().take(WORDS) {
             line!(text, "#   {}", word.chars().take(WORD_CHARS).collect::<String>());
         }
         line!(text, "# check: next: {next}.");
@@ -207,7 +207,7 @@ fn is_restored(resource: &str) -> bool {
 }
 
 /// What a program with these flags is told.
-pub(super) fn arguments(flags: &Flags, found: &Found) -> Vec<String> {
+pub(super) fn arguments(flags: &Flags, found: &Found, has_webhook: bool) -> Vec<String> {
     let mut words = Vec::new();
     if let Some((address, secure)) = flags.metrics() {
         words.push(format!("--{address}=127.0.0.1:${{LONGHAUL_METRICS_PORT}}"));
@@ -217,8 +217,10 @@ pub(super) fn arguments(flags: &Flags, found: &Found) -> Vec<String> {
     }
     // Any port will do: nobody asks there.
     words.extend(flags.probes().map(|flag| format!("--{flag}=127.0.0.1:0")));
+    let ports = flags.probe_ports().into_iter().zip(crate::scenario::FREE_PORTS);
+    words.extend(ports.map(|(flag, port)| format!("--{flag}=${{{port}}}")));
     words.extend(flags.leader().map(|flag| format!("--{flag}=false")));
-    if !found.hooks.is_empty() {
+    if has_webhook {
         words.extend(flags.folder().map(|flag| format!("--{flag}=${{LONGHAUL_TLS_DIR}}")));
         if let Some((certificate, key)) = flags.pair().filter(|_| flags.folder().is_none()) {
             words.push(format!("--{certificate}=${{LONGHAUL_TLS_CERT}}"));

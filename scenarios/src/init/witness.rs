@@ -221,6 +221,7 @@ mod tests {
             habits: Habits { finalizer: finalizer.map(str::to_owned), ..Habits::default() },
             build: None,
             command: vec!["./any".to_owned()],
+            place: None,
             others: Vec::new(),
         };
         let crd = Crd {
@@ -276,7 +277,7 @@ mod tests {
             let proposal = propose(&found, None);
             assert_eq!((proposal.keys.as_str(), proposal.budgets.as_str()), (keys, budgets));
         }
-        let unknown = propose(&found(None, None, false));
+        let unknown = propose(&found(None, None, false), None);
         assert!(unknown.keys.starts_with("{kind: log, pattern: 'saw"), "{}", unknown.keys);
         assert_eq!(unknown.budgets, "{missed: 0, regressed: 0}");
     }

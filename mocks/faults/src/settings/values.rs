@@ -21,26 +21,111 @@ pub struct When {
     pub plus: Option<Span>,
 }
 
-/// Which requests a fault is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum On {
+/// Which requests a fault is about: one sort, written as a word, or several as a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct On(u8);
+
+#[expect(
+    non_upper_case_globals,
+    reason = "they are the words of an enumeration, of which several can be taken together"
+)]
+impl On {
     /// Lists, each page of one.
-    List,
+    pub const List: Self = Self(1);
     /// Watches.
-    Watch,
+    pub const Watch: Self = Self(1 << 1);
     /// Reads of one object.
-    Get,
+    pub const Get: Self = Self(1 << 2);
     /// Creations (POST).
-    Create,
+    pub const Create: Self = Self(1 << 3);
     /// Replacements (PUT).
-    Update,
+    pub const Update: Self = Self(1 << 4);
     /// Patches.
-    Patch,
+    pub const Patch: Self = Self(1 << 5);
     /// Deletions, of one object or of many.
-    Delete,
+    pub const Delete: Self = Self(1 << 6);
     /// All of them.
-    Any,
+    pub const Any: Self = Self(1 << 7);
+
+    /// The words, each with what it is.
+    const WORDS: [(&str, Self, &str); 8] = [
+        ("list", Self::List, "Lists, each page of one."),
+        ("watch", Self::Watch, "Watches."),
+        ("get", Self::Get, "Reads of one object."),
+        ("create", Self::Create, "Creations (POST)."),
+        ("update", Self::Update, "Replacements (PUT)."),
+        ("patch", Self::Patch, "Patches."),
+        ("delete", Self::Delete, "Deletions, of one object or of many."),
+        ("any", Self::Any, "All of them."),
+    ];
+
+    /// Whether a request of one sort is among these.
+    pub fn has(self, one: Self) -> bool {
+        self.0 & (one.0 | Self::Any.0) != 0
+    }
+
+    fn words(self) -> impl Iterator<Item = &'static str> {
+        Self::WORDS.into_iter().filter(move |(_, one, _)| self.0 & one.0 != 0).map(|(word, ..)| word)
+    }
+
+    fn of<E: de::Error>(word: &str) -> Result<Self, E> {
+        let found = Self::WORDS.into_iter().find(|(known, ..)| *known == word);
+        found.map(|(_, one, _)| one).ok_or_else(|| {
+            let known: Vec<&str> = Self::WORDS.into_iter().map(|(word, ..)| word).collect();
+            E::custom(format!("`on: {word}`: write one of {}, or several as a list", known.join(", ")))
+        })
+    }
+}
+
+impl Serialize for On {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let words: Vec<&str> = self.words().collect();
+        match words.as_slice() {
+            [word] => serializer.serialize_str(word),
+            words => words.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for On {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrList;
+        impl<'de> Visitor<'de> for WordOrList {
+            type Value = On;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word such as `list`, or a list such as `[update, patch]`")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<On, E> {
+                On::of(word)
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<On, A::Error> {
+                let mut on = On(0);
+                while let Some(word) = list.next_element::<String>()? {
+                    on.0 |= On::of::<A::Error>(&word)?.0;
+                }
+                if on.0 == 0 { Err(de::Error::custom("`on: []`: name at least one sort of request")) } else { Ok(on) }
+            }
+        }
+        deserializer.deserialize_any(WordOrList)
+    }
+}
+
+impl JsonSchema for On {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "On".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let word = |(word, _, about): &(&str, Self, &str)| serde_json::json!({"description": about, "type": "string", "const": word});
+        let words: Vec<serde_json::Value> = Self::WORDS.iter().map(word).collect();
+        json_schema!({
+            "description": "Which requests a fault is about: one sort, or several as a list.",
+            "anyOf": [{"oneOf": words}, {"type": "array", "items": {"oneOf": words}}]
+        })
+    }
 }
 
 /// A code: an HTTP status as a number, or an HTTP/2 error as a word.
@@ -273,5 +358,26 @@ impl Http2Code {
             Self::EnhanceYourCalm => 0xb,
             Self::InadequateSecurity => 0xc,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that patches writes as well as one that replaces.
+    #[test]
+    fn several_sorts_of_requests_are_a_list() {
+        let read = |text: &str| serde_json::from_str::<On>(text);
+        let writes = read(r#"["update", "patch"]"#).unwrap();
+        assert!(writes.has(On::Update) && writes.has(On::Patch) && !writes.has(On::Get));
+        assert_eq!(serde_json::to_string(&writes).unwrap(), r#"["update","patch"]"#);
+        assert_eq!(
+            (read(r#""any""#).unwrap(), serde_json::to_string(&On::List).unwrap()),
+            (On::Any, r#""list""#.to_owned())
+        );
+        assert!(On::Any.has(On::Get) && !On::List.has(On::Watch) && !On::Get.has(On::Any));
+        assert!(read(r#""updates""#).unwrap_err().to_string().contains("write one of list, watch, get"));
+        assert!(read("[]").unwrap_err().to_string().contains("at least one"));
     }
 }

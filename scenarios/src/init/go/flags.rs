@@ -53,12 +53,23 @@ const PROBES: &[&str] = &[
 ];
 const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election", "enable-leader-elect"];
 
+/// What flags of probes have in their names.
+const PROBED: &[&str] = &["health", "probe", "readiness", "liveness"];
+/// One for each sort of probe.
+const PROBE_PORTS: usize = 3;
+
+fn has_one(name: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| name.contains(word))
+}
+
 /// Flags by their names, and what they are by default, as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     defined: BTreeMap<String, String>,
     has_zap: bool,
     port: Option<u16>,
+    /// Whether the program itself told of them: then a name that nobody knows means what its words say.
+    is_told: bool,
 }
 
 impl Flags {
@@ -67,12 +78,17 @@ impl Flags {
         let defined = DEFINED.captures_iter(text).take(FLAGS_MAX);
         let defined = defined.map(|found| (found[1].to_owned(), found[2].trim().to_owned())).collect();
         let port = PORT.captures(text).and_then(|found| found[1].parse().ok());
-        Self { defined, has_zap: text.contains(ZAP), port }
+        Self { defined, has_zap: text.contains(ZAP), port, is_told: false }
     }
 
     /// Those that the program itself tells of.
     pub(crate) fn of_help(help: &Help) -> Self {
-        Self { defined: help.flags.clone(), has_zap: help.flags.contains_key("zap-log-level"), port: None }
+        Self {
+            defined: help.flags.clone(),
+            has_zap: help.flags.contains_key("zap-log-level"),
+            port: None,
+            is_told: true,
+        }
     }
 
     /// Whether a run says something to a flag of this name, whatever a manifest says.
@@ -91,25 +107,31 @@ impl Flags {
 
     /// Whether there is one that means something here.
     pub(super) fn is_known(&self) -> bool {
-        [FOLDER, WEBHOOK_PORT, METRICS, PROBES, LEADER].into_iter().any(|names| self.first(names).is_some())
+        [FOLDER, WEBHOOK_PORT, METRICS, PROBES, LEADER].into_iter().flatten().any(|name| self.has(name))
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
         self.defined.contains_key(name)
     }
 
-    fn first(&self, names: &[&'static str]) -> Option<&'static str> {
-        names.iter().copied().find(|name| self.has(name))
+    /// A flag of one of these names, or else the first one that means the same by the words in its name.
+    fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
+        let first = names.iter().copied().find(|name| self.has(name));
+        first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))
     }
 
     /// The flag that takes the folder of the webhook's certificate.
-    pub(crate) fn folder(&self) -> Option<&'static str> {
-        self.first(FOLDER)
+    pub(crate) fn folder(&self) -> Option<&str> {
+        self.meant(FOLDER, |name| {
+            has_one(name, &["webhook", "tls", "serving"])
+                && name.contains("cert")
+                && has_one(name, &["dir", "path", "folder"])
+        })
     }
 
     /// The flag that takes the webhook's port.
-    pub(crate) fn webhook_port(&self) -> Option<&'static str> {
-        self.first(WEBHOOK_PORT)
+    pub(crate) fn webhook_port(&self) -> Option<&str> {
+        self.meant(WEBHOOK_PORT, |name| name.contains("webhook") && name.ends_with("port"))
     }
 
     /// The flags that take its certificate and the key of it as files.
@@ -118,8 +140,8 @@ impl Flags {
     }
 
     /// The flag that takes the port of the metrics alone.
-    pub(crate) fn metrics_port(&self) -> Option<&'static str> {
-        self.first(METRICS_PORT)
+    pub(crate) fn metrics_port(&self) -> Option<&str> {
+        self.meant(METRICS_PORT, |name| name.contains("metrics") && name.ends_with("port"))
     }
 
     /// The port that stands in the program itself.
@@ -128,18 +150,26 @@ impl Flags {
     }
 
     /// The flag that takes the address of the metrics, and the one by which they are served over plain HTTP.
-    pub(crate) fn metrics(&self) -> Option<(&'static str, Option<&'static str>)> {
-        Some((self.first(METRICS)?, self.first(SECURE)))
+    pub(crate) fn metrics(&self) -> Option<(&str, Option<&str>)> {
+        let address =
+            self.meant(METRICS, |name| name.contains("metrics") && has_one(name, &["addr", "bind", "listen"]))?;
+        Some((address, self.meant(SECURE, |_| false)))
     }
 
     /// The flag that takes the address of the probes.
-    pub(crate) fn probes(&self) -> Option<&'static str> {
-        self.first(PROBES)
+    pub(crate) fn probes(&self) -> Option<&str> {
+        self.meant(PROBES, |name| has_one(name, PROBED) && has_one(name, &["addr", "bind", "listen"]))
+    }
+
+    /// The flags that take a port of the probes alone, of which 0 may mean none.
+    pub(crate) fn probe_ports(&self) -> Vec<&str> {
+        let is_it = |name: &&str| self.is_told && has_one(name, PROBED) && name.ends_with("port");
+        self.defined.keys().map(String::as_str).filter(is_it).take(PROBE_PORTS).collect()
     }
 
     /// The flag that ends the wait for a lease.
-    pub(crate) fn leader(&self) -> Option<&'static str> {
-        self.first(LEADER)
+    pub(crate) fn leader(&self) -> Option<&str> {
+        self.meant(LEADER, |_| false)
     }
 
     /// Whether `--zap-log-level` is one.
@@ -171,6 +201,18 @@ mod tests {
         assert_eq!((flags.leader(), flags.webhook_port()), (Some("enable-leader-election"), None));
         assert!(flags.has_zap() && flags.fixed_port() == Some(9443));
         assert_eq!(flags.defined["metrics-secure"], "true");
+    }
+
+    #[test]
+    fn a_flag_that_the_program_tells_of_means_what_its_name_says() {
+        let help = Help::read(
+            "Flags:\n      --webhook-certificate-dir string   x\n      --metrics-port int   x (default 9402)\n      --readiness-probe-port int   x (default \
+             6060)\n      --webhook-port int   x (default 6443)\n      --leader-elect   x\n",
+        );
+        let flags = Flags::of_help(&help);
+        assert_eq!((flags.folder(), flags.metrics_port()), (Some("webhook-certificate-dir"), Some("metrics-port")));
+        assert_eq!((flags.metrics(), flags.probes()), (None, None));
+        assert_eq!((flags.probe_ports(), flags.leader()), (vec!["readiness-probe-port"], Some("leader-elect")));
     }
 
     #[test]

@@ -23,6 +23,9 @@ static INVALID: LazyLock<Regex> = LazyLock::new(|| {
 static IN_USE: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? \S*:([0-9]+): bind: address already in use"));
 
+/// Lines that are told.
+const TOLD: usize = 6;
+
 /// What is to be changed before it is started again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mend {
@@ -62,6 +65,28 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help) -> Option<Mend> {
         return Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}"));
     }
     None
+}
+
+/// The lines of its last words that say what is wrong: an error and what follows it, but no usage; else the last ones.
+pub(crate) fn telling(words: &str) -> Vec<&str> {
+    let names_error = |line: &&str| {
+        let bare = line.trim_start();
+        let begins = ["Error", "error", "panic:", "fatal", "FATAL", "Failed", "failed"]
+            .iter()
+            .any(|word| bare.starts_with(word));
+        begins
+            || ["level=error", "\"level\":\"error\"", "\tERROR\t", "\"L\":\"ERROR\""]
+                .iter()
+                .any(|sign| bare.contains(sign))
+    };
+    let lines: Vec<&str> = words.lines().collect();
+    let Some(at) = lines.iter().rposition(|line| names_error(&line)) else {
+        return lines[lines.len().saturating_sub(TOLD)..].to_vec();
+    };
+    let is_usage =
+        |line: &str| line.starts_with("Usage") || line.starts_with("Flags:") || line.trim_start().starts_with("--");
+    let after = lines[at + 1..].iter().take_while(|line| !is_usage(line)).take(TOLD - 1);
+    std::iter::once(lines[at]).chain(after.copied()).collect()
 }
 
 /// What its author has to do, by how far it came.
@@ -143,6 +168,13 @@ mod tests {
         assert_eq!(mend(words, &[], &help), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
         let words = "open /tmp/k8s-webhook-server/serving-certs/tls.crt: no such file or directory";
         assert_eq!(mend(words, &[], &help), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
+    }
+
+    #[test]
+    fn a_usage_does_not_hide_the_error() {
+        let words = "starting\nError: unable to read the secret\nUsage:\n  shop [flags]\nFlags:\n      --a string\n      --b string\n";
+        assert_eq!(telling(words), ["Error: unable to read the secret"]);
+        assert_eq!(telling("a\nb"), ["a", "b"]);
     }
 
     #[test]

@@ -66,7 +66,8 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
 pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
     let mut all: BTreeMap<(&str, &str, u16, String), u32> = BTreeMap::new();
     for ask in asks {
-        let is_answer = matches!((ask.verb, ask.status), ("get" | "delete" | "", 404) | ("create", 409));
+        let is_answer =
+            matches!((ask.verb, ask.status), ("get" | "delete" | "update" | "patch" | "", 404) | ("create", 409));
         if ask.status < 400 || ask.status == 410 || is_answer || ask.verb.is_empty() {
             continue;
         }

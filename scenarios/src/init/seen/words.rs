@@ -23,7 +23,8 @@ pub(crate) fn words(
     let flags = Flags::of_help(help);
     let mut run: Vec<String> = program.to_vec();
     run.extend(command.map(str::to_owned));
-    let own = arguments(&flags, found);
+    // Whether it serves reviews is seen; a certificate that it does not want is left out again.
+    let own = arguments(&flags, found, true);
     let known: Vec<String> = own.iter().map(|word| flag_of(word).to_owned()).collect();
     run.extend(own);
     if help.flags.contains_key("kubeconfig") {

@@ -43,7 +43,8 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     );
     line!(text, "faults:");
     line!(text, "  - {{name: watch-reset, at: 20s}}");
-    line!(text, "  - {{name: watch-410, at: 40s}}");
+    line!(text, "  # check: as servers of today say it; `form: both` also has the other form, in turn.");
+    line!(text, "  - {{name: watch-410, at: 40s, form: stream}}");
     if let Some(crd) = found.crd().filter(|_| is_of_controller_runtime(found)) {
         // Short: client-go doubles its back-off with each refusal.
         line!(

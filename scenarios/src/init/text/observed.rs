@@ -9,6 +9,9 @@ use crate::init::witness::Proposal;
 use crate::init::yaml::{printable, quoted};
 use crate::scenario::{METRICS_PORT_NAME, TLS_DIR, WEBHOOK_PORT};
 
+/// Where Linux begins with the ports that it gives for port 0.
+const EPHEMERAL: u16 = 32_768;
+
 pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
     line!(text, "subject:");
     line!(text, "  command:");
@@ -85,6 +88,10 @@ fn ports(text: &mut String, seen: &Seen) {
         };
         if let Some(variable) = variable {
             line!(text, "    # seen: at ${{{variable}}}: {answers}.");
+            continue;
+        }
+        if *port >= EPHEMERAL && seen.run.iter().any(|word| word.ends_with(":0")) {
+            line!(text, "    # seen: at a port that the system chose: {answers}.");
             continue;
         }
         line!(

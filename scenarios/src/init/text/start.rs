@@ -84,7 +84,8 @@ fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
         }
         return;
     }
-    let arguments = habits.flags.as_ref().map(|flags| arguments(flags, found)).unwrap_or_default();
+    let arguments =
+        habits.flags.as_ref().map(|flags| arguments(flags, found, !found.hooks.is_empty())).unwrap_or_default();
     if arguments.is_empty() {
         let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         line!(text, "    run: [{}]", words.join(", "));
