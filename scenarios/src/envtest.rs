@@ -65,6 +65,8 @@ pub(crate) struct Suite {
     pub chaos: Chaos,
     /// Of faults that are drawn without `--chaos`.
     pub seed: Option<u64>,
+    /// After how long workloads become ready, if they do.
+    pub workloads: Option<units::Span>,
     pub manager: Manager,
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
@@ -176,6 +178,7 @@ impl Suite {
             faults,
             seed,
             manager: self.manager.clone(),
+            workloads_ms: self.workloads.map(units::Span::as_millis),
             kubectl: install::real_kubectl(),
         };
         std::fs::write(record.join(SESSION_FILE), serde_json::to_vec_pretty(&session)?)?;
@@ -279,6 +282,7 @@ impl Suite {
         add("--chaos", self.chaos.seed.map(|_| seed.to_string()));
         add("--seed", self.chaos.seed.is_none().then(|| seed.to_string()));
         add("--stale", self.chaos.stale.map(|versions| versions.to_string()));
+        add("--workloads", self.workloads.map(|after| after.to_string()));
         add("--manager-agent", self.manager.agent.clone());
         add("--manager-user", self.manager.user.clone());
         let usual = self.folder.is_some() || self.runs == Path::new("runs");
@@ -315,6 +319,7 @@ mod tests {
             written: None,
             chaos: Chaos { seed: Some(7), order: true, stale: Some(2) },
             seed: None,
+            workloads: None,
             manager: Manager { agent: Some("mgr".to_owned()), user: None },
             runs: PathBuf::from("runs"),
             results: Vec::new(),

@@ -78,11 +78,12 @@ const CRATES: &[Crate] = &[
     one("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
     one("mock-envtest", "kube-apiserver, etcd and kubectl for test-suites", &["mock-kube", "mock-faults", "mock-pki", "units"], &["installer"]),
     one("mock-kube", "the API server: listeners, verbs, admission, audit", &[
-        "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
+        "mock-objects", "mock-workloads", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
     ], &["mock-proxy", "installer", "units"]),
     one("mock-registry", "the OCI registry", &["mock-faults", "mock-pki", "mock-sigstore"], &["units"]),
     one("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
     one("mock-objects", "what an object is", &["mock-cel", "mock-store"], &[]),
+    one("mock-workloads", "what scheduler, kubelet and controllers do to workloads", &[], &[]),
     one("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units", "facts"], &[]),
     one("mock-cel", "expressions with types and a budget", &[], &[]),
     one("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),

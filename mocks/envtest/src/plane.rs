@@ -4,7 +4,7 @@
 //! listener is not told to anybody; every API server of a suite is an endpoint beside it.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use mock_kube::{Authorization, Config, Identity, Replica, Server, ServiceAccounts};
 use mock_pki::Authority;
@@ -67,6 +67,8 @@ impl Plane {
         let mut config = Config::new();
         (config.epoch, config.alone, config.seed) = (Instant::now(), true, self.session.seed);
         let began = SystemTime::now();
+        let played = self.session.workloads_ms.map(Duration::from_millis);
+        config.workloads = played.map(|ready_after| mock_kube::Workloads { ready_after, ..Default::default() });
         config.authorization = if order.rbac { Authorization::Rbac } else { Authorization::AllowAndRecord };
         config.service_accounts = ServiceAccounts { issuer: order.issuer.clone(), key_pem: order.signing_key.clone() };
         config.limits.requests_max = REQUESTS_MAX;

@@ -22,6 +22,8 @@ pub struct Session {
     pub seed: u64,
     /// Whom they may touch.
     pub manager: Manager,
+    /// After how many milliseconds workloads become ready; absent, they do not, as with a real envtest.
+    pub workloads_ms: Option<u64>,
     /// The real kubectl, for everything that ours does not do.
     pub kubectl: Option<PathBuf>,
 }

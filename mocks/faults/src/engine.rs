@@ -287,6 +287,12 @@ impl Inner {
         self.table.all()
     }
 
+    pub(crate) fn of_workloads(&self) -> Vec<(ActiveFault, Fault)> {
+        let running = self.table.entries.iter().filter(|running| running.active && !running.is_spent());
+        let running = running.filter(|running| running.fault.name.row().family == Family::Workloads);
+        running.map(|running| (running.played.active.clone(), running.fault.clone())).collect()
+    }
+
     /// Shows a request to what acted on the server itself, the newest fault of each name first.
     fn met(&mut self, asked: &Asked<'_>, now_us: u64) {
         let mut met: Vec<Name> = Vec::new();

@@ -55,6 +55,7 @@ mod unordered;
 mod view;
 mod watch_410;
 mod watch_duplicate;
+mod workloads;
 mod wrong_content_type;
 
 use std::sync::Arc;
@@ -80,6 +81,7 @@ pub use silent_watch::Keys as SilentWatchKeys;
 pub use stream::pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use stream::{Ending, Stream, Streaming, WatchState};
 pub use view::View;
+pub use workloads::{FlappingKeys, NotReadyKeys, PERIOD};
 
 use catalogue::catalogue;
 use engine::Core;
@@ -122,6 +124,8 @@ catalogue! {
         Compact = compact::ROW,
         TokenRotated = token_rotated::ROW,
         Rewind = rewind::ROW,
+        NotReady = workloads::NOT_READY,
+        Flapping = workloads::FLAPPING,
         Freeze = connection::freeze::ROW,
         NoPong = connection::no_pong::ROW,
         Goaway = connection::goaway::ROW,
@@ -299,6 +303,11 @@ impl Faults {
         self.core.each_newest_first(stream, |behaviour, scene| {
             counted = counted || behaviour.ahead(stream, requested, scene);
         });
+    }
+
+    /// The faults of workloads under way that may have an effect, for the program that plays workloads.
+    pub fn of_workloads(&self) -> Vec<(ActiveFault, Fault)> {
+        if self.never_any() { Vec::new() } else { self.core.inner.lock().of_workloads() }
     }
 
     /// Resets every open watch, whoever it belongs to: the server was restarted.

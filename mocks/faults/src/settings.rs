@@ -54,7 +54,7 @@ pub struct Fault {
     /// the load ends.
     #[serde(rename = "for")]
     pub lasts: Option<Span>,
-    /// Only requests and watches of this resource: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
+    /// Only requests and watches of this resource, or workloads of this kind: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
     pub resource: Option<String>,
     /// Which requests.
     pub on: Option<On>,

@@ -46,6 +46,8 @@ pub struct Config {
     /// collected or emptied, requests without a token are somebody's (`system:anonymous`), and the roles are there that a real
     /// server makes for itself.
     pub alone: bool,
+    /// Whether workloads become ready, as with a scheduler, kubelets and the controllers of a real cluster; absent, they stay as they are made.
+    pub workloads: Option<Workloads>,
     /// Decides uids, generated names and the faults' probabilities.
     pub seed: u64,
     /// How many times shorter everything lives that a server lets live for a while: watches, tokens that are asked for, history, idle
@@ -55,6 +57,22 @@ pub struct Config {
     pub webhook_clock: Option<mock_pki::Pace>,
     /// The bounds of everything that could grow or hang.
     pub limits: Limits,
+}
+
+/// How workloads become ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workloads {
+    /// How long a Pod takes from its node to being ready, a claim until it is bound, and a load balancer until it has an address.
+    pub ready_after: Duration,
+    /// Nodes that are made at the start, `node-1` and so on, where there are none.
+    pub nodes: u32,
+}
+
+impl Default for Workloads {
+    /// Long enough to show a controller that does not wait, short enough for runs of a minute.
+    fn default() -> Self {
+        Self { ready_after: Duration::from_millis(200), nodes: 1 }
+    }
 }
 
 /// Who issues the tokens of service accounts, as kube-apiserver is told by flags.
@@ -137,6 +155,7 @@ impl Config {
             authorization: Authorization::default(),
             furnished_namespaces: false,
             alone: false,
+            workloads: None,
             seed: 0,
             compress: 1,
             webhook_clock: None,

@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     pub reset: Arc<AtomicBool>,
     /// By which faults reach it.
     pub handle: Arc<Handle>,
+    /// It is of a part of the server itself, which needs no role.
+    pub inside: bool,
     /// What the connection goes on as after the answer that is being sent.
     pub websocket: Mutex<Option<Opened>>,
 }

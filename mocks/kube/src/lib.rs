@@ -6,7 +6,7 @@
 //! verdict is.
 //!
 //! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
-//! controllers besides the garbage collector and namespace deletion.
+//! controllers besides the garbage collector and namespace deletion; with [`Config::workloads`] workloads become ready as well.
 
 mod addresses;
 mod admin;
@@ -30,6 +30,7 @@ mod framed;
 mod handler;
 mod impersonation;
 mod inject;
+mod inside;
 mod janitor;
 mod listen;
 mod path;
@@ -48,6 +49,7 @@ mod verbs;
 mod watch;
 mod webhooks;
 mod websocket;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -59,7 +61,7 @@ use mock_faults::{Faults, Newer, View, Watches};
 
 pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Traffic, Wanted, WireLine};
 pub use authorization::{Authorization, Permission};
-pub use config::{Config, Identity, Limits, ServiceAccounts, User};
+pub use config::{Config, Identity, Limits, ServiceAccounts, User, Workloads};
 pub use mock_store::{RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Entry, Overrun, Tail};
@@ -166,7 +168,11 @@ impl Server {
         let certificates = Arc::new(Certificates::new(authority, &names)?);
         let app = App::new(&cluster, &users, limits, View::live());
         let door = Door { address, certificates: certificates.clone(), number: 0 };
-        let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
+        let mut listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
+        if let Some(wanted) = config.workloads {
+            let app = App::new(&cluster, &users, limits, View::live());
+            listening.help(workloads::run(Arc::new(app), workloads::machine(wanted, config.seed)));
+        }
         let ca_pem = authority.ca_pem().to_owned();
         Ok(Self {
             cluster,

@@ -128,6 +128,12 @@ impl Listening {
         self.address
     }
 
+    /// Runs one more task that lives as long as the server.
+    pub fn help(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(bounded(task, self.stop.clone().cancelled_owned()));
+        self.helpers += 1;
+    }
+
     pub async fn shutdown(self) {
         self.drain.cancel();
         self.tasks.close();
@@ -247,6 +253,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
         flushes: handle.flushes.clone(),
         reset,
         handle,
+        inside: false,
         websocket: Mutex::new(None),
     });
     if http_version == 2 {

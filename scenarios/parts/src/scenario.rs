@@ -37,6 +37,7 @@ mod subject;
 mod upkeep;
 mod validate;
 mod webhook;
+mod workloads;
 mod written;
 
 pub use crate::witness::Witness;
@@ -71,6 +72,7 @@ pub use subject::{DeploymentImage, Other, Planned, Scene, ServicePort, Start, Wi
 pub use upkeep::{Certificates, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts};
 pub use webhook::{Configuration, Hook};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration, ReinvocationPolicy, Serves};
+pub use workloads::Workloads;
 pub use written::{parts, written};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
@@ -199,6 +201,7 @@ pub enum ApiVersion {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlane {
     /// Which one.
+    #[serde(default = "mock")]
     pub kind: ControlPlaneKind,
     /// How often a watch that asked for bookmarks gets one.
     #[serde(default = "default_bookmarks_every")]
@@ -208,6 +211,9 @@ pub struct ControlPlane {
     /// and phases keep their times. Only the mock control plane can. Default: as the subject's `clockRate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compress: Option<u32>,
+    /// How workloads become ready on the mock. Default: they do not, as on an API server alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads: Option<Workloads>,
     /// Which versions of HTTP the subject is offered. Default: both, HTTP/2 first.
     #[serde(default)]
     pub http: Http,
@@ -244,6 +250,7 @@ impl Default for ControlPlane {
             kind: ControlPlaneKind::Mock,
             bookmarks_every: DEFAULT_BOOKMARKS_EVERY,
             compress: None,
+            workloads: None,
             http: Http::Both,
             manifests: Vec::new(),
             named: Named::default(),
@@ -286,6 +293,9 @@ impl ControlPlaneKind {
     }
 }
 
+fn mock() -> ControlPlaneKind {
+    ControlPlaneKind::Mock
+}
 fn default_seed() -> u64 {
     DEFAULT_SEED
 }

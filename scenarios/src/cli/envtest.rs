@@ -50,6 +50,9 @@ pub(super) struct Arguments {
     /// Let caches stand up to so many versions behind, by turns.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
+    /// Let workloads become ready, each after so long. A real envtest has no kubelet and no controllers, so they do not by default.
+    #[arg(long, value_name = "DURATION")]
+    workloads: Option<Span>,
     /// The manager under test is who has this in its user agent: faults touch nobody else, and chaos refuses its writes too.
     #[arg(long, value_name = "TEXT")]
     manager_agent: Option<String>,
@@ -107,6 +110,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
         written: arguments.faults.clone(),
         chaos: Chaos { seed: arguments.chaos, order: arguments.order, stale: arguments.stale },
         seed: arguments.seed,
+        workloads: arguments.workloads,
         manager: mock_envtest::Manager { agent: arguments.manager_agent.clone(), user: arguments.manager_user.clone() },
         runs: arguments.runs.clone(),
         results: arguments.results.clone(),

@@ -63,6 +63,9 @@ pub(super) struct Kube {
     /// Whether RBAC rules decide, or everything is allowed (and recorded either way, for the minimal Role).
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
+    /// Let workloads become ready, each after so long, as with a scheduler, kubelets and controllers. Default: they stay as they are made.
+    #[arg(long, value_name = "DURATION")]
+    workloads: Option<units::Span>,
     /// Endpoints of the same cluster, as in a highly available control plane. The further ones take the next ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
     endpoints: u16,
@@ -123,6 +126,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| {
         !matches!(family, mock_faults::Family::Registry | mock_faults::Family::Clock)
     })?;
+    let of_workloads = |fault: &&mock_faults::Fault| fault.name.row().family == mock_faults::Family::Workloads;
+    if let Some(fault) = faults.iter().find(of_workloads).filter(|_| arguments.workloads.is_none()) {
+        anyhow::bail!("`{}` is done to workloads, which are not played: add --workloads 200ms", fault.name.as_str());
+    }
     let authority = mock_pki::Authority::generate("longhaul")?;
     let mut config = mock_kube::Config::new();
     let namespace = Endpoint::namespace(&faults)?;
@@ -134,6 +141,8 @@ async fn kube(arguments: Kube) -> Result<()> {
     config.bookmarks_every = arguments.bookmarks_every.0;
     config.crds = vec![kind::manifests::package_crd()?];
     config.furnished_namespaces = true;
+    config.workloads =
+        arguments.workloads.map(|span| mock_kube::Workloads { ready_after: span.0, ..Default::default() });
     config.limits.history_max_age = arguments.compact_after.0;
     config.authorization = match arguments.authorization {
         Authorization::Allow => mock_kube::Authorization::AllowAndRecord,
@@ -211,6 +220,9 @@ fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
         arguments.compact_after,
         arguments.bookmarks_every
     );
+    if let Some(after) = arguments.workloads {
+        out!("  workloads become ready, each after {after}");
+    }
     out!("");
     out!("try: {kubectl} get namespaces");
     out!("     {kubectl} get --raw /longhaul/history      what was written, commit by commit");

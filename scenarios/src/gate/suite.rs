@@ -114,6 +114,7 @@ impl Choice {
             faults: Vec::new(),
             written: None,
             chaos: Chaos { seed: Some(self.first), order: false, stale: None },
+            workloads: None,
             seed: None,
             manager: self.manager.clone(),
             runs: self.out.join(side),

@@ -10,7 +10,7 @@ use super::load::LoadPlan;
 use super::plane::Plane;
 use super::{Options, validators};
 use crate::machine;
-use crate::scenario::Scenario;
+use crate::scenario::{ControlPlaneKind, Scenario};
 use crate::secrets;
 
 /// Their names in the rows of `faults.jsonl`.
@@ -120,6 +120,10 @@ pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
         notes.push(format!(
             "watches, tokens, history and idle connections lived {compress} times shorter than the control plane lets them live"
         ));
+    }
+    let played = scenario.control_plane.workloads.filter(|_| scenario.control_plane.kind == ControlPlaneKind::Mock);
+    if let Some(workloads) = played {
+        notes.push(format!("the mock let workloads become ready, each after {}", workloads.ready_after));
     }
     notes
 }

@@ -264,6 +264,10 @@ async fn mock(
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
+    config.workloads = scenario
+        .control_plane
+        .workloads
+        .map(|wanted| mock_kube::Workloads { ready_after: wanted.ready_after.0, nodes: wanted.nodes });
     if let Some(looks) = scenario.looks() {
         config.looks = looks;
     }

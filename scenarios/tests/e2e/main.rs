@@ -56,3 +56,4 @@ mod window;
 mod witness_kinds;
 mod witnesses;
 mod workers;
+mod workloads;

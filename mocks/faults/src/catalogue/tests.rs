@@ -18,7 +18,10 @@ fn begin(part: &str) -> String {
 fn table(family: Family) -> String {
     let rows: Vec<&Row> = Name::ALL.iter().map(|name| name.row()).filter(|row| row.family == family).collect();
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
-    let what = if matches!(family, Family::Server | Family::Network | Family::Clock | Family::Pods | Family::Plane) {
+    let what = if matches!(
+        family,
+        Family::Server | Family::Network | Family::Clock | Family::Pods | Family::Plane | Family::Workloads
+    ) {
         "what happens"
     } else {
         "what the client sees"
@@ -56,6 +59,7 @@ fn parts() -> Vec<(&'static str, String)> {
         ("watches", table(Family::Watches)),
         ("requests", table(Family::Requests)),
         ("server", table(Family::Server)),
+        ("workloads", table(Family::Workloads)),
         ("connections", table(Family::Connections)),
         ("network", table(Family::Network)),
         ("registry", table(Family::Registry)),

@@ -70,6 +70,8 @@ pub enum Family {
     Pods,
     /// The programs of a real control plane.
     Plane,
+    /// Workloads that the mock API server lets become ready.
+    Workloads,
 }
 
 impl Family {
@@ -80,7 +82,7 @@ impl Family {
 
     /// Whether its faults are played by the mock API server, and with no other control plane.
     pub fn is_of_the_mock(self) -> bool {
-        matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections)
+        matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections | Self::Workloads)
     }
 
     /// Whether its faults take as long as they take: Pods and programs that end and come back.
@@ -95,6 +97,7 @@ impl Family {
             Self::Watches => &["resource", "userAgent", "query", "nth", "every", "endpoint", "afterEvents"],
             Self::Server | Self::Clock | Self::Pods | Self::Plane => &[],
             Self::Connections => &["nth", "every", "endpoint"],
+            Self::Workloads => &["resource"],
             Self::Network => &["nth", "every"],
             Self::Registry => &["repository", "userAgent", "nth", "every"],
         }

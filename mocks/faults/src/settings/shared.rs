@@ -5,7 +5,7 @@ pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count"
 
 /// Keys that choose what is hit, and in words the faults that they belong to.
 pub(super) const CHOOSING: [(&str, &str); 9] = [
-    ("resource", "faults on requests and watches"),
+    ("resource", "faults on requests, watches and workloads"),
     ("userAgent", "faults on requests and watches"),
     ("repository", "faults on requests to the registry"),
     ("on", "faults on requests"),

@@ -25,6 +25,7 @@ mod rules;
 mod tokens;
 mod watches;
 mod websockets;
+mod workloads;
 
 use serde_json::{Value, json};
 

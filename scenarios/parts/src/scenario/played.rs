@@ -30,11 +30,17 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
         (Family::Pods, ControlPlaneKind::Mock | ControlPlaneKind::Local) => {
             Some("is done to Pods, which run on a node: use `controlPlane: {kind: node}` or leave it out")
         }
+        (Family::Workloads, ControlPlaneKind::Mock) if scenario.control_plane.workloads.is_none() => Some(
+            "is done to workloads, which are not played: add `controlPlane: {workloads: {readyAfter: 200ms}}` or leave it out",
+        ),
         (Family::Registry | Family::Clock | Family::Network, _)
         | (Family::Plane, ControlPlaneKind::Node)
         | (Family::Pods, ControlPlaneKind::Node | ControlPlaneKind::Kind | ControlPlaneKind::Kubeconfig)
-        | (Family::Requests | Family::Watches | Family::Server | Family::Connections, ControlPlaneKind::Mock) => None,
-        (Family::Requests | Family::Watches | Family::Server | Family::Connections, _) => Some(
+        | (
+            Family::Requests | Family::Watches | Family::Server | Family::Connections | Family::Workloads,
+            ControlPlaneKind::Mock,
+        ) => None,
+        (Family::Requests | Family::Watches | Family::Server | Family::Connections | Family::Workloads, _) => Some(
             "is played by the mock API server: use `controlPlane: {kind: mock}` or leave it out; only faults of the network (`net-…`), of the \
              registry (`registry-…`), of Pods and of the programs of a control plane are played with real ones",
         ),

@@ -47,6 +47,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
     }
     clocks(scenario)?;
+    workloads(scenario)?;
     pods(scenario)?;
     faults(scenario)?;
     load::load(scenario)
@@ -84,6 +85,19 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+/// Workloads need controllers and kubelets, or the mock that plays them.
+fn workloads(scenario: &Scenario) -> Result<(), Problem> {
+    let plane = &scenario.control_plane;
+    let Some(workloads) = plane.workloads else { return Ok(()) };
+    let at = |key, text: String| Err(Problem { section: Some("controlPlane"), part: Some(Part::Key(key)), text });
+    if plane.kind == ControlPlaneKind::Local {
+        let text = "`workloads`: kube-apiserver and etcd alone let none become ready: use `kind: mock`, or `kind: node`, which \
+                    runs them";
+        return at("workloads", text.to_owned());
+    }
+    workloads.problem().map_or(Ok(()), |(key, text)| at(key, text))
 }
 
 /// Pods need a node.

@@ -1,0 +1,111 @@
+//! A way in without a socket, for programs of a control plane that the server plays itself.
+//!
+//! Owns one connection for each of them, in memory and with HTTP/2. Their requests take the way of all others: admission, webhooks, field
+//! managers and the audit see them under their own names. Roles are not asked.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::{self as client, SendRequest};
+use hyper::server::conn::http2 as server;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use mock_faults::handle::Handle;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::call::App;
+use super::connection::Connection;
+use super::handler;
+use super::users::Who;
+
+/// What stands between client and server.
+const PIPE_BYTES: usize = 64 * 1024;
+/// A webhook may take thirty seconds.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
+/// No endpoint has this number, so that no fault of connections finds these.
+const NO_ENDPOINT: u32 = u32::MAX;
+
+/// The connections.
+pub(crate) struct Inside {
+    app: Arc<App>,
+    doors: BTreeMap<Arc<str>, Door>,
+    tasks: JoinSet<()>,
+}
+
+/// The way in of one program.
+#[derive(Debug, Clone)]
+pub(crate) struct Door(SendRequest<Full<Bytes>>);
+
+impl Inside {
+    pub fn new(app: Arc<App>) -> Self {
+        Self { app, doors: BTreeMap::new(), tasks: JoinSet::new() }
+    }
+
+    /// The way in of a user; none where the connection ended at once.
+    pub async fn door(&mut self, user: &str, groups: &[String]) -> Option<Door> {
+        if let Some(door) = self.doors.get(user).filter(|door| !door.0.is_closed()) {
+            return Some(door.clone());
+        }
+        // Those that have ended are let go.
+        while self.tasks.try_join_next().is_some() {}
+        let who = Arc::new(Who::new(user, groups));
+        let (near, far) = tokio::io::duplex(PIPE_BYTES);
+        let connection = self.connection(who.clone());
+        let app = self.app.clone();
+        let service = service_fn(move |request| {
+            let (app, connection) = (app.clone(), connection.clone());
+            async move { handler::handle(app, connection, request).await }
+        });
+        // Its streams are single requests, which end within their deadlines.
+        let mut builder = server::Builder::new(TokioExecutor::new());
+        builder.timer(TokioTimer::new());
+        self.tasks.spawn(async move {
+            // It ends with the client, which is dropped with this.
+            let _ = builder.serve_connection(TokioIo::new(far), service).await;
+        });
+        let (sender, connection) = client::handshake(TokioExecutor::new(), TokioIo::new(near)).await.ok()?;
+        self.tasks.spawn(async move {
+            let _ = connection.await;
+        });
+        let door = Door(sender);
+        self.doors.insert(who.name.clone(), door.clone());
+        Some(door)
+    }
+
+    fn connection(&self, who: Arc<Who>) -> Arc<Connection> {
+        let handle = Arc::new(Handle::new(self.app.cluster.next_connection(), NO_ENDPOINT));
+        handle.speaks(2);
+        Arc::new(Connection {
+            id: handle.id,
+            http_version: 2,
+            peer: Some(who),
+            severed: CancellationToken::new(),
+            owner: OnceLock::new(),
+            flushes: handle.flushes.clone(),
+            reset: Arc::new(AtomicBool::new(false)),
+            handle,
+            inside: true,
+            websocket: Mutex::new(None),
+        })
+    }
+}
+
+impl Door {
+    /// The status of the answer, and its body; none where there was no answer.
+    pub async fn ask(mut self, request: Request<Full<Bytes>>) -> Option<(u16, Bytes)> {
+        let answered = async {
+            self.0.ready().await.ok()?;
+            let response = self.0.send_request(request).await.ok()?;
+            let status = response.status().as_u16();
+            Some((status, response.into_body().collect().await.ok()?.to_bytes()))
+        };
+        tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?
+    }
+}

@@ -1,0 +1,250 @@
+//! Scheduler, kubelets and controllers: tells the machine of `mock-workloads` what is committed, and sends what it wants written.
+//!
+//! Owns one task. It reads commits as the janitor does, and writes through the API under the names that the programs have in a real cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{Method, Request, header};
+use http_body_util::Full;
+use jiff::{SignedDuration, Timestamp};
+use mock_faults::{ActiveFault, FlappingKeys, Name, NotReadyKeys, PERIOD};
+use mock_store::ResourceId;
+use mock_workloads::{Author, Batch, Config, How, Key, Kind, Machine, Trouble, Verb, Write};
+use serde_json::Value;
+
+use super::call::App;
+use super::cluster::Cluster;
+use super::config::Workloads;
+use super::inside::{Door, Inside};
+
+/// Commits looked at in one go.
+const COMMITS_MAX: usize = 4096;
+/// Objects that are written at a time: a webhook that is slow must not hold up all of them.
+const AT_ONCE: usize = 16;
+/// How often it is looked whether a fault has begun or ended, once there was one.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Without anything to do.
+const IDLE: Duration = Duration::from_secs(5);
+/// The revision that the programs name, as those of 1.34.1 do.
+const COMMIT: &str = "93248f9";
+
+/// The machine, with its settings.
+pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
+    let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
+    Machine::new(Config { ready_after, nodes: wanted.nodes, seed })
+}
+
+/// Runs until it is dropped.
+pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
+    let cluster = app.cluster.clone();
+    let mut inside = Inside::new(app);
+    let mut reader = Reader::new(&cluster);
+    let mut committed = cluster.committed();
+    let mut faults = Watched::default();
+    reader.all(&cluster, &mut machine);
+    let nodes = machine.begin(Timestamp::now());
+    send(&mut inside, &mut machine, nodes).await;
+    let mut told = false;
+    loop {
+        committed.borrow_and_update();
+        reader.read(&cluster, &mut machine);
+        let now = Timestamp::now();
+        machine.trouble(faults.now(&cluster, now));
+        let batches = machine.step(now);
+        for hit in machine.take_hits() {
+            faults.hit(hit.trouble, &hit.detail);
+        }
+        if machine.is_overflown() && !std::mem::replace(&mut told, true) {
+            tracing::warn!("there are more objects than workloads are played for; those beyond stay as they are");
+        }
+        if !batches.is_empty() {
+            send(&mut inside, &mut machine, batches).await;
+            continue;
+        }
+        let most = if cluster.faults.never_any() { IDLE } else { LOOK_EVERY };
+        let due = machine.due().map(|due| due.duration_since(Timestamp::now()));
+        let due = due.map_or(most, |due| Duration::try_from(due).unwrap_or_default().min(most));
+        let _ = tokio::time::timeout(due, committed.changed()).await;
+    }
+}
+
+/// What of the store the machine was told.
+struct Reader {
+    kinds: BTreeMap<ResourceId, Kind>,
+    next: u64,
+    rewinds: usize,
+}
+
+impl Reader {
+    fn new(cluster: &Cluster) -> Self {
+        let catalogue = cluster.catalogue();
+        let id = |kind: Kind| Some((catalogue.by_full_name(&kind.full_name())?.id, kind));
+        let next = cluster.read(|store| store.commits().next());
+        Self { kinds: Kind::ALL.into_iter().filter_map(id).collect(), next, rewinds: 0 }
+    }
+
+    /// Everything that there is.
+    fn all(&mut self, cluster: &Cluster, machine: &mut Machine) {
+        self.next = cluster.read(|store| store.commits().next());
+        self.rewinds = cluster.rewinds().len();
+        let mut there = BTreeSet::new();
+        for (id, kind) in &self.kinds {
+            let page = cluster.read(|store| store.list(*id, None, store.revision(), None, usize::MAX, |_| true));
+            for version in page.map(|page| page.items).unwrap_or_default() {
+                let key = Key::new(*kind, &version.identity.namespace, &version.identity.name);
+                machine.observe(&key, Some(version.value()));
+                there.insert(key);
+            }
+        }
+        machine.forget_others(&there);
+    }
+
+    /// What has changed since it read last.
+    fn read(&mut self, cluster: &Cluster, machine: &mut Machine) {
+        if cluster.rewinds().len() != self.rewinds {
+            return self.all(cluster, machine);
+        }
+        loop {
+            let mut commits = Vec::new();
+            if cluster.read(|store| store.commits().read(self.next, COMMITS_MAX, &mut commits)).is_err() {
+                return self.all(cluster, machine);
+            }
+            if commits.is_empty() {
+                return;
+            }
+            self.next += commits.len() as u64;
+            let places = commits.iter().filter_map(|commit| {
+                let identity = &commit.identity;
+                let kind = *self.kinds.get(&identity.resource)?;
+                Some((
+                    Key { kind, namespace: identity.namespace.clone(), name: identity.name.clone() },
+                    identity.resource,
+                ))
+            });
+            // An object that was written several times is read once.
+            for (key, id) in places.collect::<BTreeMap<Key, ResourceId>>() {
+                let version = cluster.read(|store| store.read(id, &key.namespace, &key.name).cloned());
+                machine.observe(&key, version.map(|version| version.value()));
+            }
+        }
+    }
+}
+
+/// The faults of workloads, since when each is known.
+#[derive(Default)]
+struct Watched(BTreeMap<u64, (ActiveFault, Timestamp)>);
+
+impl Watched {
+    fn now(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<Trouble> {
+        let all = cluster.faults.of_workloads();
+        let mut known = std::mem::take(&mut self.0);
+        let troubles = all.into_iter().map(|(active, fault)| {
+            let id = u64::from(active.id().0);
+            let began = known.remove(&id).map_or(now, |(_, began)| began);
+            self.0.insert(id, (active, began));
+            let (how, share) = if fault.name == Name::Flapping {
+                let keys = fault.keys::<FlappingKeys>();
+                let period = SignedDuration::try_from(keys.period.unwrap_or(PERIOD).0).unwrap_or(SignedDuration::MAX);
+                (How::Flapping(period), keys.share)
+            } else {
+                (How::NotReady, fault.keys::<NotReadyKeys>().share)
+            };
+            Trouble { id, how, share: share.unwrap_or(1.0), resource: fault.resource, began }
+        });
+        troubles.collect()
+    }
+
+    fn hit(&self, trouble: u64, detail: &str) {
+        if let Some((active, _)) = self.0.get(&trouble) {
+            active.hit(|| detail.to_owned());
+        }
+    }
+}
+
+/// What became of the writes for one object.
+enum Outcome {
+    Done,
+    Stale,
+    Refused(String),
+}
+
+/// Writes what is wanted, several objects at a time, and tells the machine what became of it.
+async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
+    let mut doors: BTreeMap<Author, Door> = BTreeMap::new();
+    for write in batches.iter().flat_map(|batch| &batch.writes) {
+        if !doors.contains_key(&write.by)
+            && let Some(door) = inside.door(&write.by.user(), &write.by.groups()).await
+        {
+            doors.insert(write.by.clone(), door);
+        }
+    }
+    let doors = &doors;
+    let sent = batches.into_iter().map(|batch| async move {
+        let outcome = all(doors, &batch.writes).await;
+        (batch, outcome)
+    });
+    let mut sent = futures_util::stream::iter(sent).buffer_unordered(AT_ONCE);
+    while let Some((batch, outcome)) = sent.next().await {
+        match outcome {
+            Outcome::Done => machine.done(&batch),
+            Outcome::Stale => machine.stale(&batch.of, Timestamp::now()),
+            Outcome::Refused(why) => machine.refused(&batch.of, &why, Timestamp::now()),
+        }
+    }
+}
+
+/// The writes for one object, one after the other. Once one is refused only a status is written still, which may tell of it.
+async fn all(doors: &BTreeMap<Author, Door>, writes: &[Write]) -> Outcome {
+    let mut refused = None;
+    for write in writes {
+        let tells = matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus);
+        if refused.is_some() && !tells {
+            continue;
+        }
+        let Some(door) = doors.get(&write.by) else { return Outcome::Stale };
+        let Some((status, body)) = door.clone().ask(request(write)).await else { return Outcome::Stale };
+        match status {
+            200..=299 => {}
+            // It is not there any more, or another one than was looked at.
+            404 | 409 if write.verb != Verb::Create => return Outcome::Stale,
+            _ => {
+                let why = serde_json::from_slice::<Value>(&body).ok();
+                let why = why.and_then(|status| status["message"].as_str().map(str::to_owned));
+                refused.get_or_insert(why.unwrap_or_else(|| format!("the API server answered {status}")));
+            }
+        }
+    }
+    refused.map_or(Outcome::Done, Outcome::Refused)
+}
+
+fn request(write: &Write) -> Request<Full<Bytes>> {
+    let key = &write.key;
+    let (method, name, below, content) = match write.verb {
+        Verb::Create => (Method::POST, "", "", "application/json"),
+        Verb::Update => (Method::PUT, &*key.name, "", "application/json"),
+        Verb::UpdateStatus => (Method::PUT, &*key.name, "/status", "application/json"),
+        Verb::Patch => (Method::PATCH, &*key.name, "", "application/strategic-merge-patch+json"),
+        Verb::PatchStatus => (Method::PATCH, &*key.name, "/status", "application/strategic-merge-patch+json"),
+        Verb::Bind => (Method::POST, &*key.name, "/binding", "application/json"),
+        Verb::Delete => (Method::DELETE, &*key.name, "", "application/json"),
+    };
+    let (program, user) = (write.by.program(), write.by.user());
+    let component = user.strip_prefix("system:serviceaccount:").map_or_else(String::new, |_| format!("/{user}"));
+    let agent = format!("{program}/{} (linux/amd64) kubernetes/{COMMIT}{component}", super::VERSION);
+    let mut request = Request::new(Full::new(Bytes::from(write.body.to_string())));
+    *request.method_mut() = method;
+    let path = format!("http://kubernetes{}{below}", key.kind.path(&key.namespace, name));
+    // Names of objects are letters, digits, `-` and `.`.
+    *request.uri_mut() = path.parse().unwrap_or_default();
+    let headers = request.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content));
+    headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json"));
+    if let Ok(agent) = agent.parse() {
+        headers.insert(header::USER_AGENT, agent);
+    }
+    request
+}

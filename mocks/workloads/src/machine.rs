@@ -1,0 +1,291 @@
+//! The machine: which objects are to be looked at, and when.
+//!
+//! Owns the queue. An object is in it once; it comes in when it, what it owns or what it needs changes, and when its time has come.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::clocks::Clocks;
+use super::fields::{label, list, text, uid};
+use super::kind::{Key, Kind};
+use super::objects::Objects;
+use super::queue::Queue;
+use super::scene::Scene;
+use super::trouble::{Hit, Trouble};
+use super::write::{Batch, Verb};
+use super::{Config, claim, daemon_set, deployment, endpoints, job, node, pod, replica_set, service, stateful_set};
+
+/// Objects that one step looks at: what they want written is a few writes each.
+const KEYS_MAX: usize = 128;
+/// Writes that one step answers for one object; the rest comes with the next look. A real `ReplicaSet` makes 500 Pods at a time.
+const WRITES_MAX: usize = 64;
+/// After a write that was refused the object is looked at again, twice as late each time.
+const RETRY: SignedDuration = SignedDuration::from_millis(250);
+/// After one that came too late it is looked at again at once, but for what is under way.
+const STALE: SignedDuration = SignedDuration::from_millis(20);
+const RETRY_MAX: SignedDuration = SignedDuration::from_secs(30);
+/// Doublings of [`RETRY`] until it is longer than [`RETRY_MAX`].
+const DOUBLINGS_MAX: u32 = 8;
+/// Hits that wait to be taken.
+const HITS_MAX: usize = 8192;
+
+/// Why writes for an object were refused.
+#[derive(Debug, Clone)]
+struct Refusal {
+    times: u32,
+    why: String,
+    /// Nothing but a status is written until then.
+    until: Timestamp,
+}
+
+/// Scheduler, kubelets and controllers.
+#[derive(Debug)]
+pub struct Machine {
+    config: Config,
+    objects: Objects,
+    clocks: Clocks,
+    dirty: Queue,
+    due: BTreeSet<(Timestamp, Key)>,
+    due_of: BTreeMap<Key, Timestamp>,
+    troubles: Vec<Trouble>,
+    hits: Vec<Hit>,
+    refused: HashMap<Key, Refusal>,
+    addresses: u32,
+    overflown: bool,
+}
+
+impl Machine {
+    /// A machine that knows no objects.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            objects: Objects::default(),
+            clocks: Clocks::default(),
+            dirty: Queue::default(),
+            due: BTreeSet::new(),
+            due_of: BTreeMap::new(),
+            troubles: Vec::new(),
+            hits: Vec::new(),
+            refused: HashMap::new(),
+            addresses: 0,
+            overflown: false,
+        }
+    }
+
+    /// What is written before anything else: the nodes, if there are none.
+    pub fn begin(&self, now: Timestamp) -> Vec<Batch> {
+        if self.objects.of_kind(Kind::Node, None).next().is_some() {
+            Vec::new()
+        } else {
+            node::all(self.config.nodes, now)
+        }
+    }
+
+    /// An object is as it is now, or gone.
+    pub fn observe(&mut self, key: &Key, value: Option<Value>) {
+        let value = value.map(Arc::new);
+        let (before, fits) = self.objects.put(key, value.as_ref());
+        if !fits {
+            self.overflown = true;
+            return;
+        }
+        if let Some(before) = before.as_deref().filter(|before| value.as_deref().map(uid) != Some(uid(before))) {
+            self.clocks.forget(uid(before));
+            self.refused.remove(key);
+        }
+        for value in [before.as_deref(), value.as_deref()].into_iter().flatten() {
+            self.wakes(key, value);
+        }
+        self.dirty.insert(key.clone());
+    }
+
+    /// Whether there were more objects than are kept; those beyond are not played.
+    pub fn is_overflown(&self) -> bool {
+        self.overflown
+    }
+
+    /// Everything that is known and is not among `there` is gone: after the store went back in time.
+    pub fn forget_others(&mut self, there: &BTreeSet<Key>) {
+        let gone: Vec<Key> = self.objects.keys().filter(|key| !there.contains(key)).cloned().collect();
+        for key in gone {
+            self.observe(&key, None);
+        }
+    }
+
+    /// The faults under way.
+    pub fn trouble(&mut self, troubles: Vec<Trouble>) {
+        if troubles == self.troubles {
+            return;
+        }
+        self.troubles = troubles;
+        let kinds = [Kind::Pod, Kind::Claim, Kind::Service];
+        let keys = self.objects.keys().filter(|key| kinds.contains(&key.kind));
+        self.dirty.extend(keys.cloned());
+    }
+
+    /// When there is something to do, if nothing happens before.
+    pub fn due(&self) -> Option<Timestamp> {
+        if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(Timestamp::MIN) }
+    }
+
+    /// Looks at what has changed and at what is due; answers what is to be written. To be asked again once that was written and told.
+    pub fn step(&mut self, now: Timestamp) -> Vec<Batch> {
+        while let Some((at, key)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
+            self.due.remove(&(at, key.clone()));
+            self.due_of.remove(&key);
+            self.dirty.insert(key);
+        }
+        let mut batches = Vec::new();
+        for _ in 0..KEYS_MAX {
+            let Some(key) = self.dirty.pop() else { break };
+            let Some(value) = self.objects.get(&key).cloned() else { continue };
+            let refusal = self.refused.get(&key);
+            let held_back = refusal.is_some_and(|refusal| refusal.until > now);
+            let refused = refusal.map(|refusal| refusal.why.as_str());
+            let parts = (&self.config, &self.objects, &*self.troubles);
+            let mut scene = Scene::new(now, parts, (&mut self.clocks, &mut self.addresses), refused);
+            look(&mut scene, &key, &value);
+            let (due, mut writes, hits) = (scene.due(), scene.writes, scene.hits);
+            self.hits.extend(hits);
+            if held_back {
+                writes.retain(|write| matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus));
+            }
+            if writes.len() > WRITES_MAX {
+                writes.truncate(WRITES_MAX);
+                self.dirty.insert(key.clone());
+            }
+            if let Some(due) = due {
+                self.schedule(&key, due);
+            }
+            if !writes.is_empty() {
+                batches.push(Batch { of: key, writes, held_back });
+            }
+        }
+        self.hits.truncate(HITS_MAX);
+        batches
+    }
+
+    /// All writes of a batch were taken.
+    pub fn done(&mut self, batch: &Batch) {
+        // Its reason stands in a condition that goes now.
+        if !batch.held_back && self.refused.remove(&batch.of).is_some() {
+            self.dirty.insert(batch.of.clone());
+        }
+    }
+
+    /// A write was refused because another write came first: the object is looked at again.
+    pub fn stale(&mut self, of: &Key, now: Timestamp) {
+        self.schedule(of, now.checked_add(STALE).unwrap_or(now));
+    }
+
+    /// A write was refused for a reason that may stay.
+    pub fn refused(&mut self, of: &Key, why: &str, now: Timestamp) {
+        if self.objects.get(of).is_none() {
+            return;
+        }
+        let new = Refusal { times: 0, why: String::new(), until: now };
+        let refusal = self.refused.entry(of.clone()).or_insert(new);
+        let late = RETRY.saturating_mul(1 << refusal.times.min(DOUBLINGS_MAX)).min(RETRY_MAX);
+        refusal.times += 1;
+        refusal.until = now.checked_add(late).unwrap_or(Timestamp::MAX);
+        if refusal.why != why {
+            why.clone_into(&mut refusal.why);
+            // Some controllers tell it.
+            self.dirty.insert(of.clone());
+        }
+        let until = refusal.until;
+        self.schedule(of, until);
+    }
+
+    /// Workloads that faults kept or took from being ready since the last call.
+    pub fn take_hits(&mut self) -> Vec<Hit> {
+        std::mem::take(&mut self.hits)
+    }
+
+    fn schedule(&mut self, key: &Key, at: Timestamp) {
+        let known = self.due_of.get(key).copied();
+        if known.is_some_and(|known| known <= at) {
+            return;
+        }
+        if let Some(known) = known {
+            self.due.remove(&(known, key.clone()));
+        }
+        self.due.insert((at, key.clone()));
+        self.due_of.insert(key.clone(), at);
+    }
+
+    /// Marks the objects that look at this one.
+    fn wakes(&mut self, key: &Key, value: &Value) {
+        if let Some((owner, of)) = self.objects.controller(value) {
+            self.dirty.insert(owner);
+            // One that is to be made anew waits until the last old Pod is gone.
+            let above = self.objects.controller(&of).filter(|_| key.kind == Kind::Pod);
+            self.dirty.extend(above.filter(|(_, of)| of["spec"]["strategy"]["type"] == "Recreate").map(|(key, _)| key));
+        }
+        let namespace = &*key.namespace;
+        match key.kind {
+            Kind::Pod => {
+                let labels = &value["metadata"]["labels"];
+                let services = self.objects.of_kind(Kind::Service, Some(namespace));
+                let services =
+                    services.filter(|(_, service)| service::selects(service, labels)).map(|(key, _)| key.clone());
+                self.dirty.extend(services);
+            }
+            Kind::Claim => {
+                let waits = |pod: &Value| {
+                    list(pod, "/spec/volumes")
+                        .iter()
+                        .any(|volume| text(volume, "/persistentVolumeClaim/claimName") == &*key.name)
+                };
+                let pods = self.objects.of_kind(Kind::Pod, Some(namespace)).filter(|(_, pod)| waits(pod));
+                let pods: Vec<Key> = pods.map(|(key, _)| key.clone()).collect();
+                self.dirty.extend(pods);
+                let volume = text(value, "/spec/volumeName");
+                if !volume.is_empty() {
+                    self.dirty.insert(Key::new(Kind::Volume, "", volume));
+                }
+            }
+            Kind::Volume => {
+                let claim = |key: &str| text(value, &format!("/spec/claimRef/{key}"));
+                self.dirty.insert(Key::new(Kind::Claim, claim("namespace"), claim("name")));
+            }
+            Kind::Node => {
+                let sets: Vec<Key> = self.objects.of_kind(Kind::DaemonSet, None).map(|(key, _)| key.clone()).collect();
+                self.dirty.extend(sets);
+            }
+            Kind::Service => {
+                self.dirty.insert(Key::new(Kind::Endpoints, namespace, &key.name));
+            }
+            Kind::Endpoints => {
+                self.dirty.insert(Key::new(Kind::Service, namespace, &key.name));
+            }
+            Kind::Slice => {
+                let service = label(value, endpoints::SERVICE);
+                self.dirty.insert(Key::new(Kind::Service, namespace, service));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn look(scene: &mut Scene<'_>, key: &Key, value: &Value) {
+    match key.kind {
+        Kind::Deployment => deployment::look(scene, key, value),
+        Kind::ReplicaSet => replica_set::look(scene, key, value),
+        Kind::StatefulSet => stateful_set::look(scene, key, value),
+        Kind::DaemonSet => daemon_set::look(scene, key, value),
+        Kind::Job => job::look(scene, key, value),
+        Kind::Pod => pod::look(scene, key, value),
+        Kind::Claim => claim::look(scene, key, value),
+        Kind::Volume => claim::look_at_volume(scene, key, value),
+        Kind::Service => {
+            service::look(scene, key, value);
+            endpoints::look(scene, key, value);
+        }
+        Kind::Endpoints => endpoints::look_at_orphan(scene, key, value),
+        Kind::Node | Kind::Revision | Kind::Slice => {}
+    }
+}

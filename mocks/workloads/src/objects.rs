@@ -1,0 +1,93 @@
+//! The objects as they were told last.
+//!
+//! Owns the index of owners. Bounded: see [`OBJECTS_MAX`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::fields::{controller, text, uid};
+use super::kind::{Key, Kind};
+
+/// Objects that are kept, of about 4 KiB each. What comes beyond is not played.
+pub(crate) const OBJECTS_MAX: usize = 50_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    all: BTreeMap<Key, Arc<Value>>,
+    /// By the uid of the controller.
+    owned: HashMap<Box<str>, BTreeSet<Key>>,
+}
+
+impl Objects {
+    /// Keeps an object, or forgets it; answers what it was. False where there is no room for it.
+    pub(crate) fn put(&mut self, key: &Key, value: Option<&Arc<Value>>) -> (Option<Arc<Value>>, bool) {
+        if value.is_some() && self.all.len() >= OBJECTS_MAX && !self.all.contains_key(key) {
+            return (None, false);
+        }
+        let before = match value {
+            Some(value) => self.all.insert(key.clone(), value.clone()),
+            None => self.all.remove(key),
+        };
+        let owner = |value: &Value| controller(value).map(|owner| Box::from(text(owner, "/uid")));
+        let (was, is) = (before.as_deref().and_then(owner), value.and_then(|value| owner(value)));
+        if was != is {
+            if let Some(was) = was
+                && let Some(keys) = self.owned.get_mut(&was)
+            {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.owned.remove(&was);
+                }
+            }
+            if let Some(is) = is {
+                self.owned.entry(is).or_default().insert(key.clone());
+            }
+        }
+        (before, true)
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
+        self.all.get(key)
+    }
+
+    pub(crate) fn find(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Arc<Value>> {
+        self.all.get(&Key::new(kind, namespace, name))
+    }
+
+    /// All of a kind, in one namespace or in all.
+    pub(crate) fn of_kind<'o>(
+        &'o self,
+        kind: Kind,
+        namespace: Option<&'o str>,
+    ) -> impl Iterator<Item = (&'o Key, &'o Arc<Value>)> {
+        let first = Key::new(kind, namespace.unwrap_or_default(), "");
+        self.all
+            .range(first..)
+            .take_while(move |(key, _)| key.kind == kind && namespace.is_none_or(|wanted| *key.namespace == *wanted))
+    }
+
+    /// What an object controls, of one kind.
+    pub(crate) fn owned(&self, owner: &Value, kind: Kind) -> Vec<Arc<Value>> {
+        let keys = self.owned.get(uid(owner)).into_iter().flatten();
+        keys.filter(|key| key.kind == kind).filter_map(|key| self.all.get(key)).cloned().collect()
+    }
+
+    /// The object that controls another one, if it is that object and not one of its name.
+    pub(crate) fn controller(&self, value: &Value) -> Option<(Key, Arc<Value>)> {
+        let owner = controller(value)?;
+        let kind = Kind::ALL.into_iter().find(|kind| {
+            let (version, _, name) = kind.names();
+            version == text(owner, "/apiVersion") && name == text(owner, "/kind")
+        })?;
+        let namespace = text(value, "/metadata/namespace");
+        let key = Key::new(kind, namespace, text(owner, "/name"));
+        let found = self.all.get(&key)?;
+        (uid(found) == text(owner, "/uid")).then(|| (key, found.clone()))
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.all.keys()
+    }
+}

@@ -1,0 +1,200 @@
+//! Pods: a node for each, and what its kubelet says of it.
+
+mod status;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::conditions;
+use super::fields::{is_deleting, label, list, name, namespace, number, text, time, uid};
+use super::kind::{Key, Kind};
+use super::scene::Scene;
+use super::write::{Author, Verb};
+use status::Stage;
+
+const SCHEDULER: &str = "default-scheduler";
+
+pub(crate) fn look(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
+    if text(pod, "/spec/nodeName").is_empty() {
+        if !is_deleting(pod) {
+            schedule(scene, key, pod);
+        }
+    } else if is_deleting(pod) {
+        end(scene, key, pod);
+    } else if !is_over(pod) {
+        run(scene, key, pod);
+    }
+}
+
+/// Gives the Pod a node, once its claims have their volumes.
+fn schedule(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
+    let other = !matches!(text(pod, "/spec/schedulerName"), "" | SCHEDULER);
+    if other || !list(pod, "/spec/schedulingGates").is_empty() || !claims_are_bound(scene, pod) {
+        return;
+    }
+    let Some(node) = node_for(scene, pod) else { return };
+    let body = json!({
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": {"name": name(pod), "namespace": namespace(pod), "uid": uid(pod)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    scene.write(Author::Scheduler, key.clone(), Verb::Bind, body);
+}
+
+fn claims_are_bound(scene: &Scene<'_>, pod: &Value) -> bool {
+    list(pod, "/spec/volumes").iter().all(|volume| {
+        let claim = text(volume, "/persistentVolumeClaim/claimName");
+        let found = || scene.objects.find(Kind::Claim, namespace(pod), claim);
+        claim.is_empty() || found().is_some_and(|claim| text(claim, "/status/phase") == "Bound")
+    })
+}
+
+/// The node that a daemon's Pod names, else one by its uid.
+fn node_for(scene: &Scene<'_>, pod: &Value) -> Option<String> {
+    let nodes: Vec<&str> = scene.objects.of_kind(Kind::Node, None).map(|(key, _)| &*key.name).collect();
+    if let Some(wanted) = named_node(pod) {
+        return nodes.contains(&wanted).then(|| wanted.to_owned());
+    }
+    let turn = uid(pod).bytes().fold(0usize, |turn, byte| turn.wrapping_mul(31).wrapping_add(usize::from(byte)));
+    nodes.get(turn.checked_rem(nodes.len())?).map(ToString::to_string)
+}
+
+/// The node that a required affinity to `metadata.name` names.
+pub(crate) fn named_node(pod: &Value) -> Option<&str> {
+    let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let mut fields = list(pod, terms).iter().flat_map(|term| list(term, "/matchFields"));
+    fields.find(|field| text(field, "/key") == "metadata.name").map(|field| text(field, "/values/0"))
+}
+
+/// The kubelet's part: containers that are made, that run, that are ready, that have ended.
+fn run(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
+    let after = scene.config.ready_after;
+    let began = text(pod, "/status/startTime").is_empty();
+    let stage = if began {
+        // The first word of the kubelet starts the clock.
+        scene.clocks.restart(uid(pod), "ready");
+        scene.waited(pod, "ready", after);
+        Stage::Creating
+    } else {
+        stage(scene, pod)
+    };
+    let Some(status) = status::of(scene, pod, stage) else { return };
+    let by = Author::Kubelet(text(pod, "/spec/nodeName").to_owned());
+    scene.write(by, key.clone(), Verb::PatchStatus, json!({"metadata": {"uid": uid(pod)}, "status": status}));
+}
+
+fn stage(scene: &mut Scene<'_>, pod: &Value) -> Stage {
+    let after = scene.config.ready_after;
+    let probed = list(pod, "/spec/containers").iter().any(|container| container["readinessProbe"].is_object());
+    let (root, root_uid) = workload(scene, pod);
+    if scene.is_down(pod, (&root, &root_uid), "ready") {
+        let up = text(pod, "/status/phase") == "Running" || scene.waited(pod, "ready", after);
+        return if up { Stage::NotReady } else { Stage::Creating };
+    }
+    let ready = scene.waited(pod, "ready", after);
+    if !ready {
+        let was_up = text(pod, "/status/phase") == "Running";
+        let half = after.checked_div(2).unwrap_or_default();
+        let up = was_up || probed && scene.waited(pod, "ready", half);
+        return if up { Stage::NotReady } else { Stage::Creating };
+    }
+    let runs_for_ever = matches!(text(pod, "/spec/restartPolicy"), "" | "Always");
+    if !runs_for_ever && scene.waited(pod, "over", after) {
+        return Stage::Succeeded;
+    }
+    Stage::Ready
+}
+
+/// Ends a Pod that was asked to: its containers end at once, or as late as they came, but no later than they may.
+fn end(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
+    let grace = SignedDuration::from_secs(number(pod, "/metadata/deletionGracePeriodSeconds").max(0));
+    if !scene.waited(pod, "end", scene.config.ready_after.min(grace)) {
+        return;
+    }
+    if !list(pod, "/metadata/finalizers").is_empty() && is_over(pod) {
+        return;
+    }
+    let by = Author::Kubelet(text(pod, "/spec/nodeName").to_owned());
+    if !list(pod, "/metadata/finalizers").is_empty() {
+        // Its finalizers keep it, and their controllers read how it ended.
+        if let Some(status) = status::of(scene, pod, Stage::Succeeded) {
+            scene.write(by, key.clone(), Verb::PatchStatus, json!({"metadata": {"uid": uid(pod)}, "status": status}));
+        }
+        return;
+    }
+    let body = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)},
+    });
+    scene.write(by, key.clone(), Verb::Delete, body);
+}
+
+/// The workload that a Pod belongs to: the owner of its owners.
+fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
+    let mut at = (Key::new(Kind::Pod, namespace(pod), name(pod)), uid(pod).to_owned());
+    let mut value = scene.objects.controller(pod);
+    // A Pod, its ReplicaSet, its Deployment: longer chains are circles.
+    for _ in 0..3 {
+        let Some((key, owner)) = value else { break };
+        at = (key, uid(&owner).to_owned());
+        value = scene.objects.controller(&owner);
+    }
+    at
+}
+
+/// Whether it has ended, well or not.
+pub(crate) fn is_over(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+/// Whether it counts as one of its owner's: it has neither ended nor been asked to.
+pub(crate) fn is_active(pod: &Value) -> bool {
+    !is_over(pod) && !is_deleting(pod)
+}
+
+pub(crate) fn is_ready(pod: &Value) -> bool {
+    conditions::is_true(&pod["status"], "Ready")
+}
+
+/// Whether it has been ready for so many seconds; if it is only ready, when it will have been.
+pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Option<Timestamp>) {
+    if !is_ready(pod) {
+        return (false, None);
+    }
+    if least_s == 0 {
+        return (true, None);
+    }
+    let ready = conditions::find(&pod["status"], "Ready");
+    let Some(since) = ready.and_then(|condition| time(condition, "/lastTransitionTime")) else { return (false, None) };
+    let due = since.checked_add(SignedDuration::from_secs(least_s)).unwrap_or(Timestamp::MAX);
+    if due <= now { (true, None) } else { (false, Some(due)) }
+}
+
+/// Counts those that are ready and those that are available; their owner is looked at again when one becomes available.
+pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Value>, least_s: i64) -> (i64, i64) {
+    let (mut ready, mut ripe) = (0, 0);
+    for pod in pods {
+        ready += i64::from(is_ready(pod));
+        let (is_available, due) = available(pod, least_s, scene.now);
+        ripe += i64::from(is_available);
+        if let Some(due) = due {
+            scene.again(due);
+        }
+    }
+    (ready, ripe)
+}
+
+/// Which Pod goes first where there are too many: the one that is least far, of equals the youngest.
+pub(crate) fn rank(pod: &Value) -> (bool, u8, bool, std::cmp::Reverse<String>, String) {
+    let phase = match text(pod, "/status/phase") {
+        "Running" => 2,
+        "Unknown" => 1,
+        _ => 0,
+    };
+    let made = text(pod, "/metadata/creationTimestamp").to_owned();
+    (!text(pod, "/spec/nodeName").is_empty(), phase, is_ready(pod), std::cmp::Reverse(made), name(pod).to_owned())
+}
+
+/// Whether a Pod was made of the template with this hash.
+pub(crate) fn has_hash(pod: &Value, key: &str, hash: &str) -> bool {
+    label(pod, key) == hash
+}

@@ -1,0 +1,87 @@
+//! `controlPlane.workloads`: whether Deployments, `StatefulSets` and the like become ready on a control plane that has no node.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+/// Longer than any Pod takes that is waited for.
+const READY_AFTER_MAX: Span = Span::from_secs(600);
+/// As many as the mock makes.
+const NODES_MAX: u32 = 100;
+
+/// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs, Pods,
+/// `PersistentVolumeClaims` and Services; a cluster with nodes has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Workloads {
+    /// How long a Pod takes from its node to being ready. A claim is bound, and a load balancer has an address, as late. A Pod of a Job ends after as
+    /// long again.
+    #[serde(default = "ready_after")]
+    pub ready_after: Span,
+    /// How many nodes there are: a `DaemonSet` has a Pod on each.
+    #[serde(default = "nodes")]
+    pub nodes: u32,
+}
+
+impl Workloads {
+    /// What cannot be played, with the key.
+    pub(super) fn problem(self) -> Option<(&'static str, String)> {
+        if self.ready_after > READY_AFTER_MAX {
+            return Some(("readyAfter", format!("`readyAfter: {}`: at most {READY_AFTER_MAX}", self.ready_after)));
+        }
+        let fits = (1..=NODES_MAX).contains(&self.nodes);
+        (!fits).then(|| ("nodes", format!("`nodes: {}`: write 1 to {NODES_MAX}", self.nodes)))
+    }
+}
+
+/// Long enough that a subject which does not wait is seen, short enough for a run of a minute.
+fn ready_after() -> Span {
+    Span::from_millis(200)
+}
+
+fn nodes() -> u32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Source;
+
+    fn said(plane: &str, faults: &str) -> String {
+        let text = format!(
+            "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 20s, drain: 5s}}\ncontrolPlane: {plane}\n\
+             subject: {{command: [x], witness: {{kind: status}}}}\nchurn: {{resource: packages.longhaul.dev/v1alpha1, population: 5, rate: 1/s}}\n\
+             faults: {faults}\n"
+        );
+        Source::parse(&text, "test", Path::new(".")).map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn workloads_are_played_by_the_mock_and_by_clusters_with_nodes() {
+        for fits in [
+            "{workloads: {}}",
+            "{kind: mock, workloads: {readyAfter: 0s, nodes: 3}}",
+            "{kind: kind, workloads: {readyAfter: 1s}}",
+        ] {
+            assert_eq!(said(fits, "[]"), "", "{fits}");
+        }
+        for (plane, why) in [
+            ("{kind: local, workloads: {}}", "alone let none become ready"),
+            ("{workloads: {readyAfter: 11m}}", "at most 10m"),
+            ("{workloads: {nodes: 0}}", "write 1 to 100"),
+            ("{workloads: {after: 1s}}", "after"),
+        ] {
+            assert!(said(plane, "[]").contains(why), "{plane}: {}", said(plane, "[]"));
+        }
+    }
+
+    #[test]
+    fn a_fault_of_workloads_needs_workloads_that_are_played() {
+        let fault = "[{name: not-ready, at: 2s, for: 4s}]";
+        assert_eq!(said("{workloads: {}}", fault), "");
+        assert!(said("{kind: mock}", fault).contains("add `controlPlane: {workloads: {readyAfter: 200ms}}`"));
+        assert!(said("{kind: kind, workloads: {}}", fault).contains("is played by the mock API server"));
+    }
+}
