@@ -31,7 +31,7 @@ mod none;
 mod sources;
 mod status;
 
-pub use children::{Family, Parent};
+pub use children::{Family, Parent, is_grandchild};
 pub use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement, What};
 pub use log::Preset;
 pub use none::Nothing;

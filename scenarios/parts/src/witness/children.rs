@@ -206,6 +206,13 @@ impl Nursery {
     }
 
     fn parent(&self, entry: &audit::Entry, owner: Option<&str>) -> Option<Of> {
+        let owners = entry.fields.first().unwrap_or(&Value::Null);
+        let named = |key: &str| entry.fields.get(1).and_then(|labels| labels[key].as_str());
+        match &self.family.by {
+            Parent::Label(key) if is_grandchild(owners, named(key)) => return None,
+            Parent::Name(..) if is_grandchild(owners, None) => return None,
+            _ => {}
+        }
         match &self.family.by {
             Parent::Owner => owner.map(|uid| Of::Uid(uid.into())),
             Parent::Label(key) => {
@@ -218,6 +225,19 @@ impl Nursery {
             }
         }
     }
+}
+
+/// What Kubernetes' own controllers make of a child: the Pods of a Deployment have its labels, and the controllers decide their number.
+const CONTROLLERS: [&str; 5] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
+
+/// Whether an object with these owners was made by a controller of Kubernetes for something that is not `parent`.
+pub fn is_grandchild(owners: &Value, parent: Option<&str>) -> bool {
+    let mut owners = owners.as_array().into_iter().flatten();
+    owners.any(|owner| {
+        let built_in = matches!(owner["apiVersion"].as_str(), Some("apps/v1" | "batch/v1"));
+        let controls = owner["controller"] == true && owner["uid"].as_str() != parent;
+        built_in && controls && owner["kind"].as_str().is_some_and(|kind| CONTROLLERS.contains(&kind))
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::list::Item;
 use crate::scenario::{By, Children};
+use crate::witness::is_grandchild;
 
 /// What a child says of its parent.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,6 +129,13 @@ impl<'a> Known<'a> {
 
     fn parent(&self, by: &By, child: &Item) -> Parent<'a> {
         let found = |uid: &str| self.uids.get(uid).copied();
+        let named = |key: &str| child.object["metadata"]["labels"].get(key).and_then(Value::as_str);
+        let owners_of = &child.object["metadata"]["ownerReferences"];
+        match by {
+            By::Label(key) if is_grandchild(owners_of, named(key)) => return Parent::Nobodys,
+            By::Name(_) if is_grandchild(owners_of, None) => return Parent::Nobodys,
+            _ => {}
+        }
         match by {
             By::Owner => {
                 let group = |owner: &Value| {
@@ -302,6 +310,21 @@ mod tests {
         for by in ["owner", "{label: parent}", "{name: \"{name}-child\"}"] {
             assert_eq!(found(by, &stranger), "nobody's");
         }
+    }
+
+    /// The Pods of a Deployment have the labels of its template: the Deployment is the subject's child, and they are not.
+    #[test]
+    fn what_a_controller_makes_of_a_child_is_no_child() {
+        let parents = [parent("p", "1", 1, 0)];
+        let mut pod = child("pod", "1", "1");
+        pod.object["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "uid": "7", "controller": true}]);
+        let keys = keys("{resource: pods/v1, by: {label: parent}}");
+        let state = compare(&keys, OF, &parents, &[child("own", "1", "1"), pod.clone()], true);
+        assert_eq!((state.problems(), state.found), (0, 1));
+        // One that the subject controls by itself is.
+        pod.object["metadata"]["ownerReferences"][0]["apiVersion"] = json!("longhaul.dev/v1alpha1");
+        assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use reports::record::{self, NAMED_CHILDREN_MAX, TOO_MANY_MAX, TooMany};
 use serde_json::Value;
 
 use crate::scenario::{By, Children};
+use crate::witness::is_grandchild;
 
 /// The least deadline of events: for so long a child may stand beside the one that replaces it.
 const REPLACED_MS: u64 = 5000;
@@ -362,6 +363,13 @@ fn is_set(field: Option<&Value>) -> bool {
 
 /// Whose child it is, by what it says itself.
 fn parent_of(by: &By, group: &str, entry: &audit::Entry) -> Option<Of> {
+    let owners = entry.fields.get(1).unwrap_or(&Value::Null);
+    let named = |key: &str| entry.fields.get(2).and_then(|labels| labels[key].as_str());
+    match by {
+        By::Label(key) if is_grandchild(owners, named(key)) => return None,
+        By::Name(_) if is_grandchild(owners, None) => return None,
+        _ => {}
+    }
     match by {
         By::Owner => {
             let owners = entry.fields.get(1).and_then(Value::as_array).into_iter().flatten();
