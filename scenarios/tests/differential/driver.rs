@@ -185,7 +185,8 @@ impl Session<'_> {
     }
 }
 
-async fn connect(endpoint: &Endpoint, connections: &mut JoinSet<()>) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+/// A new connection, which lives as long as `connections`.
+pub async fn connect(endpoint: &Endpoint, connections: &mut JoinSet<()>) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let connecting = async {
         let tcp = TcpStream::connect(endpoint.address).await?;
         tcp.set_nodelay(true)?;
@@ -206,7 +207,8 @@ fn media(response: &Response<Incoming>) -> String {
     text.unwrap_or_default().split(';').next().unwrap_or_default().to_owned()
 }
 
-async fn whole(response: Response<Incoming>) -> anyhow::Result<Raw> {
+/// An answer to its end.
+pub async fn whole(response: Response<Incoming>) -> anyhow::Result<Raw> {
     let (status, media) = (response.status().as_u16(), media(&response));
     let reading = tokio::time::timeout(ANSWER_DEADLINE, Limited::new(response.into_body(), BODY_MAX_BYTES).collect());
     match reading.await.context("the answer did not end in time")? {

@@ -22,6 +22,7 @@ mod normalise;
 mod sequence;
 mod servers;
 mod websockets;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

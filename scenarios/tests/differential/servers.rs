@@ -27,12 +27,17 @@ pub fn assets() -> Option<PathBuf> {
 }
 
 pub async fn mock() -> anyhow::Result<(Server, Endpoint)> {
+    mock_with(|_| {}).await
+}
+
+pub async fn mock_with(adapt: impl FnOnce(&mut Config)) -> anyhow::Result<(Server, Endpoint)> {
     let authority = Authority::generate("differential")?;
     let mut config = Config::new();
     config.users = vec![User::admin("admin", TOKEN)];
     // A real server keeps five minutes; a slow machine must not make a comparison depend on that.
     config.limits.history_max_age = Duration::from_hours(1);
     config.crds = vec![special::definition(GROUP)];
+    adapt(&mut config);
     let server = Server::start(config, &authority).await?;
     // What a real server's watch cache does not reach back to either.
     server.compact(server.revision());
