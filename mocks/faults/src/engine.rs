@@ -34,6 +34,8 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) targets: BTreeSet<Arc<str>>,
+    /// Every user is a target.
+    pub(super) everybody: bool,
     pub(super) endpoints: BTreeSet<u32>,
     table: Table<Played>,
     next_serial: u64,
@@ -72,6 +74,7 @@ impl Core {
     pub(crate) fn new(seed: u64) -> Self {
         let inner = Inner {
             targets: BTreeSet::new(),
+            everybody: false,
             endpoints: BTreeSet::new(),
             table: Table::new(seed),
             next_serial: 0,
@@ -120,7 +123,9 @@ impl Core {
         let mut inner = self.inner.lock();
         let Some(index) = inner.table.end(id) else { return };
         inner.table.entries[index].played.active.finish();
-        let open = inner.concerned(index);
+        // Also of a fault that chose by number: what it did to a watch ends with it.
+        let running = &inner.table.entries[index];
+        let open: Vec<_> = inner.streams.values().filter(|stream| inner.concerns(running, stream)).cloned().collect();
         inner.act(index, now_us, |behaviour, scene| behaviour.end(&open, scene));
         // What was held back on them goes on.
         for stream in inner.streams.values() {
@@ -128,11 +133,16 @@ impl Core {
         }
     }
 
+    /// Whether faults may touch the requests of a user.
+    pub(crate) fn touches(&self, user: &str) -> bool {
+        self.inner.lock().touches(user)
+    }
+
     pub(crate) fn asked(&self, asked: &Asked<'_>) -> Injection {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let mut injection = Injection { known: inner.next_serial, ..Injection::default() };
-        if !inner.targets.contains(asked.user) {
+        if !inner.touches(asked.user) {
             return injection;
         }
         for index in 0..inner.table.entries.len() {
@@ -293,6 +303,10 @@ impl Inner {
         running.map(|running| (running.played.active.clone(), running.fault.clone())).collect()
     }
 
+    fn touches(&self, user: &str) -> bool {
+        self.everybody || self.targets.contains(user)
+    }
+
     /// Shows a request to what acted on the server itself, the newest fault of each name first.
     fn met(&mut self, asked: &Asked<'_>, now_us: u64) {
         let mut met: Vec<Name> = Vec::new();
@@ -321,7 +335,7 @@ impl Inner {
     }
 
     fn concerns(&self, running: &Running, stream: &Stream) -> bool {
-        self.targets.contains(&stream.user)
+        self.touches(&stream.user)
             && running.fault.matches(&stream.resource, &stream.user_agent, &stream.query, stream.connection.endpoint)
     }
 

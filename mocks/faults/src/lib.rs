@@ -17,6 +17,7 @@ mod compact;
 mod connection;
 mod cut;
 mod delay;
+mod draw;
 mod empty_200;
 mod engine;
 mod event_delayed;
@@ -58,14 +59,17 @@ mod watch_duplicate;
 mod workloads;
 mod wrong_content_type;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 pub use active::ActiveFault;
 pub use asked::{Asked, Injection, Instead, Refusal, Stale};
 pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
 pub use clocks::{DriftKeys, JumpKeys, JumpOf, process_of};
+pub use draw::Draw;
 pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
 pub use plane::{ApiserverRestartKeys, EndBy, EtcdSlowKeys, STALL, STALL_EVERY};
 pub use player::Player;
@@ -183,9 +187,13 @@ pub struct Hit {
 /// The faults of one server.
 #[derive(Debug)]
 pub struct Faults {
-    /// Fast path: no fault was ever begun.
+    /// Fast path: no fault was ever begun, and none is drawn.
     any: AtomicBool,
     core: Arc<Core>,
+    /// Draws faults for single requests.
+    draw: OnceLock<Box<dyn Draw>>,
+    /// Held from the draw to the end of the look at the faults: what is drawn for a request meets that request and no other.
+    drawing: Mutex<()>,
 }
 
 /// What plays a fault; refused when somebody else does.
@@ -206,7 +214,8 @@ player!(Faults);
 impl Faults {
     /// An engine without faults; `seed` decides every probability.
     pub fn new(seed: u64) -> Self {
-        Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)) }
+        let (draw, drawing) = (OnceLock::new(), Mutex::default());
+        Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)), draw, drawing }
     }
 
     /// Connects the engine with the server it belongs to; once.
@@ -217,6 +226,17 @@ impl Faults {
     /// The users whose requests faults may touch. Nobody, until this is called.
     pub fn target_users<I: IntoIterator<Item = S>, S: AsRef<str>>(&self, users: I) {
         self.core.inner.lock().targets = users.into_iter().map(|user| Arc::from(user.as_ref())).collect();
+    }
+
+    /// Lets faults touch the requests of every user.
+    pub fn target_everybody(&self) {
+        self.core.inner.lock().everybody = true;
+    }
+
+    /// Draws faults for each request from now on; once. Ending them is the caller's business.
+    pub fn draw_by(&self, draw: Box<dyn Draw>) {
+        let _ = self.draw.set(draw);
+        self.any.store(true, Ordering::Release);
     }
 
     /// The endpoints that faults may touch before it is known who comes: 0 is the server itself, see
@@ -274,7 +294,18 @@ impl Faults {
     /// A request came in: what the faults want done with it.
     #[inline]
     pub fn asked(&self, asked: &Asked<'_>) -> Injection {
-        if self.never_any() { Injection::default() } else { self.core.asked(asked) }
+        if self.never_any() {
+            return Injection::default();
+        }
+        let Some(draw) = self.draw.get() else { return self.core.asked(asked) };
+        let _drawing = self.drawing.lock();
+        if self.core.touches(asked.user) {
+            for (id, fault) in draw.draw(asked) {
+                // A fault that is refused is one that is not played: whoever draws it tests that there is none.
+                let _ = self.begin(id, &fault);
+            }
+        }
+        self.core.asked(asked)
     }
 
     /// A watch was accepted; `injection` is what its request got.

@@ -22,7 +22,7 @@ pub struct When {
 }
 
 /// Which requests a fault is about: one sort, written as a word, or several as a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct On(u8);
 
 #[expect(

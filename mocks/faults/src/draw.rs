@@ -1,0 +1,50 @@
+//! Faults that are drawn for single requests: bound to what is asked, not to a time.
+//!
+//! Owns the hook. A time is met by another request in each run; the n-th watch of a kind is the same one.
+
+use super::{Asked, Fault, FaultId};
+
+/// Draws the faults of a request when it comes in.
+pub trait Draw: Send + Sync + std::fmt::Debug {
+    /// The faults that begin with this request, before any fault looks at it. Each must choose it by `resource`, `on`, `query` and `nth: 1`:
+    /// no other request is looked at meanwhile.
+    fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::super::{Faults, Instead, Name, Nth, On};
+    use super::*;
+
+    /// Refuses every second create.
+    #[derive(Debug, Default)]
+    struct EverySecond(AtomicU32);
+
+    impl Draw for EverySecond {
+        fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)> {
+            let number = self.0.fetch_add(u32::from(asked.on == On::Create), Ordering::Relaxed);
+            let fault = Fault { on: Some(On::Create), nth: Some(Nth::one(1)), ..Fault::armed(Name::HttpError) };
+            let is_meant = asked.on == On::Create && number % 2 == 1;
+            is_meant.then(|| (FaultId(number), fault.set("status", 500))).into_iter().collect()
+        }
+    }
+
+    /// What is drawn for a request meets that request and none after it, of whatever user.
+    #[test]
+    fn a_drawn_fault_meets_its_request() {
+        let faults = Faults::new(1);
+        faults.target_everybody();
+        faults.draw_by(Box::<EverySecond>::default());
+        let refused = |on: On, user: &str| {
+            let (user, resource, user_agent) = (&user.into(), &"pods".into(), &"test".into());
+            let asked = Asked { user, resource, user_agent, on, query: "", endpoint: 0, connection: 1 };
+            matches!(faults.asked(&asked).instead, Some(Instead::Refusal(_)))
+        };
+        let seen = [On::Create, On::Get, On::Create, On::Create, On::Update, On::Create].map(|on| refused(on, "jane"));
+        assert_eq!(seen, [false, false, true, false, false, true]);
+        assert!(!refused(On::Create, "joe") && refused(On::Create, "jim"));
+        assert_eq!(faults.take_hits().len(), 3);
+    }
+}
