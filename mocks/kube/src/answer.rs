@@ -25,6 +25,8 @@ pub(crate) struct Answer {
     pub streams: bool,
     /// What the audit is told of it.
     pub about: About,
+    /// The revision of the object, or of the list, that it shows.
+    pub revision: Option<u64>,
 }
 
 impl Answer {
@@ -39,6 +41,7 @@ impl Answer {
             holds_head: false,
             streams: false,
             about: About::default(),
+            revision: None,
         }
     }
 

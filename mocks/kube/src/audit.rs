@@ -7,6 +7,7 @@ mod asked;
 mod delivered;
 mod excerpt;
 mod requests;
+mod shown;
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,6 +22,8 @@ pub(crate) use asked::{Following, OwnConnection, RequestLog};
 pub(crate) use delivered::Delivered;
 pub use requests::RequestRecord;
 pub(crate) use requests::{RequestRing, cut};
+use shown::ShownLog;
+pub use shown::{Shown, ShownBy};
 
 use wire::Wire;
 
@@ -140,6 +143,7 @@ pub(crate) struct Scope {
 pub(crate) struct AuditLog {
     users: Mutex<BTreeMap<Arc<str>, Arc<UserAudit>>>,
     pub requests: RequestRing,
+    pub shown: ShownLog,
 }
 
 #[derive(Debug, Default)]
@@ -168,7 +172,11 @@ struct ScopeBook {
 
 impl AuditLog {
     pub fn new(requests_max: usize) -> Self {
-        Self { users: Mutex::new(BTreeMap::new()), requests: RequestRing::new(requests_max) }
+        Self {
+            users: Mutex::new(BTreeMap::new()),
+            requests: RequestRing::new(requests_max),
+            shown: ShownLog::default(),
+        }
     }
 
     /// The audit of a user. Past 1024 users a throw-away audit is handed out.

@@ -73,6 +73,7 @@ pub(crate) async fn handle(
         connection: connection.id,
         http_version: connection.http_version,
         status: 0,
+        revision: None,
     };
     let following = Following::begin(&audit, &record);
     let mut open = OpenRequest { audit: audit.clone(), cluster: app.cluster.clone(), following };
@@ -100,6 +101,7 @@ pub(crate) async fn handle(
         watch.hold(open);
     }
     record.status = answer.status.as_u16();
+    record.revision = answer.revision;
     app.cluster.audit.requests.push(record);
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;

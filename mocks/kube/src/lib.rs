@@ -59,7 +59,10 @@ use std::time::Duration;
 
 use mock_faults::{Faults, Newer, View, Watches};
 
-pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Traffic, Wanted, WireLine};
+pub use audit::{
+    About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Shown, ShownBy, Traffic, Wanted,
+    WireLine,
+};
 pub use authorization::{Authorization, Permission};
 pub use config::{Config, Identity, Limits, ServiceAccounts, User, Workloads};
 pub use mock_store::{RewindError, Rewound};
@@ -275,6 +278,17 @@ impl Server {
     /// rest in the order of their answers.
     pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         self.cluster.audit.requests.since(seen)
+    }
+
+    /// Begins to note what caches are shown, for [`Server::take_shown`].
+    pub fn follow_shown(&self) {
+        self.cluster.audit.shown.follow();
+    }
+
+    /// What caches were shown since the last call, oldest first, and how much of it was lost: the newest 65,536 are kept. A cache is the watch of
+    /// whoever asks for bookmarks and for all objects of a kind.
+    pub fn take_shown(&self) -> (Vec<Shown>, u64) {
+        self.cluster.audit.shown.take()
     }
 
     /// Keeps every request of a user from now on for [`Self::take_requests`].

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::audit::{Delivered, EndedBy, UserAudit};
+use super::audit::{Delivered, EndedBy, ShownBy, UserAudit};
 use super::broken::Broken;
 use super::call::OpenRequest;
 use super::cluster::Cluster;
@@ -217,8 +217,15 @@ impl WatchBody {
         }
     }
 
+    /// Notes what the cache behind this watch was shown, if it is one.
+    fn note_shown(&self, by: ShownBy, through: u64, now_us: u64) {
+        let namespace = self.o.namespace.as_deref();
+        self.o.cluster.audit.shown.note(&self.o.stream, namespace, by, through, now_us);
+    }
+
     /// Events were written; `last` is the revision of the last one.
     fn note_sent(&mut self, events: usize, last: u64, now_us: u64) {
+        self.note_shown(ShownBy::Event, last, now_us);
         self.o.stream.add_sent(events);
         self.tell(|request| request.sent(events, last, now_us));
     }
@@ -386,6 +393,7 @@ impl WatchBody {
                 out.extend_from_slice(&bookmark(&self.o.renderer, revision, true));
             }
             self.o.delivered.handed(revision, now_us);
+            self.note_shown(ShownBy::Snapshot, revision, now_us);
         }
         Some(out.freeze()).filter(|out| !out.is_empty())
     }
@@ -396,7 +404,9 @@ impl WatchBody {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Resting::Over) => self.end(),
             Poll::Ready(Resting::Bookmark) => {
-                self.o.delivered.handed(revision, self.o.cluster.now_us());
+                let now_us = self.o.cluster.now_us();
+                self.o.delivered.handed(revision, now_us);
+                self.note_shown(ShownBy::Event, revision, now_us);
                 if let Some(request) = &mut self.request {
                     request.bookmarked(revision);
                 }
@@ -458,6 +468,8 @@ impl WatchBody {
 
 impl Drop for WatchBody {
     fn drop(&mut self) {
+        let by = if self.done { ShownBy::Ended } else { ShownBy::Left };
+        self.note_shown(by, 0, self.o.cluster.now_us());
         self.o.cluster.wakers.forget(self.o.resource.id, self.o.stream.id);
         self.o.cluster.faults.closed(self.o.stream.id);
         self.o.audit.watch_closed();

@@ -30,6 +30,8 @@ pub struct RequestRecord {
     pub http_version: u8,
     /// The status of the answer.
     pub status: u16,
+    /// The revision of the one object, or of the list, that was answered.
+    pub revision: Option<u64>,
 }
 
 /// The newest requests; the oldest is dropped when it is full.
@@ -58,6 +60,8 @@ struct Kept {
     method: Arc<str>,
     /// The path and then the query.
     target: Arc<str>,
+    /// 0 for none.
+    revision: u64,
     status: u16,
     path_bytes: u16,
     http_version: u8,
@@ -80,6 +84,7 @@ impl RequestRing {
             user_agent: inner.shared(&record.user_agent),
             method: inner.shared(&record.method),
             target: inner.shared(&target),
+            revision: record.revision.unwrap_or(0),
             status: record.status,
             path_bytes,
             http_version: record.http_version,
@@ -138,6 +143,7 @@ impl Kept {
             connection: self.connection,
             http_version: self.http_version,
             status: self.status,
+            revision: Some(self.revision).filter(|revision| *revision > 0),
         }
     }
 }
@@ -162,6 +168,7 @@ mod tests {
             connection: index / 7,
             http_version: 2,
             status: 200,
+            revision: index.is_multiple_of(5).then_some(index + 1),
         }
     }
 

@@ -47,8 +47,9 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     let version = if wanted.is_some() || call.injection.stale.is_some() { seen(call, name, current) } else { current };
     note_stale(call, call.sees(call.cluster().revision()));
     let version = version.ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
+    let revision = Some(version.revision);
     let version = call.shown(version).await?;
-    Ok(Answer::json(StatusCode::OK, renderer.object(&version)))
+    Ok(Answer { revision, ..Answer::json(StatusCode::OK, renderer.object(&version)) })
 }
 
 /// The version of an object that this endpoint has seen; `current` unless it lags.
@@ -107,7 +108,13 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     call.audit.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
     let about = About { objects: page.items.len() as u64, revision: Some(page.revision), ..Default::default() };
-    Ok(Answer { about, body: renderer.list(page.items, &meta).into(), ..Answer::json(StatusCode::OK, Bytes::new()) })
+    let revision = about.revision;
+    Ok(Answer {
+        about,
+        revision,
+        body: renderer.list(page.items, &meta).into(),
+        ..Answer::json(StatusCode::OK, Bytes::new())
+    })
 }
 
 /// The metadata of a page after `already` objects.

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
-use crate::audit::About;
+use crate::audit::{About, ShownBy};
 use crate::body::Body;
 use crate::call::Call;
 use crate::represent::Renderer;
@@ -74,6 +74,10 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
         call.connection.flushes.clone(),
         call.cluster().now_us(),
     );
+    if !is_snapshot {
+        let (namespace, now_us) = (call.target.namespace.as_deref(), call.cluster().now_us());
+        call.cluster().audit.shown.note(&stream, namespace, ShownBy::Begun, revision, now_us);
+    }
     call.cluster().faults.opened(&stream, &call.injection);
     let body = WatchBody::new(Opening {
         cluster: call.cluster().clone(),

@@ -11,7 +11,7 @@ use mock_faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
 use tokio::time::Instant;
 
 use super::{Resting, WatchBody, bookmark, framed};
-use crate::audit::EndedBy;
+use crate::audit::{EndedBy, ShownBy};
 use crate::broken::Broken;
 
 /// What was written before a stream is broken off gets so long to leave, head included: a reset throws away what waits.
@@ -117,8 +117,12 @@ impl WatchBody {
 
     /// Writes what came out of the pipe; `None` when that was nothing for the wire.
     fn emit(&mut self, item: Item, cx: &mut Context<'_>) -> Option<Polled> {
-        if let Item::Bookmark { revision, closes: true, .. } = &item {
-            self.o.audit.snapshot_closed(&self.o.resource.full_name, &self.o.delivered, *revision);
+        if let Item::Bookmark { revision, closes, .. } = &item {
+            let by = if *closes { ShownBy::Snapshot } else { ShownBy::Event };
+            self.note_shown(by, *revision, self.o.cluster.now_us());
+            if *closes {
+                self.o.audit.snapshot_closed(&self.o.resource.full_name, &self.o.delivered, *revision);
+            }
         }
         match item.into_block() {
             Ok(block) => {
