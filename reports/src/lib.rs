@@ -24,6 +24,7 @@ pub mod history;
 pub mod judge;
 pub mod outside;
 pub mod render;
+pub mod suite;
 pub mod words;
 #[cfg(test)]
 mod written;

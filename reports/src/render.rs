@@ -28,7 +28,7 @@ pub use compare::{compare, compare_markdown};
 pub use csv::{CsvError, csv};
 pub use diff::diff;
 pub use history::{history, history_svg};
-pub use html::{compare_html, diff_html, gate_html, html, running_html};
+pub use html::{compare_html, diff_html, gate_html, html, running_html, suite_html};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;

@@ -30,11 +30,13 @@ mod picture;
 mod planned;
 mod requests;
 mod scale;
+mod suite;
 mod timeline;
 
 pub use compare::compare_html;
 pub use gate::gate_html;
 pub use pair::diff_html;
+pub use suite::suite_html;
 
 /// `report.html`.
 pub(super) const ROW: Renderer =

@@ -159,11 +159,14 @@ fn a_reader_finds_their_way() {
     let failing_words =
         [told(&bad), ["sent on watch 3", "0000-1", "lists and watches"].map(str::to_owned).into()].concat();
     let gate_words = judged.rows.iter().map(|row| row.shown(row.change)).chain(["b".repeat(64), judged.reason.clone()]);
+    let suite_words =
+        ["1 of 24 tests failed", "expected 1 child, found 2", "failed again in 2 of 3 plays", "kind: Role"];
     let pages = [
         ("clean", super::html(&clean, &good), false, 7, told(&good)),
         ("failing", super::html(&failing, &bad), true, 7, failing_words),
         ("diff", both, false, 7, vec!["events.missed".into(), "service p99".into()]),
         ("gate", super::gate_html(&gate, &judged), false, 4, gate_words.collect()),
+        ("suite", super::suite_html(&super::suite::example()), false, 2, suite_words.map(str::to_owned).to_vec()),
     ];
     for (name, text) in CHECK {
         std::fs::write(folder.path().join(name), text).unwrap();

@@ -18,6 +18,7 @@ pub(super) mod pair;
 mod resources;
 pub(super) mod several;
 mod steps;
+pub(super) mod suite;
 
 /// Points of a curve over the whole run.
 const POINTS: u64 = 240;
