@@ -1,11 +1,15 @@
 //! A project's own test-suite against our API server: the variables, the faults of each seed, the ledger afterwards.
 //!
-//! Owns running a suite, once, many times, and for as long as is wanted. The programs that it starts are `mock-envtest`, called by their
-//! names through links to this program; what they left behind is read by `ledger`.
+//! Owns running a suite once; how often says `repeat`. The programs that it starts are `mock-envtest`, called by their names through links to this
+//! program; what they left behind is read by `ledger`.
 
+mod behind;
+mod hot;
 mod install;
 mod ledger;
 mod page;
+mod planes;
+mod repeat;
 mod results;
 
 use std::fs::File;
@@ -14,7 +18,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use mock_envtest::{Manager, SESSION, Session};
+use mock_envtest::{Drawn, Manager, SESSION, Session};
 use mock_faults::Fault;
 use reports::exit;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -22,12 +26,11 @@ use tokio::process::Command;
 
 pub(crate) use install::{Place, install, links};
 use ledger::Ledger;
+pub(crate) use repeat::Repetition;
 
 use crate::out::err;
 use crate::signals::Signals;
 
-/// The seed of who names none.
-const SEED: u64 = 1;
 /// Gomega waits for a second where a suite does not say. A client of Go waits nearly as long before it opens a watch again, so that a correct suite
 /// would fail of its patience alone.
 const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
@@ -37,10 +40,10 @@ const FABRIC8: &str = "KUBE_API_TEST_DIR";
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
 /// A suite that a gate waits for; one that hangs has failed.
 const LIMIT: Duration = Duration::from_hours(1);
-/// Seeds that are named at the end.
-const SEEDS_SHOWN: usize = 20;
 /// What the control planes of a run are told.
 const SESSION_FILE: &str = "session.json";
+/// Records of one second and seed.
+const RECORDS_MAX: usize = 1000;
 /// What a suite says, where it is not for the user's terminal.
 const OUTPUT: &str = "suite.log";
 
@@ -75,17 +78,6 @@ pub(crate) struct Suite {
     pub folder: Option<PathBuf>,
 }
 
-/// How often a suite is run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Repetition {
-    /// So many times at most, each with the next seed.
-    pub times: u64,
-    /// No run begins later than this.
-    pub lasts: Option<Duration>,
-    /// Whether it goes on after a run that failed.
-    pub goes_on: bool,
-}
-
 /// One run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
@@ -94,6 +86,34 @@ pub(crate) struct Run {
     /// A signal came meanwhile.
     pub was_ended: bool,
     pub counts: Counts,
+}
+
+/// How a suite is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// With this process's input and output, unless it has a folder of its own, and told of.
+    Told,
+    /// Again, with what it says in a file of its record.
+    Again,
+    /// Likewise, and without faults.
+    WithoutFaults,
+}
+
+/// A run with its record.
+#[derive(Debug)]
+struct Played {
+    seed: u64,
+    /// The exit code: the suite's own, or that of `--judge`.
+    code: u8,
+    /// The suite's own.
+    suites: u8,
+    was_ended: bool,
+    /// A fault hit something, or there was none.
+    is_disturbed: bool,
+    began: jiff::Timestamp,
+    took: Duration,
+    ledger: Ledger,
+    record: PathBuf,
 }
 
 /// What the control planes of a run counted.
@@ -107,75 +127,30 @@ pub(crate) struct Counts {
 }
 
 impl Suite {
-    /// Runs it once a seed; the exit code of the last run, or of the first that failed.
-    pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
-        let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
-        let mut signals = Signals::listen().context("failed to listen for signals")?;
-        let (began, mut ran, mut failed, mut ended) = (Instant::now(), 0, Vec::new(), None);
-        for seed in (0..repetition.times).map(|number| first.wrapping_add(number)) {
-            if ran > 0 && repetition.lasts.is_some_and(|lasts| began.elapsed() >= lasts) {
-                break;
-            }
-            let run = self.once(seed, &mut signals).await?;
-            if run.was_ended {
-                // That says nothing of its seed.
-                ended = Some(run.code);
-                break;
-            }
-            ran += 1;
-            if run.code != exit::PASS {
-                failed.push((seed, run.code));
-            }
-            if !failed.is_empty() && !repetition.goes_on {
-                break;
-            }
-        }
-        let Some(&(seed, code)) = failed.first() else {
-            if ran > 1 {
-                err!("longhaul: {ran} runs passed, seeds {first} to {}", first.wrapping_add(ran - 1));
-            }
-            return Ok(ended.unwrap_or(exit::PASS));
-        };
-        if ran > 1 {
-            let seeds: Vec<String> = failed.iter().take(SEEDS_SHOWN).map(|(seed, _)| seed.to_string()).collect();
-            let more = if failed.len() > SEEDS_SHOWN { ", …" } else { "" };
-            err!("longhaul: {} of {ran} runs failed: seeds {}{more}", failed.len(), seeds.join(", "));
-        }
-        if self.has_faults() {
-            err!("longhaul: seed {seed} again: {}", self.again(seed));
-        }
-        Ok(code)
-    }
-
     fn has_faults(&self) -> bool {
         !self.faults.is_empty() || self.chaos.seed.is_some() || self.chaos.order || self.chaos.stale.is_some()
     }
 
-    /// The faults of one seed.
-    fn faults_of(&self, seed: u64) -> Vec<Fault> {
-        let mut faults = self.faults.clone();
-        if self.chaos.seed.is_some() {
-            faults.extend(mock_envtest::chaos(seed, &self.manager));
-        }
-        if self.chaos.order {
-            faults.extend(mock_envtest::disorder(seed, &self.manager));
-        }
-        if let Some(versions) = self.chaos.stale {
-            faults.extend(mock_envtest::lagging(seed, versions, &self.manager));
-        }
-        faults
+    /// What is drawn, request by request.
+    fn drawn(&self) -> Drawn {
+        Drawn { chaos: self.chaos.seed.is_some(), order: self.chaos.order, stale: self.chaos.stale }
     }
 
     /// Runs it with the faults of a seed.
     pub(crate) async fn once(&self, seed: u64, signals: &mut Signals) -> Result<Run> {
+        let played = self.play(seed, How::Told, signals).await?;
+        Ok(Run { code: played.code, was_ended: played.was_ended, counts: played.ledger.counts() })
+    }
+
+    /// Runs it and writes what became of it.
+    async fn play(&self, seed: u64, how: How, signals: &mut Signals) -> Result<Played> {
         let began = jiff::Timestamp::now();
-        let record = self.runs.join(format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S")));
-        std::fs::create_dir_all(&record).with_context(|| format!("failed to make {}", record.display()))?;
-        let record = std::path::absolute(&record)?;
-        let faults = self.faults_of(seed);
+        let record = self.record(seed, began)?;
+        let is_plain = how == How::WithoutFaults;
         let session = Session {
             runs: Some(record.clone()),
-            faults,
+            faults: if is_plain { Vec::new() } else { self.faults.clone() },
+            drawn: if is_plain { Drawn::default() } else { self.drawn() },
             seed,
             manager: self.manager.clone(),
             workloads_ms: self.workloads.map(units::Span::as_millis),
@@ -188,28 +163,55 @@ impl Suite {
         let version = std::env::var(FABRIC8_VERSION).unwrap_or_default();
         links(Place::At(&install::layout(programs.path(), &version)))?;
         let started = Instant::now();
-        let (status, was_ended) = self.run(programs.path(), &record, signals).await?;
+        let (status, was_ended) = self.run(programs.path(), &record, how, signals).await?;
+        let took = started.elapsed();
         // Of what is drawn most comes after a suite's end; what somebody wrote was meant to hit.
-        let ledger = Ledger::read(&record, &self.results, &self.faults)?;
+        let ledger = Ledger::read(&record, &self.results, &session.faults, &self.manager)?;
         ledger.write(&record)?;
-        ledger::write(&record, "index.html", &page::html(&ledger, &self.command, seed))?;
-        let code = code_of(status);
-        self.tell(&ledger, &record, started.elapsed(), code);
-        let code = if code == exit::PASS && self.judged { ledger.judged() } else { code };
-        Ok(Run { code, was_ended, counts: ledger.counts() })
+        let suites = code_of(status);
+        let code = if suites == exit::PASS && self.judged && !is_plain { ledger.judged() } else { suites };
+        let is_disturbed = is_plain || !self.has_faults() || ledger.hits > 0;
+        let played = Played { seed, code, suites, was_ended, is_disturbed, began, took, ledger, record };
+        page::write(self, &played, &[])?;
+        if how == How::Told && self.folder.is_none() {
+            self.tell(&played);
+        }
+        Ok(played)
+    }
+
+    /// A folder for the record of one run, which no other run has: a short suite is played several times within a second.
+    fn record(&self, seed: u64, began: jiff::Timestamp) -> Result<PathBuf> {
+        std::fs::create_dir_all(&self.runs).with_context(|| format!("failed to make {}", self.runs.display()))?;
+        let name = format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S"));
+        for number in 1..RECORDS_MAX {
+            let name = if number == 1 { name.clone() } else { format!("{name}-{number}") };
+            let record = self.runs.join(name);
+            match std::fs::create_dir(&record) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made.with_context(|| format!("failed to make {}", record.display()))?;
+                    return Ok(std::path::absolute(&record)?);
+                }
+            }
+        }
+        anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
     /// Starts the suite and waits for it, and says whether a signal came meanwhile; with this process's input and output, or those of the record.
-    async fn run(&self, programs: &Path, record: &Path, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
+    async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
         suite.args(words).env(SESSION, record.join(SESSION_FILE)).env("KUBEBUILDER_ASSETS", programs);
-        if let Some(folder) = &self.folder {
+        let is_group = self.folder.is_some() || how != How::Told;
+        if is_group {
             let path = record.join(OUTPUT);
             let output = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
-            suite.current_dir(folder).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+            suite.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
             // A group of its own: what `make` started is ended with it.
             suite.process_group(0);
+        }
+        if let Some(folder) = &self.folder {
+            suite.current_dir(folder);
         }
         if std::env::var_os(FABRIC8).is_none() {
             suite.env(FABRIC8, programs);
@@ -221,7 +223,7 @@ impl Suite {
         for (variable, name) in variables.into_iter().zip(mock_envtest::PROGRAMS) {
             suite.env(variable, programs.join(name));
         }
-        let (mut was_ended, is_group) = (false, self.folder.is_some());
+        let mut was_ended = false;
         let mut running = suite.spawn().with_context(|| format!("failed to start `{program}`"))?;
         let limit = tokio::time::sleep(LIMIT);
         tokio::pin!(limit);
@@ -246,19 +248,21 @@ impl Suite {
         }
     }
 
-    fn tell(&self, ledger: &Ledger, record: &Path, took: Duration, code: u8) {
-        if self.folder.is_some() {
-            return;
-        }
-        let passed = if code == exit::PASS { "passed" } else { "failed" };
-        err!("longhaul: the suite {passed} in {:.1} s; {}", took.as_secs_f64(), ledger.line());
-        for line in ledger.notable() {
+    fn tell(&self, played: &Played) {
+        let (took, ledger) = (played.took.as_secs_f64(), &played.ledger);
+        let what = match (played.suites == exit::PASS, played.is_disturbed) {
+            (true, true) => "passed",
+            (true, false) => "passed, and nothing was disturbed: no fault hit anything,",
+            (false, _) => "failed",
+        };
+        err!("longhaul: the suite {what} in {took:.1} s; {}", ledger.line());
+        for line in ledger.notable().into_iter().chain(ledger.failed()) {
             err!("longhaul:   {line}");
         }
         if self.has_faults() {
             err!("longhaul:   faults were for {}", self.touched());
         }
-        err!("longhaul:   {}", record.join("index.html").display());
+        err!("longhaul:   {}", played.record.join(page::FILE).display());
     }
 
     /// How the manager was told from the suite.
@@ -310,10 +314,8 @@ fn code_of(status: ExitStatus) -> u8 {
 mod tests {
     use super::*;
 
-    /// The command that is printed has the seed that failed, not the one that was begun with.
-    #[test]
-    fn a_seed_is_played_again_by_the_printed_command() {
-        let suite = Suite {
+    fn suite() -> Suite {
+        Suite {
             command: vec!["make".to_owned(), "test it".to_owned()],
             faults: Vec::new(),
             written: None,
@@ -325,13 +327,28 @@ mod tests {
             results: Vec::new(),
             judged: false,
             folder: None,
-        };
+        }
+    }
+
+    /// The command that is printed has the seed that failed, not the one that was begun with.
+    #[test]
+    fn a_seed_is_played_again_by_the_printed_command() {
+        let suite = suite();
         let again = suite.again(9);
         assert!(
             again.ends_with("envtest --chaos 9 --stale 2 --manager-agent mgr --order -- make 'test it'"),
             "{again}"
         );
-        let plain = Suite { chaos: Chaos { order: false, stale: None, ..suite.chaos }, ..suite };
-        assert_eq!(plain.faults_of(7), mock_envtest::chaos(7, &plain.manager));
+        assert_eq!(suite.drawn(), Drawn { chaos: true, order: true, stale: Some(2) });
+    }
+
+    /// Two runs of one second have a record each.
+    #[test]
+    fn no_two_runs_share_a_record() {
+        let runs = tempfile::tempdir().unwrap();
+        let suite = Suite { runs: runs.path().join("runs"), ..suite() };
+        let now = jiff::Timestamp::now();
+        let records: std::collections::BTreeSet<PathBuf> = (0..3).map(|_| suite.record(4, now).unwrap()).collect();
+        assert_eq!(records.len(), 3);
     }
 }

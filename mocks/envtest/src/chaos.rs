@@ -1,206 +1,289 @@
-//! Faults that a correct suite survives. Pure: the same seed gives the same faults.
+//! Faults that a correct suite survives, for one request at a time. Pure: the same seed gives the n-th watch of a kind the same faults.
 //!
-//! Owns what is gentle. Where nobody knows the manager from the suite, only the watches of caches and the lists that begin them are touched: a
-//! suite's own requests are never refused, and a watch that it opens by hand is left alone. Where the manager is known, its writes
-//! conflict and its requests are refused as well.
+//! Owns what is gentle. Where the manager is not known, only the watches of caches and the lists that begin them are touched: a suite's own
+//! requests are never refused, and a watch that it opens by hand is left alone. Where the manager is known, its writes conflict and its
+//! requests are refused as well. Nothing here is bound to a time: a watch's faults come after so many of its events.
 
 use std::time::Duration;
 
-use mock_faults::{Fault, Name, On};
+use mock_faults::{Fault, Name, Nth, On};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 use units::Span;
 
-use super::session::Manager;
-
-/// How long faults are drawn for; a suite that takes longer goes on without.
-const LENGTH: Duration = Duration::from_mins(15);
-/// One begins in each stretch of this length, on average.
-const EVERY_MS: u64 = 700;
-/// And at the beginning: a suite of a second has its share.
-const EVERY_FIRST_MS: u64 = 120;
-/// How long that is.
-const FIRST: Duration = Duration::from_secs(8);
-/// client-go waits before it lists again, twice as long each time, until nothing failed for two minutes: 0.8 to 1.6 s, then 1.6 to 3.2 s, and after
-/// the sixth time half a minute. More ends of all watches than these would be a test of that alone.
-const ENDS_MAX: usize = 2;
-/// Within so long.
-const ENDS_WITHIN: Duration = Duration::from_secs(130);
 /// Watches of caches carry this; a watch that a test opens by hand to see one event does not, and takes what comes first.
-const CACHE: &str = "allowWatchBookmarks=true";
-/// Lists that begin an informer's cache carry one of these.
-const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
+pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
+/// Lists that begin an informer's cache carry one of these, and so do watches that begin with a list.
+pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
+/// Stretches of one watch's events that are drawn. They grow, so that the last one is some two hundred events away.
+const STRETCHES: usize = 12;
+/// The chance that a request of a known manager is refused or slow.
+const HARSH: f64 = 0.12;
+/// What a leader needs to stay one: a correct manager that cannot renew its lease ends.
+const LEASES: &str = "leases.coordination.k8s.io";
 
-/// The faults of a seed, in order of time.
-pub fn chaos(seed: u64, manager: &Manager) -> Vec<Fault> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut at = Duration::from_millis(random.random_range(0..EVERY_FIRST_MS));
-    let (mut faults, mut ends) = (Vec::new(), Vec::new());
-    while at < LENGTH {
-        let fault =
-            if manager.is_known() && random.random_bool(0.4) { harsh(&mut random) } else { gentle(&mut random) };
-        ends.retain(|end| at.saturating_sub(*end) < ENDS_WITHIN);
-        let is_end = matches!(fault.name, Name::WatchReset | Name::Watch410);
-        if !is_end || ends.len() < ENDS_MAX {
-            ends.extend(is_end.then_some(at));
-            faults.push(Fault { at: Some(Span(at)), ..of_caches(fault, manager) });
-        }
-        let every_ms = if at < FIRST { EVERY_FIRST_MS } else { EVERY_MS };
-        at += Duration::from_millis(random.random_range(every_ms / 4..every_ms * 7 / 4));
-    }
-    faults
+/// What is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Drawn {
+    /// Everything that a correct suite survives.
+    pub chaos: bool,
+    /// Events of different kinds in another order than they were written.
+    pub order: bool,
+    /// Caches so many versions behind.
+    pub stale: Option<u64>,
 }
 
-/// A fault of watches, for those of caches alone where the manager is not known.
-fn of_caches(fault: Fault, manager: &Manager) -> Fault {
-    let is_of_all = !manager.is_known() && fault.on() == On::Watch && fault.query.is_none();
-    Fault { query: if is_of_all { Some(CACHE.to_owned()) } else { fault.query }, ..fault }
-}
-
-/// What touches watches, and lists that begin a cache.
-fn gentle(random: &mut ChaCha8Rng) -> Fault {
-    let ms = |from: u64, to: u64, random: &mut ChaCha8Rng| Span::from_millis(random.random_range(from..to));
-    match random.random_range(0..8) {
-        0 => Fault::armed(Name::WatchReset),
-        1 => Fault::armed(Name::Watch410),
-        2 => Fault { lasts: Some(ms(200, 900, random)), ..Fault::armed(Name::SilentWatch) }.set("heals", true),
-        3 => {
-            let delay = ms(20, 300, random);
-            Fault { lasts: Some(ms(300, 2000, random)), ..Fault::armed(Name::EventDelayed) }.set("delay", delay)
-        }
-        4 => {
-            let query = REFLECTOR[random.random_range(0..REFLECTOR.len())];
-            let fault =
-                Fault { lasts: Some(ms(300, 1500, random)), on: Some(On::List), ..Fault::armed(Name::DelayAnswer) };
-            Fault { query: Some(query.to_owned()), ..fault }.set("delay", ms(50, 400, random))
-        }
-        5 => Fault { lasts: Some(ms(100, 700, random)), on: Some(On::Watch), ..Fault::armed(Name::StaleView) },
-        6 => Fault { lasts: Some(ms(500, 2000, random)), ..Fault::armed(Name::EventRepeated) }.set("events", 2),
-        _ => {
-            let query = Some(REFLECTOR[random.random_range(0..REFLECTOR.len())].to_owned());
-            Fault { lasts: Some(ms(500, 2000, random)), on: Some(On::List), query, ..Fault::armed(Name::Unordered) }
-        }
+impl Drawn {
+    /// Whether anything is.
+    pub fn is_any(self) -> bool {
+        self.chaos || self.order || self.stale.is_some()
     }
 }
 
-/// What touches requests of a manager that is known.
-fn harsh(random: &mut ChaCha8Rng) -> Fault {
-    let lasts = Some(Span::from_millis(random.random_range(100..600)));
-    let error = Fault { lasts, count: Some(random.random_range(1..4)), ..Fault::armed(Name::HttpError) };
-    match random.random_range(0..5) {
-        0 | 1 => {
-            let on = if random.random_bool(0.5) { On::Update } else { On::Patch };
-            Fault { on: Some(on), ..error }.set("status", 409)
-        }
-        2 => Fault { on: Some(On::Create), ..error }.set("status", 500),
-        3 => Fault { on: Some(On::Get), ..error }.set("status", 429).set("retryAfter", Span::from_secs(1)),
-        _ => {
-            let delay = Span::from_millis(random.random_range(50..500));
-            Fault { lasts, on: Some(On::Any), ..Fault::armed(Name::DelayAnswer) }.set("delay", delay)
-        }
-    }
+/// A request, as far as faults are drawn for it.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of a request of its own")]
+pub(crate) struct Occasion<'a> {
+    pub resource: &'a str,
+    pub on: On,
+    /// The n-th of its kind on this resource, counted from 1.
+    pub number: u64,
+    /// It fills or follows a cache.
+    pub is_of_a_cache: bool,
+    /// It goes on from a revision, instead of beginning anew.
+    pub resumes: bool,
+    /// It is known to be the manager's.
+    pub is_managers: bool,
+    /// Its watch may be ended: see [`super::draw`].
+    pub may_end: bool,
 }
 
-/// Delivery across kinds in another order: each of these kinds lags by turns, for the whole suite.
-pub fn disorder(seed: u64, manager: &Manager) -> Vec<Fault> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x0D0E);
-    let mut at = Duration::ZERO;
+/// The faults of a request.
+pub(crate) fn drawn(seed: u64, drawn: Drawn, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    while at < LENGTH {
-        let lasts = Duration::from_millis(random.random_range(30..250));
-        let delay = Span::from_millis(random.random_range(5..120));
-        // Each stream that opens or is open gets the delay with a chance of one half: kinds overtake each other, and a kind keeps its order.
-        let fault = Fault {
-            at: Some(Span(at)),
-            lasts: Some(Span(lasts)),
-            probability: Some(0.5),
-            ..Fault::armed(Name::EventDelayed)
+    if drawn.chaos {
+        faults.extend(chaos(&mut random(seed, 0xC4A0, occasion), occasion));
+    }
+    if drawn.order {
+        faults.extend(disorder(&mut random(seed, 0x0D0E, occasion), occasion));
+    }
+    if let Some(versions) = drawn.stale {
+        faults.extend(lagging(&mut random(seed, 0x57A1E, occasion), versions, occasion));
+    }
+    // For this request and for none after it.
+    let only = |fault: Fault| Fault { on: Some(occasion.on).filter(|on| *on != fault.name.row().on), ..fault };
+    faults.into_iter().map(|fault| Fault { nth: fault.nth.clone().or(Some(Nth::one(1))), ..only(fault) }).collect()
+}
+
+/// Numbers that this seed, this kind and this request have to themselves: that another kind was asked for first changes nothing.
+fn random(seed: u64, tag: u64, occasion: &Occasion<'_>) -> ChaCha8Rng {
+    let mut mixed: u64 = 0xCBF2_9CE4_8422_2325;
+    let mut mix = |byte: u8| mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    let words = [seed, tag, occasion.number, occasion.on as u64];
+    words.iter().flat_map(|word| word.to_le_bytes()).chain(occasion.resource.bytes()).for_each(&mut mix);
+    ChaCha8Rng::seed_from_u64(mixed)
+}
+
+fn chaos(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
+    match occasion.on {
+        On::Watch if occasion.is_of_a_cache || occasion.is_managers => watch(random, occasion),
+        On::List if occasion.is_of_a_cache => list(random),
+        _ if occasion.is_managers && occasion.resource != LEASES && random.random_bool(HARSH) => {
+            vec![harsh(random, occasion.on)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What meets a watch: at its beginning, and after so many of its events.
+fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if occasion.resumes && occasion.number > 1 && occasion.may_end && random.random_bool(0.05) {
+        return vec![Fault { count: Some(1), ..Fault::armed(Name::HttpError) }.set("status", 410)];
+    }
+    if occasion.resumes && random.random_bool(0.3) {
+        faults.push(Fault { count: Some(1), ..Fault::armed(Name::EventRepeated) }.set("events", 2));
+    }
+    if !occasion.resumes && random.random_bool(0.15) {
+        let (lasts, count) = (ms(100, 700, random), Some(1));
+        faults.push(Fault { lasts, count, ..Fault::armed(Name::StaleView) });
+    }
+    let mut after = if random.random_bool(0.4) { 0 } else { random.random_range(1..4) };
+    for _ in 0..STRETCHES {
+        let events = random.random_range(1..=5);
+        let after_events = Some(after);
+        let (fault, is_end) = match random.random_range(0..10) {
+            0 | 1 if occasion.may_end => (Fault::armed(Name::WatchReset), true),
+            2 if occasion.may_end => (Fault::armed(Name::ErrorEvent).set("code", 410), true),
+            3 | 4 => {
+                (Fault { lasts: ms(100, 700, random), ..Fault::armed(Name::SilentWatch) }.set("heals", true), false)
+            }
+            _ => {
+                let delay = ms(20, 300, random);
+                (Fault { count: Some(events), ..Fault::armed(Name::EventDelayed) }.set("delay", delay), false)
+            }
         };
-        faults.push(of_caches(fault.set("delay", delay), manager));
-        at += lasts + Duration::from_millis(random.random_range(5..60));
+        let count = fault.count.or(Some(1));
+        faults.push(Fault { after_events, count, ..fault });
+        if is_end {
+            break;
+        }
+        after += events + random.random_range(0..=3 + after / 4);
     }
     faults
 }
 
-/// Caches that stand up to `versions` versions behind, by turns: open watches hold their newest events, and lists and watches that begin
-/// meanwhile show an older state.
-pub fn lagging(seed: u64, versions: u64, manager: &Manager) -> Vec<Fault> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x57A1E);
-    let mut at = Duration::from_millis(random.random_range(50..400));
+/// What meets a list that fills a cache.
+fn list(random: &mut ChaCha8Rng) -> Vec<Fault> {
+    let count = Some(1);
+    match random.random_range(0..10) {
+        0..=3 => vec![Fault { count, ..Fault::armed(Name::DelayAnswer) }.set("delay", ms(50, 400, random))],
+        4..=6 => vec![Fault { count, ..Fault::armed(Name::Unordered) }],
+        _ => Vec::new(),
+    }
+}
+
+/// What meets a request of a manager that is known.
+fn harsh(random: &mut ChaCha8Rng, on: On) -> Fault {
+    let times = random.random_range(1..=2);
+    let refused = Fault { nth: Some(Nth::Range { from: 1, to: Some(times) }), ..Fault::armed(Name::HttpError) };
+    let refused = Fault { count: Some(times), ..refused };
+    match on {
+        On::Update | On::Patch if random.random_bool(0.7) => refused.set("status", 409),
+        On::Create if random.random_bool(0.6) => refused.set("status", 500),
+        On::Get if random.random_bool(0.4) => {
+            Fault { count: Some(1), nth: None, ..refused }.set("status", 429).set("retryAfter", Span::from_secs(1))
+        }
+        _ => Fault { count: Some(1), ..Fault::armed(Name::DelayAnswer) }.set("delay", ms(50, 500, random)),
+    }
+}
+
+/// Delivery across kinds in another order: each watch lags for some of its events, in its own turn, and keeps its order.
+fn disorder(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
+    if occasion.on != On::Watch || !occasion.is_of_a_cache {
+        return Vec::new();
+    }
+    let stretch = |random: &mut ChaCha8Rng, count| {
+        Fault { count: Some(count), ..Fault::armed(Name::EventDelayed) }.set("delay", ms(5, 200, random))
+    };
+    stretches(random, 1..=5, 0..=4, stretch)
+}
+
+/// Caches that stand up to `versions` versions behind, by turns: open watches hold their newest events, and lists and watches that begin show an
+/// older state.
+fn lagging(random: &mut ChaCha8Rng, versions: u64, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    while at < LENGTH {
-        let lasts = Duration::from_millis(random.random_range(50..400));
-        let mut add = |fault: Fault| {
-            let fault = Fault { at: Some(Span(at)), lasts: Some(Span(lasts)), ..fault };
-            faults.push(of_caches(fault, manager));
-        };
-        for on in [On::Watch, On::List] {
-            let query = (on == On::List).then(|| REFLECTOR[0].to_owned());
-            let behind = random.random_range(0..=versions);
-            add(Fault { on: Some(on), query, ..Fault::armed(Name::StaleView) }.set("behind", behind));
-        }
-        if versions > 0 {
-            let held = random.random_range(1..=versions);
-            add(Fault::armed(Name::EventDelayed).set("delay", Span(lasts)).set("events", held));
-        }
-        at += lasts + Duration::from_millis(random.random_range(100..800));
+    let begins = matches!(occasion.on, On::Watch | On::List) && occasion.is_of_a_cache && !occasion.resumes;
+    if begins && random.random_bool(0.5) {
+        let behind = random.random_range(0..=versions);
+        let (lasts, count) = (ms(50, 400, random), Some(1));
+        faults.push(Fault { lasts, count, ..Fault::armed(Name::StaleView) }.set("behind", behind));
+    }
+    if occasion.on != On::Watch || !occasion.is_of_a_cache || versions == 0 {
+        return faults;
+    }
+    let stretch = |random: &mut ChaCha8Rng, count| {
+        let held = random.random_range(1..=versions);
+        let fault = Fault { count: Some(count), ..Fault::armed(Name::EventDelayed) };
+        fault.set("delay", ms(80, 500, random)).set("events", held)
+    };
+    faults.extend(stretches(random, 2..=8, 0..=3, stretch));
+    faults
+}
+
+/// A fault for each of some stretches of a watch's events, with a gap between two.
+fn stretches(
+    random: &mut ChaCha8Rng,
+    length: std::ops::RangeInclusive<u64>,
+    gap: std::ops::RangeInclusive<u64>,
+    fault: impl Fn(&mut ChaCha8Rng, u64) -> Fault,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut after = random.random_range(gap.clone());
+    for _ in 0..STRETCHES {
+        let grown = after / 6;
+        let events = random.random_range(length.clone()) + grown;
+        faults.push(Fault { after_events: Some(after), ..fault(random, events) });
+        after += events + random.random_range(gap.clone()) + random.random_range(0..=grown);
     }
     faults
+}
+
+fn ms(from: u64, to: u64, random: &mut ChaCha8Rng) -> Option<Span> {
+    Some(Span(Duration::from_millis(random.random_range(from..to))))
 }
 
 #[cfg(test)]
 mod tests {
-    use mock_faults::Schedule;
-
     use super::*;
 
-    fn known() -> Manager {
-        Manager { agent: Some("manager".to_owned()), user: None }
+    const ALL: Drawn = Drawn { chaos: true, order: true, stale: Some(3) };
+
+    fn occasion(on: On, resource: &str, number: u64) -> Occasion<'_> {
+        let (is_of_a_cache, resumes) = (matches!(on, On::Watch | On::List), number > 1);
+        Occasion { resource, on, number, is_of_a_cache, resumes, is_managers: false, may_end: true }
     }
 
-    /// Every drawn fault is one that the mock plays, and the seed alone decides which.
+    /// Every drawn fault is one that the mock plays, and the seed and the request alone decide which.
     #[test]
-    fn a_seed_is_a_schedule() {
+    fn a_seed_and_a_request_are_a_schedule() {
+        let mut all = 0;
         for seed in 0..20 {
-            for manager in [Manager::default(), known()] {
-                let faults = chaos(seed, &manager);
-                assert!(faults.len() > 800, "{}", faults.len());
-                assert_eq!(faults, chaos(seed, &manager));
-                Schedule::new(&faults).unwrap();
+            for on in [On::Watch, On::List, On::Get, On::Create, On::Update, On::Patch, On::Delete] {
+                for number in 1..20 {
+                    let one = Occasion { is_managers: seed % 2 == 0, ..occasion(on, "pods", number) };
+                    let faults = drawn(seed, ALL, &one);
+                    assert_eq!(faults, drawn(seed, ALL, &one));
+                    for fault in &faults {
+                        fault.check().unwrap();
+                        assert!(fault.nth.is_some() && fault.at.is_none() && fault.on() == on, "{fault:?}");
+                        assert!(fault.count_most().is_some(), "it would never be over: {fault:?}");
+                    }
+                    all += faults.len();
+                }
             }
-            Schedule::new(&disorder(seed, &Manager::default())).unwrap();
-            Schedule::new(&lagging(seed, 3, &Manager::default())).unwrap();
         }
-        assert_ne!(chaos(1, &known()), chaos(2, &known()));
+        assert!(all > 5000, "{all}");
+        let watch = |seed, resource, number| drawn(seed, ALL, &occasion(On::Watch, resource, number));
+        assert_ne!(watch(1, "pods", 1), watch(2, "pods", 1));
+        assert_ne!(watch(1, "pods", 1), watch(1, "secrets", 1));
+        assert_ne!(watch(1, "pods", 1), watch(1, "pods", 2));
     }
 
-    /// A client that waits longer each time is not kept away for half a minute.
-    #[test]
-    fn watches_end_twice_in_two_minutes_at_most() {
-        let ends = |seed| {
-            chaos(seed, &known()).into_iter().filter(|fault| matches!(fault.name, Name::WatchReset | Name::Watch410))
-        };
-        for seed in 0..20 {
-            let at: Vec<Duration> = ends(seed).filter_map(|fault| fault.at.map(|at| at.0)).collect();
-            assert!(at.len() >= 10, "{at:?}");
-            assert!(at.windows(3).all(|three| three[2].saturating_sub(three[0]) >= ENDS_WITHIN), "{at:?}");
-        }
-    }
-
-    /// A suite's own writes, reads and watches by hand are nobody's but its own.
+    /// A suite's own requests and the watches that it opens by hand are nobody's but its own.
     #[test]
     fn without_a_known_manager_only_caches_are_touched() {
-        let nobody = Manager::default();
-        let all = (0..20).flat_map(|seed| [chaos(seed, &nobody), disorder(seed, &nobody), lagging(seed, 2, &nobody)]);
-        for fault in all.flatten() {
-            let query = fault.query.as_deref().unwrap_or_default();
-            let is_of_a_cache = match fault.on() {
-                On::Watch => query == CACHE,
-                On::List => REFLECTOR.contains(&query),
-                _ => false,
-            };
-            assert!(is_of_a_cache, "{fault:?}");
+        for seed in 0..50 {
+            for on in [On::Watch, On::List, On::Get, On::Create, On::Update, On::Patch, On::Delete] {
+                let own = Occasion { is_of_a_cache: false, ..occasion(on, "pods", seed) };
+                assert_eq!(drawn(seed, ALL, &own), [], "{on:?}");
+            }
         }
-        assert!(chaos(1, &known()).iter().any(|fault| fault.on() == On::Watch && fault.query.is_none()));
+    }
+
+    /// A client that waits longer each time is not kept away: where a watch may not end, nothing ends it.
+    #[test]
+    fn a_watch_that_may_not_end_does_not() {
+        let ends = |fault: &Fault| matches!(fault.name, Name::WatchReset | Name::ErrorEvent | Name::HttpError);
+        let count = |may_end| -> usize {
+            let one = |seed| Occasion { may_end, ..occasion(On::Watch, "pods", seed) };
+            (1..100).map(|seed| drawn(seed, ALL, &one(seed)).iter().filter(|fault| ends(fault)).count()).sum()
+        };
+        assert!(count(true) > 30);
+        assert_eq!(count(false), 0);
+    }
+
+    /// A suite of a few objects has its share: with nearly each seed some watch is touched within its first two events.
+    #[test]
+    fn faults_begin_early() {
+        const CHAOS: Drawn = Drawn { chaos: true, order: false, stale: None };
+        let is_early = |fault: &Fault| fault.after_events.unwrap_or(0) <= 1;
+        let early = |seed: &u64| {
+            let first = |resource| drawn(*seed, CHAOS, &occasion(On::Watch, resource, 1)).iter().any(is_early);
+            ["pods", "secrets", "configmaps", "deployments.apps", "jobs.batch"].into_iter().any(first)
+        };
+        assert!((0..50).filter(early).count() >= 45);
     }
 }

@@ -6,6 +6,7 @@
 
 mod apiserver;
 mod chaos;
+mod draw;
 mod etcd;
 mod flags;
 mod help;
@@ -21,8 +22,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use chaos::{chaos, disorder, lagging};
-pub use record::{CommitLine, HitLine, RequestLine, Summary};
+pub use chaos::Drawn;
+pub use mock_kube::ShownBy;
+pub use record::{CommitLine, HitLine, RequestLine, ShownLine, Summary};
 pub use session::{Manager, SESSION, Session};
 
 /// The programs, as suites name them.

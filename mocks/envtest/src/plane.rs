@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::order::Order;
-use super::play;
+use super::play::Play;
 use super::record::Recorder;
 use super::session::Session;
 
@@ -45,16 +45,14 @@ impl Plane {
             running.server.clone()
         } else {
             let (server, began) = self.start(order).await?;
-            let faults = self.session.faults.clone();
-            let recorder = self.recorder.clone();
+            let play = Play::new(&server, &self.session, self.recorder.clone());
             if let Some(folder) = &self.session.runs {
-                let opened = Recorder::open(folder, &server, faults.clone(), began);
-                *recorder.lock() = Some(
+                let opened = Recorder::open(folder, &server, play.names(), began);
+                *self.recorder.lock() = Some(
                     opened.map_err(|error| format!("failed to write records into {}: {error}", folder.display()))?,
                 );
             }
-            let play = tokio::spawn(play::play(server.clone(), faults, self.session.manager.clone(), recorder));
-            *running = Some(Running { server: server.clone(), play });
+            *running = Some(Running { server: server.clone(), play: tokio::spawn(play.run()) });
             server
         };
         let serving = mock_pki::Pair { certificate_pem: order.certificate.clone(), key_pem: order.key.clone() };

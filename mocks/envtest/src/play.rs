@@ -1,80 +1,110 @@
-//! Faults at their times, and the records meanwhile.
+//! Faults as they come, and the records meanwhile.
 //!
-//! Owns one task beside a server. Whom faults may touch is known only as users come: without a name for the manager everybody is.
+//! Owns one task beside a server. Faults that somebody wrote come at their times; those that are drawn come with requests, and end here. Whom
+//! faults may touch says the manager's name: without one everybody.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mock_faults::{Fault, FaultId, Schedule, Step};
+use mock_faults::{Fault, FaultId, Hit, Schedule, Step};
 use mock_kube::Server;
 use parking_lot::Mutex;
 
+use super::draw::{Drawing, Names};
 use super::record::Recorder;
-use super::session::Manager;
+use super::session::{Manager, Session};
 
 /// How often it looks what is due.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How often records are written: what a SIGKILL may cost.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
-/// Users that kits make before anybody was seen.
-const USUAL: [&str; 4] = ["admin", "default", "kubernetes-admin", "kubeapitest"];
 
-/// Plays until it is aborted. The faults were checked by whoever wrote the session.
-pub(crate) async fn play(
+/// The faults of one control plane.
+pub(crate) struct Play {
     server: Arc<Server>,
     faults: Vec<Fault>,
-    manager: Manager,
+    /// None for faults that are no schedule: those are checked by whoever wrote the session.
+    schedule: Option<Schedule>,
+    drawing: Option<Drawing>,
     recorder: Arc<Mutex<Option<Recorder>>>,
-) {
-    let faults: Vec<Fault> = faults.into_iter().map(|fault| narrowed(fault, &manager)).collect();
-    let Ok(mut schedule) = Schedule::new(&faults) else { return };
-    let mut users: BTreeSet<String> = match &manager.user {
-        Some(user) => BTreeSet::from([user.clone()]),
-        None => USUAL.into_iter().map(str::to_owned).collect(),
-    };
-    server.faults().target_users(&users);
-    let start = Instant::now();
-    let mut written = start;
-    for index in schedule.armed_before() {
-        begin(&server, index, &faults);
-    }
-    loop {
-        if !faults.is_empty() {
-            if manager.user.is_none() {
-                let known = users.len();
-                users.extend(server.users());
-                if users.len() > known {
-                    server.faults().target_users(&users);
-                }
-            }
-            let now = start.elapsed();
-            for hit in server.faults().take_hits() {
-                schedule.hit(usize::try_from(hit.fault.0).unwrap_or(usize::MAX), now);
-                if let Some(recorder) = &mut *recorder.lock() {
-                    recorder.hit(&hit, &faults);
-                }
-            }
-            while let Some(step) = schedule.due(now) {
-                match step {
-                    Step::Begin(index) => begin(&server, index, &faults),
-                    Step::End(index) => server.faults().end(id(index)),
-                }
-            }
-        }
-        if written.elapsed() >= WRITE_EVERY {
-            written = Instant::now();
-            if let Some(recorder) = &mut *recorder.lock() {
-                recorder.write();
-            }
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
 }
 
-fn begin(server: &Server, index: usize, faults: &[Fault]) {
-    if let Err(error) = server.faults().begin(id(index), &faults[index]) {
-        eprintln!("etcd: fault {} (`{}`) was refused: {error}", index + 1, faults[index].name.as_str());
+impl Play {
+    /// From here on requests meet faults: the first one of a suite must not come before that.
+    pub fn new(server: &Arc<Server>, session: &Session, recorder: Arc<Mutex<Option<Recorder>>>) -> Self {
+        let narrow = |fault: &Fault| narrowed(fault.clone(), &session.manager);
+        let faults: Vec<Fault> = session.faults.iter().map(narrow).collect();
+        match &session.manager.user {
+            Some(user) => server.faults().target_users([user]),
+            None => server.faults().target_everybody(),
+        }
+        let first = u32::try_from(faults.len()).unwrap_or(u32::MAX);
+        let drawing =
+            (session.drawn.is_any()).then(|| Drawing::new(session.seed, session.drawn, session.manager.clone(), first));
+        if let Some(drawing) = &drawing {
+            server.faults().draw_by(Box::new(drawing.clone()));
+        }
+        let schedule = Schedule::new(&faults).ok();
+        let mut play = Self { server: server.clone(), faults, schedule, drawing, recorder };
+        let armed = play.schedule.as_mut().map(Schedule::armed_before).unwrap_or_default();
+        armed.into_iter().for_each(|index| play.begin(index));
+        play
+    }
+
+    pub fn names(&self) -> Names {
+        let written = self.faults.iter().map(|fault| fault.name.as_str()).collect();
+        Names::new(written, self.drawing.clone())
+    }
+
+    /// Plays until it is aborted.
+    pub async fn run(mut self) {
+        let Some(mut schedule) = self.schedule.take() else { return };
+        let start = Instant::now();
+        let mut written = start;
+        loop {
+            self.look(&mut schedule, start);
+            if written.elapsed() >= WRITE_EVERY {
+                written = Instant::now();
+                if let Some(recorder) = &mut *self.recorder.lock() {
+                    recorder.write();
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Takes what was hit, and begins and ends what is due.
+    fn look(&self, schedule: &mut Schedule, start: Instant) {
+        let faults = self.server.faults();
+        let now = Instant::now();
+        for hit in faults.take_hits() {
+            schedule.hit(usize::try_from(hit.fault.0).unwrap_or(usize::MAX), now - start);
+            if let Some(drawing) = &self.drawing {
+                drawing.hit(&hit, now);
+            }
+            self.record(&hit);
+        }
+        while let Some(step) = schedule.due(now - start) {
+            match step {
+                Step::Begin(index) => self.begin(index),
+                Step::End(index) => faults.end(id(index)),
+            }
+        }
+        for over in self.drawing.iter().flat_map(|drawing| drawing.over(now)) {
+            faults.end(over);
+        }
+    }
+
+    fn record(&self, hit: &Hit) {
+        if let Some(recorder) = &mut *self.recorder.lock() {
+            recorder.hit(hit);
+        }
+    }
+
+    fn begin(&self, index: usize) {
+        if let Err(error) = self.server.faults().begin(id(index), &self.faults[index]) {
+            eprintln!("etcd: fault {} (`{}`) was refused: {error}", index + 1, self.faults[index].name.as_str());
+        }
     }
 }
 

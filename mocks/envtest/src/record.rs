@@ -1,6 +1,6 @@
 //! What one control plane leaves behind: lines as they happen, and a summary that is written anew each time.
 //!
-//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, hits.jsonl}` of a run's folder. A control plane may be killed at any
+//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` of a run's folder. A control plane may be killed at any
 //! moment, so that nothing is kept for its end. Every file is bounded.
 
 use std::fs::File;
@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mock_faults::{Fault, Hit};
-use mock_kube::{Server, Tail};
+use mock_faults::Hit;
+use mock_kube::{Server, ShownBy, Tail};
 use serde::{Deserialize, Serialize};
+
+use super::draw::Names;
 
 /// Lines of one file; a suite of thousands of tests makes some hundred thousand requests.
 const LINES_MAX: u64 = 500_000;
@@ -37,6 +39,32 @@ pub struct RequestLine {
     pub user_agent: String,
     /// The status of the answer.
     pub status: u16,
+    /// The revision of the object, or of the list, that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
+/// What a cache was shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownLine {
+    /// Microseconds since 1970.
+    pub at_us: u64,
+    /// Whose cache it is.
+    pub user: String,
+    /// Of which program.
+    pub user_agent: String,
+    /// The number of the watch.
+    pub watch: u64,
+    /// Full resource name.
+    pub resource: String,
+    /// The namespace that it follows; none where it follows all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Everything up to this revision was shown.
+    pub through: u64,
+    /// How that came about.
+    pub by: ShownBy,
 }
 
 /// An object version that was written.
@@ -97,11 +125,12 @@ pub struct Summary {
 /// The files of one control plane.
 pub(crate) struct Recorder {
     server: Arc<Server>,
-    faults: Vec<Fault>,
+    names: Names,
     began_us: u64,
     tail: Tail,
     requests: Lines,
     commits: Lines,
+    shown: Lines,
     hits: Lines,
     /// So many requests were looked at.
     seen: u64,
@@ -115,17 +144,19 @@ struct Lines {
 }
 
 impl Recorder {
-    pub fn open(folder: &Path, server: &Arc<Server>, faults: Vec<Fault>, began: SystemTime) -> io::Result<Self> {
+    pub fn open(folder: &Path, server: &Arc<Server>, names: Names, began: SystemTime) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let pid = std::process::id();
         let path = |what: &str| folder.join(format!("plane-{pid}.{what}"));
+        server.follow_shown();
         Ok(Self {
             tail: server.tail(),
             server: server.clone(),
-            faults,
+            names,
             began_us: micros(began),
             requests: Lines::create(&path("requests.jsonl"))?,
             commits: Lines::create(&path("commits.jsonl"))?,
+            shown: Lines::create(&path("shown.jsonl"))?,
             hits: Lines::create(&path("hits.jsonl"))?,
             seen: 0,
             summary: path("summary.json"),
@@ -133,13 +164,11 @@ impl Recorder {
     }
 
     /// Adds a hit, which the server tells once only.
-    pub fn hit(&mut self, hit: &Hit, faults: &[Fault]) {
-        let name =
-            usize::try_from(hit.fault.0).ok().and_then(|index| faults.get(index)).map(|fault| fault.name.as_str());
+    pub fn hit(&mut self, hit: &Hit) {
         self.hits.add(&HitLine {
             at_us: self.began_us + hit.at_us,
             number: hit.fault.0,
-            fault: name.unwrap_or("unknown").to_owned(),
+            fault: self.names.of(hit.fault).to_owned(),
             detail: hit.detail.clone(),
         });
     }
@@ -147,9 +176,8 @@ impl Recorder {
     /// Writes what is new. A disk that is full loses lines and nothing else: the suite goes on.
     pub fn write(&mut self) {
         for hit in self.server.faults().take_hits() {
-            let faults = std::mem::take(&mut self.faults);
-            self.hit(&hit, &faults);
-            self.faults = faults;
+            self.names.note(&hit);
+            self.hit(&hit);
         }
         let began_us = self.began_us;
         let (seen, lost, new) = self.server.requests_since(self.seen);
@@ -164,6 +192,21 @@ impl Recorder {
                 user: request.user.as_ref().to_owned(),
                 user_agent: request.user_agent.as_ref().to_owned(),
                 status: request.status,
+                revision: request.revision,
+            });
+        }
+        let (shown, lost) = self.server.take_shown();
+        self.shown.lost += lost;
+        for shown in shown {
+            self.shown.add(&ShownLine {
+                at_us: began_us + shown.at_us,
+                user: shown.user.as_ref().to_owned(),
+                user_agent: shown.user_agent.as_ref().to_owned(),
+                watch: shown.watch,
+                resource: shown.resource.as_ref().to_owned(),
+                namespace: shown.namespace,
+                through: shown.through,
+                by: shown.by,
             });
         }
         loop {
@@ -184,7 +227,7 @@ impl Recorder {
                 Err(overrun) => self.commits.lost += overrun.lost,
             }
         }
-        let lines = [&mut self.requests, &mut self.commits, &mut self.hits];
+        let lines = [&mut self.requests, &mut self.commits, &mut self.shown, &mut self.hits];
         let lost = lines.into_iter().map(Lines::flush).sum();
         let _ = self.write_summary(lost);
     }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use mock_faults::Fault;
 use serde::{Deserialize, Serialize};
 
+use super::chaos::Drawn;
+
 /// The variable with the file's path.
 pub const SESSION: &str = "LONGHAUL_ENVTEST";
 
@@ -18,7 +20,10 @@ pub struct Session {
     pub runs: Option<PathBuf>,
     /// The faults; times count from the moment at which the API server is ready.
     pub faults: Vec<Fault>,
-    /// Decides their probabilities.
+    /// What is drawn beside them, request by request.
+    #[serde(default)]
+    pub drawn: Drawn,
+    /// Decides what is drawn, and probabilities.
     pub seed: u64,
     /// Whom they may touch.
     pub manager: Manager,

@@ -15,6 +15,11 @@ use crate::scenario::Outside;
 /// Runs of one call: of a suite of a second a day and more.
 const REPEAT_MAX: u64 = 100_000;
 
+/// Plays of a seed that failed: enough to tell always from sometimes.
+const REPLAYS: u64 = 3;
+/// More of them are a repetition.
+const REPLAYS_MAX: u64 = 100;
+
 /// Arguments of `longhaul envtest`.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -44,10 +49,13 @@ pub(super) struct Arguments {
     /// Go on after a seed that failed, and count.
     #[arg(long)]
     keep_going: bool,
+    /// Play the first seed that failed again so often, to say how often it fails.
+    #[arg(long, value_name = "N", default_value_t = REPLAYS, value_parser = clap::value_parser!(u64).range(0..=REPLAYS_MAX))]
+    replays: u64,
     /// Deliver the events of different watches in another order than they were written, by turns; each watch keeps its own.
     #[arg(long)]
     order: bool,
-    /// Let caches stand up to so many versions behind, by turns.
+    /// Let caches stand up to so many versions behind, by turns: says whether the suite is safe then, or which read was behind at which write.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
     /// Let workloads become ready, each after so long. A real envtest has no kubelet and no controllers, so they do not by default.
@@ -119,7 +127,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     };
     let times = if arguments.lasts.is_some() { REPEAT_MAX } else { arguments.repeat };
     let lasts = arguments.lasts.map(|lasts| lasts.0);
-    suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going }).await
+    suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going, replays: arguments.replays }).await
 }
 
 /// The faults of a list, a scenario or the library, which must be such as an API server plays.

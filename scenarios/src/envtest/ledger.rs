@@ -1,28 +1,28 @@
 //! What the control planes of a suite left behind, put together.
 //!
-//! Owns what is notable: refusals, conflicts, hot loops, watches that were left open, faults without effect, and what of it belongs to which
-//! test. It reads files and judges nothing but what `--judge` asks.
+//! Owns what is notable: refusals, conflicts, watches that were left open, faults without effect, and what of it belongs to which test. What is a
+//! hot loop says `hot`, and on which state writes were based `behind`. It judges nothing but what `--judge` asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use mock_envtest::{CommitLine, HitLine, RequestLine, Summary};
+use mock_envtest::{CommitLine, HitLine, Manager, RequestLine};
 use mock_faults::Fault;
 use reports::exit;
+use reports::suite::Stretch;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::Counts;
+use super::behind::Behind;
+use super::hot::Hot;
+use super::planes::{self, Plane};
 use super::results::{self, Test};
 
-/// So many writes of one object within a second are a loop that waits for nothing.
-const HOT_WRITES: usize = 20;
-/// So many equal requests within a second are one too.
-const HOT_REQUESTS: usize = 60;
-const SECOND_US: u64 = 1_000_000;
 /// Rows of a list that are kept; suites of thousands of tests have more of some.
 const ROWS_MAX: usize = 1000;
+/// Stretches of the time line.
+const STRETCHES: u64 = 120;
 
 /// A suite's ledger.
 #[derive(Debug, Default, Serialize)]
@@ -40,6 +40,14 @@ pub(super) struct Ledger {
     pub conflicts: BTreeMap<String, u64>,
     /// Objects and requests that came again and again within a second, and how often at most.
     pub hot: BTreeMap<String, usize>,
+    /// Reads that came as often, and waited in between: the suite's own.
+    pub polls: BTreeMap<String, usize>,
+    /// On which state writes were based.
+    pub reads: Behind,
+    /// When the first control plane began, microseconds since 1970.
+    pub began_us: u64,
+    #[serde(skip)]
+    pub stretches: Vec<Stretch>,
     /// What roles did not allow, by user.
     pub denied: BTreeMap<String, u64>,
     /// Watches that were open when their control plane ended, by user.
@@ -59,43 +67,27 @@ pub(super) struct Ledger {
 pub(super) struct Row {
     pub name: String,
     pub failed: bool,
+    /// What it said then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Microseconds since 1970.
+    pub from_us: u64,
+    pub to_us: u64,
     pub took_ms: u64,
     pub requests: usize,
     pub conflicts: usize,
     /// Objects that were written.
     pub objects: usize,
-    /// What faults did meanwhile.
+    /// What faults did meanwhile, the first twenty.
     pub hits: Vec<String>,
+    /// All that they did, by fault.
+    pub met: BTreeMap<String, u64>,
 }
 
 impl Ledger {
     /// Reads what the planes of a folder wrote, and what the suite wrote of its tests.
-    pub(super) fn read(record: &Path, results: &[PathBuf], faults: &[Fault]) -> Result<Self> {
+    pub(super) fn read(record: &Path, results: &[PathBuf], faults: &[Fault], manager: &Manager) -> Result<Self> {
         let mut ledger = Self::default();
-        let (mut requests, mut commits) = (Vec::new(), Vec::new());
-        for file in files(record, "summary.json")? {
-            let text = std::fs::read(&file).with_context(|| format!("failed to read {}", file.display()))?;
-            let summary: Summary =
-                serde_json::from_slice(&text).with_context(|| format!("{} is broken", file.display()))?;
-            ledger.planes += 1;
-            for (user, verb, times) in summary.denied {
-                *ledger.denied.entry(format!("{user} may not {verb}")).or_default() += times;
-            }
-            for (user, open) in summary.watches_open {
-                *ledger.watches_left.entry(user).or_default() += open;
-            }
-            ledger.roles.insert(summary.roles);
-            ledger.lines_lost += summary.lines_lost;
-        }
-        for file in files(record, "requests.jsonl")? {
-            requests.extend(lines::<RequestLine>(&file)?);
-        }
-        for file in files(record, "commits.jsonl")? {
-            commits.extend(lines::<CommitLine>(&file)?);
-        }
-        for file in files(record, "hits.jsonl")? {
-            ledger.fault_hits.extend(lines::<HitLine>(&file)?);
-        }
         let mut tests = Vec::new();
         for file in results {
             // A suite that did not compile wrote none.
@@ -106,8 +98,33 @@ impl Ledger {
                 }
             }
         }
-        ledger.count(&requests, &commits, tests, faults);
+        ledger.add(planes::read(record)?, tests, faults, manager);
         Ok(ledger)
+    }
+
+    fn add(&mut self, planes: Vec<Plane>, tests: Vec<Test>, faults: &[Fault], manager: &Manager) {
+        let mut hot = Hot::default();
+        let (mut requests, mut commits) = (Vec::new(), Vec::new());
+        self.began_us = planes.iter().map(|plane| plane.summary.began_us).min().unwrap_or(0);
+        for plane in planes {
+            hot.add(&plane, manager);
+            self.reads.add(&plane, manager);
+            self.planes += 1;
+            for (user, verb, times) in plane.summary.denied {
+                *self.denied.entry(format!("{user} may not {verb}")).or_default() += times;
+            }
+            for (user, open) in plane.summary.watches_open {
+                *self.watches_left.entry(user).or_default() += open;
+            }
+            self.roles.insert(plane.summary.roles);
+            self.lines_lost += plane.summary.lines_lost;
+            requests.extend(plane.requests);
+            commits.extend(plane.commits);
+            self.fault_hits.extend(plane.hits);
+        }
+        (self.hot, self.polls) = (hot.loops, hot.polls);
+        self.fault_hits.sort_by_key(|hit| hit.at_us);
+        self.count(&requests, &commits, tests, faults);
     }
 
     fn count(&mut self, requests: &[RequestLine], commits: &[CommitLine], tests: Vec<Test>, faults: &[Fault]) {
@@ -124,18 +141,38 @@ impl Ledger {
                 _ => *self.refused.entry(what).or_default() += 1,
             }
         }
-        let written = commits.iter().filter(|commit| commit.change == "modified").map(|commit| {
-            let place = [commit.resource.as_str(), &commit.namespace, &commit.name].join(" ");
-            (format!("writes of {place}"), commit.at_us)
-        });
-        self.hot = hot(written, HOT_WRITES);
-        let asked =
-            requests.iter().filter(|request| request.path.starts_with("/api") && !request.query.contains("watch="));
-        let asked = asked
-            .map(|request| (format!("{} {} by {}", request.method, request.path, request.user_agent), request.at_us));
-        self.hot.extend(hot(asked, HOT_REQUESTS));
+        self.stretches = self.stretches(requests, commits);
         self.tests = tests.into_iter().take(ROWS_MAX).map(|test| self.row(&test, requests, commits)).collect();
         self.fault_hits.truncate(ROWS_MAX);
+    }
+
+    /// What came when, by equal stretches of time.
+    fn stretches(&self, requests: &[RequestLine], commits: &[CommitLine]) -> Vec<Stretch> {
+        let times = requests.iter().map(|one| one.at_us).chain(commits.iter().map(|one| one.at_us));
+        let last_us = times.max().unwrap_or(self.began_us);
+        let length_ms = (last_us.saturating_sub(self.began_us) / 1000).max(1);
+        let wide_ms = length_ms.div_ceil(STRETCHES).max(50);
+        let stretch =
+            |number: u64| Stretch { from_ms: number * wide_ms, until_ms: (number + 1) * wide_ms, ..Stretch::default() };
+        let mut stretches: Vec<Stretch> = (0..=length_ms / wide_ms).map(stretch).collect();
+        let place = |at_us: u64| usize::try_from(self.ms(at_us) / wide_ms).unwrap_or(usize::MAX);
+        for request in requests {
+            if let Some(stretch) = stretches.get_mut(place(request.at_us)) {
+                stretch.requests += 1;
+                stretch.conflicts += u64::from(request.status == 409);
+            }
+        }
+        for commit in commits {
+            if let Some(stretch) = stretches.get_mut(place(commit.at_us)) {
+                stretch.commits += 1;
+            }
+        }
+        stretches
+    }
+
+    /// A moment, counted from the begin of the first control plane.
+    pub(super) fn ms(&self, at_us: u64) -> u64 {
+        at_us.saturating_sub(self.began_us) / 1000
     }
 
     fn row(&self, test: &Test, requests: &[RequestLine], commits: &[CommitLine]) -> Row {
@@ -146,16 +183,22 @@ impl Ledger {
             .filter(|commit| during(commit.at_us))
             .map(|commit| (commit.resource.as_str(), commit.namespace.as_str(), commit.name.as_str()))
             .collect();
-        let hits =
-            self.fault_hits.iter().filter(|hit| during(hit.at_us)).map(|hit| format!("{}: {}", hit.fault, hit.detail));
+        let meanwhile = || self.fault_hits.iter().filter(|hit| during(hit.at_us));
+        let hits = meanwhile().map(|hit| format!("{}: {}", hit.fault, hit.detail));
+        let mut met: BTreeMap<String, u64> = BTreeMap::new();
+        meanwhile().for_each(|hit| *met.entry(hit.fault.clone()).or_default() += 1);
         Row {
             name: test.name.clone(),
             failed: test.failed,
+            message: test.message.clone(),
+            from_us: test.from_us,
+            to_us: test.to_us,
             took_ms: test.to_us.saturating_sub(test.from_us) / 1000,
             requests: asked.len(),
             conflicts: asked.iter().filter(|request| request.status == 409).count(),
             objects: written.len(),
             hits: hits.take(20).collect(),
+            met,
         }
     }
 
@@ -184,7 +227,13 @@ impl Ledger {
         )
     }
 
-    /// What somebody should look at, the first of each kind.
+    /// The first tests that failed, and what was hit meanwhile.
+    pub(super) fn failed(&self) -> Vec<String> {
+        let failed = self.tests.iter().filter(|test| test.failed && !test.hits.is_empty());
+        failed.take(5).map(|test| format!("{} failed while {}", test.name, test.hits[0])).collect()
+    }
+
+    /// What somebody should look at besides, the first of each kind.
     pub(super) fn notable(&self) -> Vec<String> {
         let mut notable: Vec<String> = Vec::new();
         if self.planes == 0 {
@@ -196,8 +245,6 @@ impl Ledger {
         if !self.without_effect.is_empty() {
             notable.push(format!("faults that hit nothing: {}", self.without_effect.join(", ")));
         }
-        let failed = self.tests.iter().filter(|test| test.failed && !test.hits.is_empty());
-        notable.extend(failed.take(5).map(|test| format!("{} failed while {}", test.name, test.hits[0])));
         notable.extend(self.unread.iter().cloned());
         if self.lines_lost > 0 {
             notable.push(format!(
@@ -231,28 +278,6 @@ pub(super) fn write(record: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// The most that each thing came within a second, where that is too often.
-fn hot(things: impl Iterator<Item = (String, u64)>, most: usize) -> BTreeMap<String, usize> {
-    let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for (thing, at_us) in things {
-        times.entry(thing).or_default().push(at_us);
-    }
-    let busiest = |times: &mut Vec<u64>| {
-        times.sort_unstable();
-        let mut first = 0;
-        let mut busiest = 0;
-        for (last, at_us) in times.iter().enumerate() {
-            while at_us - times[first] > SECOND_US {
-                first += 1;
-            }
-            busiest = busiest.max(last + 1 - first);
-        }
-        busiest
-    };
-    let all = times.into_iter().map(|(thing, mut times)| (thing, busiest(&mut times)));
-    all.filter(|(_, busiest)| *busiest > most).take(ROWS_MAX).collect()
-}
-
 /// A path without names: `/api/v1/namespaces/NS/pods/NAME/status`.
 fn template(path: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
@@ -266,20 +291,6 @@ fn template(path: &str) -> String {
         *name = "NAME";
     }
     parts.join("/")
-}
-
-fn files(record: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(record).with_context(|| format!("failed to read {}", record.display()))?;
-    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|file| file.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ending)));
-    files.sort();
-    Ok(files)
-}
-
-/// The lines of a file; the last one of a process that was killed may be cut.
-fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
 #[cfg(test)]
@@ -296,6 +307,7 @@ mod tests {
             user: text("u"),
             user_agent: text("a"),
             status,
+            revision: None,
         }
     }
 
@@ -321,23 +333,25 @@ mod tests {
     #[test]
     fn what_happened_belongs_to_the_test_that_ran() {
         let mut requests: Vec<RequestLine> =
-            (0..70).map(|index| request(index, "GET", "/api/v1/namespaces/d/pods/x", 200)).collect();
+            (0..120).map(|index| request(index, "GET", "/api/v1/namespaces/d/pods/x", 200)).collect();
         requests.push(request(1500, "PUT", "/api/v1/namespaces/d/pods/x", 409));
         requests.push(request(1600, "POST", "/api/v1/namespaces/d/pods", 422));
         let commits: Vec<CommitLine> =
             (0..25).map(|index| written(1000 + index, "x")).chain([written(1999, "y"), written(5000, "z")]).collect();
-        let test = Test { name: "t".to_owned(), from_us: 1000, to_us: 2000, failed: true };
+        let test = Test { name: "t".to_owned(), from_us: 1000, to_us: 2000, failed: true, message: None };
         let hit =
             HitLine { at_us: 1700, number: 0, fault: "watch-reset".to_owned(), detail: "watch 1 reset".to_owned() };
-        let mut ledger = Ledger { planes: 1, fault_hits: vec![hit], ..Ledger::default() };
+        let mut ledger = Ledger::default();
         let faults = [Fault::armed(mock_faults::Name::WatchReset), Fault::armed(mock_faults::Name::Watch410)];
-        ledger.count(&requests, &commits, vec![test], &faults);
-        assert_eq!(ledger.hot.values().copied().collect::<Vec<_>>(), [70, 25]);
+        let plane = Plane { requests, commits, hits: vec![hit], ..Plane::default() };
+        ledger.add(vec![plane], vec![test], &faults, &Manager::default());
+        assert_eq!(ledger.hot.values().copied().collect::<Vec<_>>(), [120, 25]);
         assert_eq!((ledger.conflicts.len(), ledger.refused.len()), (1, 1));
         let row = &ledger.tests[0];
         assert_eq!((row.requests, row.conflicts, row.objects, row.hits.len()), (2, 1, 2, 1));
+        assert_eq!(ledger.stretches.iter().map(|one| one.requests).sum::<u64>(), 122);
         assert_eq!(ledger.without_effect, ["watch-410"]);
-        assert!(ledger.notable().iter().any(|line| line == "t failed while watch-reset: watch 1 reset"));
+        assert!(ledger.failed().iter().any(|line| line == "t failed while watch-reset: watch 1 reset"));
         assert_eq!(ledger.judged(), exit::FAIL);
         assert_eq!(Ledger { planes: 1, ..Ledger::default() }.judged(), exit::PASS);
     }

@@ -1,100 +1,166 @@
-//! The ledger as a page: one file of HTML, without scripts. Pure.
+//! The ledger as a page: the facts of `reports::suite`, which draws it in the family of the soak's report.
 
-use std::fmt::{Display, Write as _};
+use anyhow::{Context as _, Result};
+use reports::exit;
+use reports::render::suite_html;
+use reports::suite::{Hit, Outcome, Suite as Facts, Table, Test};
+use reports::words::{count, counted};
 
-use super::ledger::Ledger;
+use super::ledger::{self, Ledger};
+use super::{OUTPUT, Played, SESSION_FILE, Suite};
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b1f24;background:#fff}\
-    table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}th,td{text-align:left;padding:.25rem .6rem;border-bottom:1px solid #d8dee4;\
-    vertical-align:top;overflow-wrap:anywhere}td.n{text-align:right}tr.bad td{background:#fff1f0}code,pre{font:13px ui-monospace,monospace}\
-    @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}tr.bad td{background:#3d1a1a}}";
+/// The page's file.
+pub(super) const FILE: &str = "index.html";
 
-/// The whole page.
-pub(super) fn html(ledger: &Ledger, command: &[String], seed: u64) -> String {
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Suite</title><style>{STYLE}</style><h1>A suite against Longhaul's API \
-         server</h1><p><code>{}</code>, seed {seed}</p><p>{}</p>",
-        text(crate::secrets::arguments(command).join(" ")),
-        text(ledger.line()),
-    );
-    let notable = ledger.notable();
-    if !notable.is_empty() {
-        page += "<ul>";
-        for line in notable {
-            let _ = write!(page, "<li>{}</li>", text(line));
+/// Writes the page of a run; `story` is what was found out after it.
+pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<()> {
+    let page = suite_html(&facts(suite, played, story)).context("failed to make the page")?;
+    ledger::write(&played.record, FILE, &page)
+}
+
+fn facts(suite: &Suite, played: &Played, story: &[String]) -> Facts {
+    let ledger = &played.ledger;
+    let took_ms = u64::try_from(played.took.as_millis()).unwrap_or(u64::MAX);
+    // Tests that failed have a card each.
+    let story = story.iter().cloned().chain(ledger.notable()).collect();
+    Facts {
+        outcome: outcome(played),
+        command: crate::secrets::arguments(&suite.command).join(" "),
+        sentence: sentence(played),
+        story,
+        faults: drawn(suite),
+        seed: played.seed,
+        started: played.began.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        length_ms: length_ms(ledger).unwrap_or(took_ms),
+        tests: ledger.tests.iter().map(|row| test(ledger, row)).collect(),
+        hits: ledger
+            .fault_hits
+            .iter()
+            .map(|hit| Hit { at_ms: ledger.ms(hit.at_us), fault: hit.fault.clone(), detail: hit.detail.clone() })
+            .collect(),
+        stretches: ledger.stretches.clone(),
+        tables: tables(ledger),
+        roles: ledger.roles.iter().cloned().collect(),
+        repeat: suite.again(played.seed),
+        facts: vec![
+            ("Took", reports::words::millis(took_ms)),
+            ("Exit code of the suite", played.suites.to_string()),
+            ("Control planes", ledger.planes.to_string()),
+            ("Requests", count(ledger.requests as u64)),
+            ("Object versions written", count(ledger.commits as u64)),
+            ("Writes of clients with caches", count(ledger.reads.writes)),
+            ("Those made while a cache was behind", count(ledger.reads.behind.values().sum())),
+            ("Faults were for", suite.touched()),
+        ],
+        files: files(played),
+        longhaul: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+fn outcome(played: &Played) -> Outcome {
+    match (played.suites == exit::PASS, played.is_disturbed) {
+        (false, _) => Outcome::Failed,
+        (true, true) => Outcome::Passed,
+        (true, false) => Outcome::Undisturbed,
+    }
+}
+
+/// What happened.
+fn sentence(played: &Played) -> String {
+    let ledger = &played.ledger;
+    let failed = ledger.tests.iter().filter(|test| test.failed).count();
+    let met = ledger.tests.iter().filter(|test| !test.hits.is_empty()).count();
+    let hits = counted(ledger.hits as u64, "fault hit").replace("fault hits", "hits of faults");
+    if ledger.planes == 0 {
+        return "the suite started no control plane of ours".to_owned();
+    }
+    let what = match (ledger.tests.len(), failed) {
+        (0, _) if played.suites == exit::PASS => "the suite passed".to_owned(),
+        (0, _) => format!("the suite failed with exit code {}", played.suites),
+        (all, 0) if played.suites != exit::PASS => {
+            format!(
+                "the suite failed with exit code {}, and none of its {} did",
+                played.suites,
+                counted(all as u64, "test")
+            )
         }
-        page += "</ul>";
+        (all, 0) => format!("all of {} passed", counted(all as u64, "test")),
+        (all, some) => format!("{} of {} tests failed", count(some as u64), count(all as u64)),
+    };
+    match (played.is_disturbed, ledger.hits) {
+        (false, _) => format!("{what}, but nothing was disturbed: no fault hit anything"),
+        (true, 0) => what,
+        (true, _) if ledger.tests.is_empty() => format!("{what}, with {hits}"),
+        (true, _) => format!("{what}; {hits} came while {} ran", counted(met as u64, "test")),
     }
-    tests(&mut page, ledger);
-    let count = |(what, times): (&String, &u64)| (what.clone(), times.to_string());
-    table(&mut page, "Refused by roles", ledger.denied.iter().map(count));
-    table(
-        &mut page,
-        "Hot loops (most within a second)",
-        ledger.hot.iter().map(|(what, most)| (what.clone(), most.to_string())),
-    );
-    table(&mut page, "Conflicts", ledger.conflicts.iter().map(count));
-    table(&mut page, "Other refusals", ledger.refused.iter().map(count));
-    table(&mut page, "Watches open at the end", ledger.watches_left.iter().map(count));
-    table(
-        &mut page,
-        "Faults, as they hit",
-        ledger.fault_hits.iter().map(|hit| (hit.detail.clone(), hit.fault.clone())),
-    );
-    page += "<h2>The least roles</h2>";
-    for roles in &ledger.roles {
-        let _ = write!(page, "<pre>{}</pre>", text(roles));
-    }
-    page + "</html>\n"
 }
 
-fn tests(page: &mut String, ledger: &Ledger) {
-    if ledger.tests.is_empty() {
-        return;
-    }
-    *page += "<h2>Tests</h2><table><tr><th>test<th>ms<th>requests<th>objects<th>conflicts<th>faults meanwhile</tr>";
-    for test in &ledger.tests {
-        let class = if test.failed { " class=\"bad\"" } else { "" };
-        let _ = write!(
-            page,
-            "<tr{class}><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>",
-            text(&test.name),
-            test.took_ms,
-            test.requests,
-            test.objects,
-            test.conflicts,
-            text(test.hits.join("; ")),
-        );
-    }
-    *page += "</table>";
+/// What was drawn or written.
+fn drawn(suite: &Suite) -> String {
+    let mut words = Vec::new();
+    words.extend(suite.chaos.seed.map(|_| "chaos".to_owned()));
+    words.extend(suite.chaos.order.then(|| "order".to_owned()));
+    words.extend(suite.chaos.stale.map(|versions| format!("caches at most {} behind", counted(versions, "version"))));
+    words.extend(suite.written.clone());
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-fn table(page: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
-    let mut rows = rows.peekable();
-    if rows.peek().is_none() {
-        return;
-    }
-    let _ = write!(page, "<h2>{}</h2><table>", text(title));
-    for (what, value) in rows {
-        let _ = write!(page, "<tr><td>{}<td class=n>{}</tr>", text(what), text(value));
-    }
-    *page += "</table>";
+/// From the first control plane to what came last.
+fn length_ms(ledger: &Ledger) -> Option<u64> {
+    let tests = ledger.tests.iter().map(|test| ledger.ms(test.to_us));
+    tests.chain(ledger.stretches.iter().map(|stretch| stretch.until_ms)).max()
 }
 
-fn text(plain: impl Display) -> String {
-    plain.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+fn test(ledger: &Ledger, row: &ledger::Row) -> Test {
+    Test {
+        name: row.name.clone(),
+        from_ms: ledger.ms(row.from_us),
+        to_ms: ledger.ms(row.to_us),
+        failed: row.failed,
+        message: row.message.clone(),
+        requests: row.requests,
+        objects: row.objects,
+        conflicts: row.conflicts,
+        hits: row.hits.clone(),
+        met: met(&row.met),
+    }
 }
 
-#[cfg(test)]
-mod tests_of_it {
-    use super::*;
+/// `event-delayed 14 times, watch-reset once`.
+fn met(met: &std::collections::BTreeMap<String, u64>) -> String {
+    let times = |times: u64| if times == 1 { "once".to_owned() } else { format!("{} times", count(times)) };
+    met.iter().map(|(fault, hits)| format!("{fault} {}", times(*hits))).collect::<Vec<_>>().join(", ")
+}
 
-    /// What a suite names its objects is no markup.
-    #[test]
-    fn outside_texts_are_shown_as_text() {
-        let mut ledger = Ledger::default();
-        ledger.denied.insert("<script>".to_owned(), 1);
-        let page = html(&ledger, &["make".to_owned()], 3);
-        assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"));
-    }
+fn tables(ledger: &Ledger) -> Vec<Table> {
+    let counts = |rows: &std::collections::BTreeMap<String, u64>| {
+        rows.iter().map(|(what, times)| (what.clone(), count(*times))).collect::<Vec<_>>()
+    };
+    let most = |rows: &std::collections::BTreeMap<String, usize>| {
+        rows.iter().map(|(what, times)| (what.clone(), count(*times as u64))).collect::<Vec<_>>()
+    };
+    let table = |title, what, count, rows| Table { title, what, count, rows };
+    let suspects = ledger.reads.suspects.iter().take(20);
+    let suspects = suspects.map(|one| (one.sentence(), one.versions.to_string())).collect();
+    let all = [
+        table("Hot loops", "Request or object", "Most within a second", most(&ledger.hot)),
+        table("Refused by roles", "Request", "Times", counts(&ledger.denied)),
+        table("Writes based on a read that was behind", "Write", "Versions", suspects),
+        table("Conflicts", "Request", "Times", counts(&ledger.conflicts)),
+        table("Other refusals", "Request", "Times", counts(&ledger.refused)),
+        table("Polls of the suite, which wait in between", "Request", "Most within a second", most(&ledger.polls)),
+        table("Watches open at the end", "User", "Watches", counts(&ledger.watches_left)),
+    ];
+    all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn files(played: &Played) -> Vec<(String, &'static str)> {
+    let named = [
+        ("ledger.json", "everything on this page, for programs"),
+        ("least-roles.yaml", "the least roles of everybody"),
+        (SESSION_FILE, "what the control planes were told"),
+        (OUTPUT, "what the suite said"),
+    ];
+    let there = named.into_iter().filter(|(name, _)| played.record.join(name).exists());
+    there.map(|(name, what)| (name.to_owned(), what)).collect()
 }

@@ -17,7 +17,14 @@ pub(super) struct Test {
     pub from_us: u64,
     pub to_us: u64,
     pub failed: bool,
+    /// What it said when it failed, in a line.
+    pub message: Option<String>,
 }
+
+/// Letters of a message that are kept.
+const MESSAGE_MAX: usize = 400;
+/// Lines of a failing test of Go that are kept until its end.
+const LINES_MAX: usize = 200;
 
 /// The tests of a file, in whichever of the two forms it is.
 pub(super) fn tests(text: &str) -> Vec<Test> {
@@ -26,6 +33,7 @@ pub(super) fn tests(text: &str) -> Vec<Test> {
 
 fn of_go(text: &str) -> Vec<Test> {
     let mut began: BTreeMap<String, u64> = BTreeMap::new();
+    let mut said: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut tests = Vec::new();
     for event in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let word = |key: &str| event[key].as_str().unwrap_or_default();
@@ -36,15 +44,38 @@ fn of_go(text: &str) -> Vec<Test> {
         let name = format!("{}.{test}", word("Package"));
         match word("Action") {
             "run" => drop(began.insert(name, micros(at))),
+            "output" => {
+                let lines = said.entry(name).or_default();
+                if lines.len() < LINES_MAX {
+                    lines.push(word("Output").trim().to_owned());
+                }
+            }
             action @ ("pass" | "fail") => {
+                let lines = said.remove(&name).unwrap_or_default();
                 if let Some(from_us) = began.remove(&name) {
-                    tests.push(Test { name, from_us, to_us: micros(at), failed: action == "fail" });
+                    let failed = action == "fail";
+                    let message = failed.then(|| of_lines(&lines)).flatten();
+                    tests.push(Test { name, from_us, to_us: micros(at), failed, message });
                 }
             }
             _ => {}
         }
     }
     tests
+}
+
+/// What a test of Go said, without what Go says of each.
+fn of_lines(lines: &[String]) -> Option<String> {
+    let own = lines.iter().filter(|line| !line.is_empty() && !line.starts_with("===") && !line.starts_with("---"));
+    message(&own.cloned().collect::<Vec<_>>().join(" "))
+}
+
+/// A text as one line of a bounded length.
+fn message(text: &str) -> Option<String> {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = line.floor_char_boundary(MESSAGE_MAX);
+    let ending = if end < line.len() { "…" } else { "" };
+    (!line.is_empty()).then(|| format!("{}{ending}", &line[..end]))
 }
 
 fn of_junit(text: &str) -> Vec<Test> {
@@ -63,13 +94,14 @@ fn of_junit(text: &str) -> Vec<Test> {
             let to_us = at_us.saturating_add(u64::try_from(took.as_micros()).unwrap_or_default());
             let name = attribute(element, "name").unwrap_or_default();
             if attribute(element, "status").as_deref() != Some("skipped") {
-                tests.push(Test { name, from_us: at_us, to_us, failed: false });
+                tests.push(Test { name, from_us: at_us, to_us, failed: false, message: None });
             }
             at_us = to_us;
         } else if (element.starts_with("failure") || element.starts_with("error"))
             && let Some(test) = tests.last_mut()
         {
             test.failed = true;
+            test.message = attribute(element, "message").as_deref().and_then(message);
         }
     }
     tests
@@ -101,6 +133,7 @@ not json
         let all = tests(text);
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].name.as_str(), all[0].to_us - all[0].from_us, all[0].failed), ("p.TestA", 1_500_000, true));
+        assert_eq!(all[0].message.as_deref(), Some("x"));
     }
 
     #[test]
@@ -111,6 +144,7 @@ not json
 <testcase name="d" status="skipped" time="0"><skipped/></testcase></testsuite></testsuites>"#;
         let all = tests(text);
         assert_eq!(all.iter().map(|test| test.failed).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(all[1].message.as_deref(), Some("no"));
         assert_eq!((all[0].name.as_str(), all[1].from_us), ("a \"b\"", all[0].from_us + 1_500_000));
     }
 }

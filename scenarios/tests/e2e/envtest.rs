@@ -54,7 +54,35 @@ fn order_shows_who_gives_up_on_what_is_not_there_yet() {
 #[test]
 #[ignore = "slow: Go builds controller-runtime the first time"]
 fn stale_shows_who_believes_a_cache_after_a_write() {
-    shows(&["--stale", "3", "--repeat", SEEDS], "stale");
+    let runs = tempfile::tempdir().unwrap();
+    let results = runs.path().join("junit.xml");
+    let flags = |more: &[&'static str]| {
+        let results = ["--results", results.to_str().unwrap()].map(str::to_owned);
+        more.iter().map(|flag| (*flag).to_owned()).chain(results).collect::<Vec<_>>()
+    };
+    let said = |more: &[&'static str], kind: &str, wanted: i32| -> Option<String> {
+        let mut command = longhaul(&["envtest"]);
+        command.args(flags(more)).arg("--").arg(program()?).args(["stale", kind]).env("SUITE_RESULTS", &results);
+        let output = command.current_dir(runs.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(wanted), "{more:?} {kind}: {}", story(&output));
+        Some(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let Some(plain) = said(&[], "buggy", 0) else { return };
+    assert!(!plain.contains("stale"), "{plain}");
+    let stale = ["--stale", "3", "--repeat", SEEDS];
+    let wrong = said(&stale, "buggy", 1).unwrap();
+    // Which read was behind at which write, what was wrong after it, and the odds.
+    let culprit = wrong.lines().find(|line| line.contains("was based on a read")).unwrap_or_else(|| panic!("{wrong}"));
+    for part in ["`create secrets default/parent-", "its cache of secrets had not been shown", "by itself", "children"]
+    {
+        assert!(culprit.contains(part), "{part}: {culprit}");
+    }
+    let odds = wrong.lines().find(|line| line.contains("failed again in")).unwrap_or_else(|| panic!("{wrong}"));
+    assert!(!odds.contains("in 0 of 3"), "a seed is bound to requests, not to times: {odds}");
+    assert!(wrong.contains("passed without faults"), "{wrong}");
+    let right = said(&stale, "right", 0).unwrap();
+    assert!(right.contains("safe with a cache"), "{right}");
+    assert!(right.contains("came while a cache was behind, and every run passed"), "{right}");
 }
 
 #[test]
@@ -73,9 +101,20 @@ fn judge_shows_a_hot_loop_and_faults_without_effect() {
     code(runs.path(), &[], ["loop", "buggy"], 0);
     code(runs.path(), &["--judge"], ["loop", "buggy"], 1);
     code(runs.path(), &["--judge"], ["loop", "right"], 0);
+    // What the suite polls for, with its manager's client, each 10 ms, is no loop of that; who reads without waiting is in one.
+    code(runs.path(), &["--judge"], ["poll", "right"], 0);
+    code(runs.path(), &["--judge"], ["poll", "buggy"], 1);
     let never = runs.path().join("never.yaml");
     std::fs::write(&never, "- {name: watch-410, at: 10m}\n").unwrap();
     code(runs.path(), &["--judge", "--faults", never.to_str().unwrap()], ["loop", "right"], 2);
+    // Nothing was disturbed: that is no pass, and one such run among others is counted apart.
+    let Some(output) = play(runs.path(), &["--faults", never.to_str().unwrap(), "--repeat", "2"], ["loop", "right"])
+    else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("nothing was disturbed in any of 2 runs"), "{said}");
 }
 
 /// Two checkouts that differ in a mistake: the gate names the one that has it, and calls two that are alike the same.

@@ -1,9 +1,10 @@
 // Suites with a controller that has a mistake, each of which one flag of `longhaul envtest` shows, and the same controllers without it:
-// `suite stale|order|conflict|loop buggy|right [MILLISECONDS between the objects of conflict]`.
+// `suite stale|order|conflict|loop|poll buggy|right [MILLISECONDS between the objects of conflict]`. `SUITE_RESULTS` names a file for JUnit.
 package main
 
 import (
 	"context"
+	"encoding/xml"
 	"fmt"
 	"os"
 	"strconv"
@@ -162,6 +163,53 @@ func loop(buggy bool) suite {
 	return right
 }
 
+// Reads past the cache.
+var reader client.Reader
+
+// Marks each ConfigMap after two seconds, which the test waits for as Gomega's Eventually does: it asks each 10 ms, with the client of the manager.
+// Wrong: the controller asks for its object again and again, past its cache and without waiting.
+func poll(buggy bool) suite {
+	since := map[string]time.Time{}
+	return suite{
+		of: &corev1.ConfigMap{},
+		reconcile: func(ctx context.Context, c client.Client, object client.Object) (ctrl.Result, error) {
+			if since[object.GetName()].IsZero() {
+				since[object.GetName()] = time.Now()
+			}
+			left := 2*time.Second - time.Since(since[object.GetName()])
+			if left <= 0 {
+				return ctrl.Result{}, mark(ctx, c, object)
+			}
+			if buggy {
+				for range 20 {
+					if err := reader.Get(ctx, client.ObjectKeyFromObject(object), &corev1.ConfigMap{}); err != nil {
+						return ctrl.Result{}, client.IgnoreNotFound(err)
+					}
+				}
+				return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+			}
+			return ctrl.Result{RequeueAfter: left}, nil
+		},
+		test: func(ctx context.Context, c client.Client) error {
+			object := &corev1.ConfigMap{ObjectMeta: name("slow-", 0)}
+			if err := c.Create(ctx, object); err != nil {
+				return err
+			}
+			each := time.NewTicker(10 * time.Millisecond)
+			defer each.Stop()
+			for end := time.Now().Add(8 * time.Second); time.Now().Before(end); <-each.C {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+					return err
+				}
+				if object.GetAnnotations()["seen"] != "" {
+					return nil
+				}
+			}
+			return fmt.Errorf("it was not marked")
+		},
+	}
+}
+
 func pause() time.Duration {
 	if len(os.Args) < 4 {
 		return 0
@@ -230,7 +278,9 @@ func run(play suite) error {
 		_ = plane.Stop()
 	}()
 	own := rest.CopyConfig(config)
-	own.UserAgent = "suite-manager"
+	if os.Args[1] != "poll" {
+		own.UserAgent = "suite-manager"
+	}
 	manager, err := ctrl.NewManager(own, ctrl.Options{Metrics: metrics.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
@@ -241,6 +291,7 @@ func run(play suite) error {
 		}
 	}
 	c := manager.GetClient()
+	reader = manager.GetAPIReader()
 	err = ctrl.NewControllerManagedBy(manager).For(play.of).Complete(reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		object := play.of.DeepCopyObject().(client.Object)
 		if err := c.Get(ctx, request.NamespacedName, object); err != nil {
@@ -265,14 +316,47 @@ func run(play suite) error {
 	return play.test(ctx, k8s)
 }
 
+// Writes JUnit, as test runners do.
+func results(path string, began time.Time, failure error) error {
+	type message struct {
+		Text string `xml:"message,attr"`
+	}
+	type testcase struct {
+		Name    string   `xml:"name,attr"`
+		Time    float64  `xml:"time,attr"`
+		Failure *message `xml:"failure"`
+	}
+	suite := struct {
+		XMLName   xml.Name `xml:"testsuite"`
+		Timestamp string   `xml:"timestamp,attr"`
+		Case      testcase `xml:"testcase"`
+	}{Timestamp: began.UTC().Format(time.RFC3339Nano), Case: testcase{Name: "the " + os.Args[1] + " controller does its work", Time: time.Since(began).Seconds()}}
+	if failure != nil {
+		suite.Case.Failure = &message{failure.Error()}
+	}
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
 func main() {
 	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
-	suites := map[string]func(bool) suite{"stale": stale, "order": order, "conflict": conflict, "loop": loop}
+	suites := map[string]func(bool) suite{"stale": stale, "order": order, "conflict": conflict, "loop": loop, "poll": poll}
 	make, known := suites[os.Args[1]]
 	if !known {
 		os.Exit(64)
 	}
-	if err := run(make(os.Args[2] == "buggy")); err != nil {
+	began := time.Now()
+	err := run(make(os.Args[2] == "buggy"))
+	if path := os.Getenv("SUITE_RESULTS"); path != "" {
+		if err := results(path, began, err); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}

@@ -1,0 +1,333 @@
+//! On which state each write was based: what the caches of its client had not been shown when it came. Pure.
+//!
+//! Owns the one answer that `--stale` is asked for: safe with caches so many versions behind, or which read was behind at which write. The server
+//! sees what it sends, so that it knows what a cache cannot know yet. A write that the server refused did no harm.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mock_envtest::{CommitLine, Manager, RequestLine, ShownBy, ShownLine};
+use serde::Serialize;
+
+use super::hot::is_of;
+use super::planes::{Place, Plane};
+
+/// What is younger than this is on its way to each client, with and without faults.
+const ON_ITS_WAY_US: u64 = 5_000;
+/// Versions that are counted for one write.
+const VERSIONS_MAX: usize = 64;
+/// Writes that are kept: the worst, and of those the first.
+const SUSPECTS_MAX: usize = 200;
+/// A server that names an object from a prefix adds so many letters of these.
+const GENERATED: (usize, &str) = (5, "bcdfghjklmnpqrstvwxz2456789");
+
+/// The writes of clients with caches, and on what they were based.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Behind {
+    /// Writes of clients that have caches.
+    pub writes: u64,
+    /// Those of them that came while a cache was behind, by versions.
+    pub behind: BTreeMap<usize, u64>,
+    /// Those that may have done harm, the worst first.
+    pub suspects: Vec<Suspect>,
+}
+
+/// A write that was based on a read that was behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Suspect {
+    /// Microseconds since 1970.
+    pub at_us: u64,
+    /// `create secrets default/child-x7k2p`.
+    pub write: String,
+    /// The user agent of its client.
+    pub client: String,
+    /// Whether this is known to be the manager.
+    pub is_managers: bool,
+    /// The kind whose cache was behind, and the watch that feeds it.
+    pub cache: String,
+    pub watch: u64,
+    /// So many versions.
+    pub versions: usize,
+    /// What it had not been shown: `secrets default/child-9fj2w`.
+    pub unseen: String,
+    /// `added`, `modified`, `deleted`.
+    pub change: String,
+    pub revision: u64,
+    /// How old that was.
+    pub age_us: u64,
+    /// The client had written it itself.
+    pub was_own: bool,
+    /// How surely it is the one that did harm.
+    pub weight: Weight,
+}
+
+/// How surely a write was wrong because of what its client could not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Weight {
+    /// Something of another kind was not known.
+    Elsewhere,
+    /// Something of the same kind and namespace, which the client had written itself.
+    Beside,
+    /// The object itself had changed, or one that was made for the same purpose was there.
+    Same,
+}
+
+/// What the cache of one kind knows.
+#[derive(Debug, Clone, Copy)]
+struct Cache {
+    through: u64,
+    watch: u64,
+    alive: bool,
+}
+
+type Client<'a> = (&'a str, &'a str);
+/// A client, a resource and a namespace.
+type Key<'a> = (Client<'a>, &'a str, Option<&'a str>);
+
+enum Moment<'a> {
+    Commit(&'a CommitLine),
+    Shown(&'a ShownLine),
+    Write(&'a RequestLine),
+}
+
+impl Behind {
+    /// Adds what one control plane saw.
+    pub fn add(&mut self, plane: &Plane, manager: &Manager) {
+        let wrote: HashMap<u64, Client<'_>> = plane
+            .requests
+            .iter()
+            .filter(|one| one.method != "GET")
+            .filter_map(|one| Some((one.revision?, client(one))))
+            .collect();
+        let made: HashMap<u64, &CommitLine> = plane.commits.iter().map(|commit| (commit.revision, commit)).collect();
+        let mut walk = Walk { caches: BTreeMap::new(), commits: BTreeMap::new(), wrote, made };
+        for moment in moments(plane, manager) {
+            match moment {
+                Moment::Commit(commit) => walk.commits.entry(&commit.resource).or_default().push(commit),
+                Moment::Shown(shown) => walk.show(shown),
+                Moment::Write(write) => self.write(&walk, write, manager),
+            }
+        }
+        self.suspects.sort_by_key(|suspect| (std::cmp::Reverse(suspect.weight), suspect.at_us));
+        self.suspects.truncate(SUSPECTS_MAX);
+    }
+
+    /// Adds the counts of another run.
+    pub fn merge(&mut self, other: &Self) {
+        self.writes += other.writes;
+        for (versions, times) in &other.behind {
+            *self.behind.entry(*versions).or_default() += times;
+        }
+    }
+
+    /// What the runs prove, where all of them passed with caches up to `wanted` versions behind.
+    pub fn proven(&self, wanted: u64, runs: u64) -> String {
+        let times: u64 = self.behind.values().sum();
+        let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        let Some((most, _)) = self.behind.last_key_value() else {
+            return format!(
+                "whether the suite is safe with a stale cache is not decided: none of its {} writes in {runs} came while a cache was behind",
+                self.writes
+            );
+        };
+        let most = u64::try_from(*most).unwrap_or(u64::MAX).min(wanted);
+        let versions = |number: u64| if number == 1 { "1 version".to_owned() } else { format!("{number} versions") };
+        let mut text = format!(
+            "safe with a cache {} behind: {times} of {} writes in {runs} came while a cache was behind, and every run passed",
+            versions(most),
+            self.writes
+        );
+        if most < wanted {
+            text += &format!("; no write came while one was {} behind", versions(wanted));
+        }
+        text
+    }
+
+    /// The write that most probably did harm, among those of a stretch of time.
+    pub fn culprit(&self, from_us: u64, to_us: u64) -> Option<&Suspect> {
+        let suspects = self.suspects.iter().filter(|one| (from_us..=to_us).contains(&one.at_us));
+        // Of a client that may be the test itself only what cannot be meant is told.
+        suspects
+            .filter(|one| one.weight == Weight::Same || one.is_managers)
+            .max_by_key(|one| (one.weight, std::cmp::Reverse(one.at_us)))
+    }
+
+    fn write(&mut self, walk: &Walk<'_>, write: &RequestLine, manager: &Manager) {
+        let Some(place) = Place::of(&write.path) else { return };
+        let who = client(write);
+        let mut caches = walk.caches.iter().filter(|((client, ..), cache)| *client == who && cache.alive).peekable();
+        if caches.peek().is_none() {
+            return;
+        }
+        self.writes += 1;
+        let made = write.revision.and_then(|revision| walk.made.get(&revision).copied());
+        let (mut most, mut worst) = (0, None);
+        for ((_, resource, namespace), cache) in caches {
+            let unseen = walk.unseen(resource, *namespace, cache.through, write.at_us);
+            most = most.max(unseen.len());
+            for commit in &unseen {
+                let was_own = walk.wrote.get(&commit.revision) == Some(&who);
+                let Some(weight) = weight(write, &place, made, commit, was_own) else { continue };
+                let is_worse = worst.as_ref().is_none_or(|(known, ..): &(Weight, _, _, _, _)| weight > *known);
+                if is_worse {
+                    worst = Some((weight, *commit, *cache, unseen.len(), was_own));
+                }
+            }
+        }
+        if most > 0 {
+            *self.behind.entry(most).or_default() += 1;
+        }
+        let Some((weight, commit, cache, versions, was_own)) = worst.filter(|_| write.status < 400) else { return };
+        if self.suspects.len() >= SUSPECTS_MAX * 4 {
+            self.suspects.sort_by_key(|suspect| (std::cmp::Reverse(suspect.weight), suspect.at_us));
+            self.suspects.truncate(SUSPECTS_MAX);
+        }
+        self.suspects.push(Suspect {
+            at_us: write.at_us,
+            write: named(write, &place, made),
+            client: write.user_agent.clone(),
+            is_managers: manager.is_known(),
+            cache: commit.resource.clone(),
+            watch: cache.watch,
+            versions,
+            unseen: object(commit),
+            change: commit.change.clone(),
+            revision: commit.revision,
+            age_us: write.at_us.saturating_sub(commit.at_us),
+            was_own,
+            weight,
+        });
+    }
+}
+
+impl Suspect {
+    /// Which read was behind at which write.
+    pub fn sentence(&self) -> String {
+        let versions = if self.versions == 1 { "1 version".to_owned() } else { format!("{} versions", self.versions) };
+        let by = if self.was_own { ", by itself" } else { "" };
+        format!(
+            "`{}` by `{}` was based on a read {versions} behind: its cache of {} had not been shown `{}` ({} at revision {}, {} ms before{by})",
+            self.write,
+            self.client,
+            self.cache,
+            self.unseen,
+            self.change,
+            self.revision,
+            self.age_us / 1000,
+        )
+    }
+}
+
+struct Walk<'a> {
+    caches: BTreeMap<Key<'a>, Cache>,
+    /// By resource, in the order of revisions.
+    commits: BTreeMap<&'a str, Vec<&'a CommitLine>>,
+    wrote: HashMap<u64, Client<'a>>,
+    made: HashMap<u64, &'a CommitLine>,
+}
+
+impl<'a> Walk<'a> {
+    fn show(&mut self, shown: &'a ShownLine) {
+        let key =
+            ((shown.user.as_str(), shown.user_agent.as_str()), shown.resource.as_str(), shown.namespace.as_deref());
+        let (through, watch) = (shown.through, shown.watch);
+        let cache = self.caches.entry(key).or_insert(Cache { through: 0, watch, alive: false });
+        match shown.by {
+            ShownBy::Begun | ShownBy::Snapshot => *cache = Cache { through, watch, alive: true },
+            ShownBy::Event => cache.through = cache.through.max(through),
+            // It resumes, or lists again.
+            ShownBy::Ended => {}
+            ShownBy::Left if cache.watch == watch => cache.alive = false,
+            ShownBy::Left => {}
+        }
+    }
+
+    /// What a cache that knows everything up to `through` has not been shown, the newest first.
+    fn unseen(&self, resource: &str, namespace: Option<&str>, through: u64, now_us: u64) -> Vec<&'a CommitLine> {
+        let all = self.commits.get(resource).map(Vec::as_slice).unwrap_or_default();
+        let newer = all.iter().rev().take_while(|commit| commit.revision > through);
+        let old_enough = newer.filter(|commit| commit.at_us + ON_ITS_WAY_US <= now_us);
+        let within = old_enough.filter(|commit| namespace.is_none_or(|namespace| namespace == commit.namespace));
+        within.take(VERSIONS_MAX).copied().collect()
+    }
+}
+
+/// Everything in the order of time; what was shown in the same moment was known.
+fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
+    let writes = plane.requests.iter().filter(|request| {
+        matches!(request.method.as_str(), "POST" | "PUT" | "PATCH" | "DELETE")
+            && !request.query.contains("dryRun")
+            && is_of(manager, request)
+    });
+    let commits = plane.commits.iter().map(|commit| (commit.at_us, 0, Moment::Commit(commit)));
+    let shown = plane.shown.iter().map(|shown| (shown.at_us, 1, Moment::Shown(shown)));
+    let writes = writes.map(|write| (write.at_us, 2, Moment::Write(write)));
+    let mut all: Vec<(u64, u8, Moment<'a>)> = commits.chain(shown).chain(writes).collect();
+    all.sort_by_key(|(at_us, order, _)| (*at_us, *order));
+    all.into_iter().map(|(_, _, moment)| moment).collect()
+}
+
+/// How surely a write was wrong because `unseen` was not known; none where it has nothing to do with it.
+fn weight(
+    write: &RequestLine,
+    place: &Place<'_>,
+    made: Option<&CommitLine>,
+    unseen: &CommitLine,
+    was_own: bool,
+) -> Option<Weight> {
+    let (namespace, name) = match made {
+        Some(made) => (made.namespace.as_str(), Some(made.name.as_str())),
+        None => (place.namespace.unwrap_or_default(), place.name),
+    };
+    if !unseen.namespace.is_empty() && !namespace.is_empty() && unseen.namespace != namespace {
+        return None;
+    }
+    if !place.is_of(&unseen.resource) {
+        return Some(Weight::Elsewhere);
+    }
+    let makes = write.method == "POST";
+    let is_same = name.is_some_and(|name| if makes { are_siblings(name, &unseen.name) } else { name == unseen.name });
+    Some(match () {
+        () if is_same => Weight::Same,
+        () if was_own && (makes || write.method == "DELETE") => Weight::Beside,
+        () => Weight::Elsewhere,
+    })
+}
+
+/// Whether the server named two objects from one prefix.
+fn are_siblings(one: &str, other: &str) -> bool {
+    let prefix = |name: &str| -> Option<String> {
+        let at = name.len().checked_sub(GENERATED.0).filter(|at| *at > 0 && name.is_char_boundary(*at))?;
+        let (prefix, letters) = name.split_at(at);
+        letters.chars().all(|letter| GENERATED.1.contains(letter)).then(|| prefix.to_owned())
+    };
+    one != other && prefix(one).is_some_and(|prefix_of_one| prefix(other) == Some(prefix_of_one))
+}
+
+fn named(write: &RequestLine, place: &Place<'_>, made: Option<&CommitLine>) -> String {
+    let verb = match write.method.as_str() {
+        "POST" => "create",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        _ => "delete",
+    };
+    let object = made.map(object).unwrap_or_else(|| {
+        let parts: Vec<&str> = place.namespace.into_iter().chain(place.name).collect();
+        format!("{} {}", place.resource(), parts.join("/")).trim_end().to_owned()
+    });
+    format!("{verb} {object}")
+}
+
+fn object(commit: &CommitLine) -> String {
+    let slash = if commit.namespace.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", commit.resource, commit.namespace, commit.name)
+}
+
+fn client(request: &RequestLine) -> Client<'_> {
+    (&request.user, &request.user_agent)
+}
+
+#[cfg(test)]
+mod tests;

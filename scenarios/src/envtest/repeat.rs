@@ -1,0 +1,267 @@
+//! How often a suite is played, and what all of its runs say together.
+//!
+//! Owns the repetition, the plays of a seed that failed, and the verdict over all of them. A run in which nothing was disturbed says nothing.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use reports::exit;
+
+use super::behind::Behind;
+use super::{How, Played, Suite, page};
+use crate::out::err;
+use crate::signals::Signals;
+
+/// The seed of who names none.
+const SEED: u64 = 1;
+/// Seeds that are named at the end.
+const SEEDS_SHOWN: usize = 20;
+
+/// How often a suite is run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repetition {
+    /// So many times at most, each with the next seed.
+    pub times: u64,
+    /// No run begins later than this.
+    pub lasts: Option<Duration>,
+    /// Whether it goes on after a run that failed.
+    pub goes_on: bool,
+    /// So often the first seed that failed is played again.
+    pub replays: u64,
+}
+
+/// What the runs of a repetition said.
+#[derive(Debug, Default)]
+struct Runs {
+    ran: u64,
+    failed: Vec<(u64, u8)>,
+    /// Seeds of runs that passed and in which no fault hit anything.
+    undisturbed: Vec<u64>,
+    /// `--judge` asked for more than was seen.
+    undecided: Vec<u64>,
+    reads: Behind,
+}
+
+/// How often a seed failed again.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Odds {
+    pub again: u64,
+    pub plays: u64,
+    /// Whether it failed without faults too.
+    pub without: Option<bool>,
+}
+
+impl Suite {
+    /// Runs it once a seed; the exit code of the first that failed, and 2 where nothing was disturbed in any.
+    pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
+        let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
+        let mut signals = Signals::listen().context("failed to listen for signals")?;
+        let (began, mut runs, mut first_failed, mut ended) = (Instant::now(), Runs::default(), None, None);
+        for seed in (0..repetition.times).map(|number| first.wrapping_add(number)) {
+            if runs.ran > 0 && repetition.lasts.is_some_and(|lasts| began.elapsed() >= lasts) {
+                break;
+            }
+            let played = self.play(seed, How::Told, &mut signals).await?;
+            if played.was_ended {
+                // That says nothing of its seed.
+                ended = Some(played.code);
+                break;
+            }
+            let has_failed = runs.add(&played);
+            if has_failed && first_failed.is_none() {
+                first_failed = Some(played);
+            }
+            if has_failed && !repetition.goes_on {
+                break;
+            }
+        }
+        for line in runs.lines(first, self.has_faults()) {
+            err!("longhaul: {line}");
+        }
+        if let Some(failed) = first_failed {
+            if self.has_faults() && ended.is_none() {
+                self.conclude(&failed, repetition.replays, &mut signals).await?;
+            }
+            return Ok(failed.code);
+        }
+        if let Some(versions) = self.chaos.stale.filter(|_| runs.ran > 0) {
+            err!("longhaul: {}", runs.reads.proven(versions, runs.ran));
+        }
+        Ok(ended.unwrap_or(runs.code()))
+    }
+
+    /// Plays a seed that failed again, says how often it failed, and what it shows.
+    async fn conclude(&self, failed: &Played, replays: u64, signals: &mut Signals) -> Result<()> {
+        let seed = failed.seed;
+        let mut odds = Odds::default();
+        // Of a failure that only `--judge` saw, the suite's own code says nothing; that of a suite may be any number.
+        let has_failed = |played: &Played| played.suites != exit::PASS || played.code == exit::FAIL;
+        for number in 1..=replays {
+            err!("longhaul: playing seed {seed} again, {number} of {replays}");
+            let played = self.play(seed, How::Again, signals).await?;
+            if played.was_ended {
+                break;
+            }
+            odds.plays += 1;
+            odds.again += u64::from(has_failed(&played));
+        }
+        if odds.plays == replays && replays > 0 {
+            err!("longhaul: playing the suite without faults");
+            let plain = self.play(seed, How::WithoutFaults, signals).await?;
+            odds.without = (!plain.was_ended).then(|| plain.suites != exit::PASS);
+        }
+        let mut story = odds.lines(seed);
+        if self.chaos.stale.is_some() && failed.suites != exit::PASS {
+            story.insert(0, failed.accused(odds.without == Some(true)));
+        }
+        for line in &story {
+            err!("longhaul: {line}");
+        }
+        err!("longhaul: the command that plays seed {seed}: {}", self.again(seed));
+        page::write(self, failed, &story)
+    }
+}
+
+impl Played {
+    /// Which read was behind at which write, where that made the suite fail.
+    fn accused(&self, fails_without: bool) -> String {
+        if fails_without {
+            return "the suite fails without a stale cache as well: make it pass first".to_owned();
+        }
+        let failed: Vec<_> = self.ledger.tests.iter().filter(|test| test.failed).collect();
+        let reads = &self.ledger.reads;
+        for test in &failed {
+            if let Some(culprit) = reads.culprit(test.from_us, test.to_us) {
+                let said = test.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+                return format!("{}; then `{}` failed{said}", culprit.sentence(), test.name);
+            }
+        }
+        if failed.is_empty()
+            && let Some(culprit) = reads.culprit(0, u64::MAX)
+        {
+            return format!("{}; then the suite failed (exit code {})", culprit.sentence(), self.suites);
+        }
+        let times: u64 = reads.behind.values().sum();
+        let name = if times == 0 {
+            ""
+        } else {
+            "; `--manager-agent` or `--manager-user` tells the manager's writes from the test's"
+        };
+        format!(
+            "not safe with a stale cache; which write it was is not known: {times} of {} writes came while a cache was behind{name}",
+            reads.writes
+        )
+    }
+}
+
+impl Runs {
+    /// Adds a run, and says whether it failed.
+    fn add(&mut self, played: &Played) -> bool {
+        self.ran += 1;
+        self.reads.merge(&played.ledger.reads);
+        match played.code {
+            exit::PASS if !played.is_disturbed => self.undisturbed.push(played.seed),
+            exit::PASS => {}
+            // The suite passed, and what `--judge` wants is not there.
+            exit::INCONCLUSIVE if played.suites == exit::PASS => self.undecided.push(played.seed),
+            code => self.failed.push((played.seed, code)),
+        }
+        self.failed.last().is_some_and(|(seed, _)| *seed == played.seed)
+    }
+
+    fn code(&self) -> u8 {
+        let is_open = !self.undecided.is_empty() || (self.ran > 0 && self.undisturbed.len() as u64 == self.ran);
+        if is_open { exit::INCONCLUSIVE } else { exit::PASS }
+    }
+
+    /// What all of them say.
+    fn lines(&self, first: u64, has_faults: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let failed: Vec<u64> = self.failed.iter().map(|(seed, _)| *seed).collect();
+        let undisturbed = self.undisturbed.len() as u64;
+        if self.ran > 1 && !failed.is_empty() {
+            lines.push(format!("{} of {} runs failed: seeds {}", failed.len(), self.ran, seeds(&failed)));
+        } else if self.ran > 1 && undisturbed < self.ran {
+            let passed = self.ran - undisturbed - self.undecided.len() as u64;
+            let last = first.wrapping_add(self.ran - 1);
+            lines.push(format!("{passed} of {} runs passed, seeds {first} to {last}", self.ran));
+        }
+        if has_faults && undisturbed > 0 {
+            lines.push(if undisturbed == self.ran {
+                let runs = if self.ran == 1 { "the run".to_owned() } else { format!("any of {} runs", self.ran) };
+                format!(
+                    "nothing was disturbed in {runs}: that is no verdict (the suite has no caches, or is too short)"
+                )
+            } else {
+                format!(
+                    "nothing was disturbed in {undisturbed} of {} runs, which say nothing: seeds {}",
+                    self.ran,
+                    seeds(&self.undisturbed)
+                )
+            });
+        }
+        if !self.undecided.is_empty() {
+            lines.push(format!("`--judge` cannot decide: seeds {}", seeds(&self.undecided)));
+        }
+        lines
+    }
+}
+
+impl Odds {
+    fn lines(self, seed: u64) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.plays > 0 {
+            lines.push(format!("failed again in {} of {} plays of seed {seed}", self.again, self.plays));
+        }
+        match self.without {
+            Some(true) => lines.push("failed without faults as well: no fault made it fail".to_owned()),
+            Some(false) => lines.push("passed without faults".to_owned()),
+            None => {}
+        }
+        lines
+    }
+}
+
+fn seeds(seeds: &[u64]) -> String {
+    let shown: Vec<String> = seeds.iter().take(SEEDS_SHOWN).map(u64::to_string).collect();
+    let more = if seeds.len() > SEEDS_SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run in which nothing was disturbed is not one that passed.
+    #[test]
+    fn what_was_not_disturbed_is_counted_apart() {
+        let runs = |ran, undisturbed: &[u64], failed: &[(u64, u8)]| Runs {
+            ran,
+            undisturbed: undisturbed.to_vec(),
+            failed: failed.to_vec(),
+            ..Runs::default()
+        };
+        let all = runs(3, &[4, 5, 6], &[]);
+        assert_eq!((all.code(), all.lines(4, true).len()), (exit::INCONCLUSIVE, 1));
+        assert!(
+            all.lines(4, true)[0].starts_with("nothing was disturbed in any of 3 runs"),
+            "{:?}",
+            all.lines(4, true)
+        );
+        let some = runs(3, &[5], &[]);
+        assert_eq!(some.code(), exit::PASS);
+        assert_eq!(
+            some.lines(4, true),
+            ["2 of 3 runs passed, seeds 4 to 6", "nothing was disturbed in 1 of 3 runs, which say nothing: seeds 5"]
+        );
+        assert_eq!(runs(1, &[], &[]).lines(4, true), [""; 0]);
+        assert_eq!(runs(2, &[], &[(5, 1)]).lines(4, true), ["1 of 2 runs failed: seeds 5"]);
+    }
+
+    #[test]
+    fn the_odds_are_told() {
+        let odds = Odds { again: 2, plays: 3, without: Some(false) };
+        assert_eq!(odds.lines(4), ["failed again in 2 of 3 plays of seed 4", "passed without faults"]);
+        assert_eq!(Odds::default().lines(4), [""; 0]);
+    }
+}
