@@ -208,7 +208,7 @@ impl Suspect {
         let versions = if self.versions == 1 { "1 version".to_owned() } else { format!("{} versions", self.versions) };
         let by = if self.was_own { ", by itself" } else { "" };
         format!(
-            "`{}` by `{}` was based on a read {versions} behind: its cache of {} had not been shown `{}` ({} at revision {}, {} ms before{by})",
+            "the write `{}` by `{}` was based on a read {versions} behind: its cache of {} had not been shown `{}` ({} at revision {}, {} ms before{by})",
             self.write,
             self.client,
             self.cache,

@@ -73,7 +73,7 @@ fn the_read_that_was_behind_is_named() {
         let culprit = behind.culprit(0, u64::MAX).unwrap();
         assert_eq!(
             culprit.sentence(),
-            "`create secrets default/parent-3-hjklm` by `suite-manager` was based on a read 1 version behind: its cache of secrets had \
+            "the write `create secrets default/parent-3-hjklm` by `suite-manager` was based on a read 1 version behind: its cache of secrets had \
              not been shown `secrets default/parent-3-bcdfg` (added at revision 10, 101 ms before, by itself)"
         );
         assert_eq!(behind.culprit(0, 150_000), None, "it is told of the test that ran then");

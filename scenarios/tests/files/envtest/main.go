@@ -144,12 +144,13 @@ func conflict(buggy bool) suite {
 	}
 }
 
-// Marks each ConfigMap. Wrong: it marks it again whenever it sees its own mark, which no test of the result can tell.
+// Marks each ConfigMap. Wrong: it marks one of them again whenever it sees its own mark, which no test of the result can tell. One, because thirty that
+// take turns are no loop on a busy machine.
 func loop(buggy bool) suite {
 	right := conflict(false)
 	again := right.reconcile
 	right.reconcile = func(ctx context.Context, c client.Client, object client.Object) (ctrl.Result, error) {
-		if buggy && object.GetAnnotations()["seen"] != "" {
+		if buggy && object.GetName() == "object-0" && object.GetAnnotations()["seen"] != "" {
 			object.SetAnnotations(map[string]string{"seen": object.GetResourceVersion()})
 			return ctrl.Result{}, client.IgnoreNotFound(c.Update(ctx, object))
 		}
