@@ -10,6 +10,7 @@ mod plain;
 mod seed;
 mod skipped;
 mod soak;
+mod strangers;
 mod test;
 
 #[path = "../../reports/src/exit.rs"]
@@ -53,6 +54,9 @@ enum Command {
     /// Build what is shipped: static programs, tarballs with their sums, images. `--help` says how.
     #[command(disable_help_flag = true)]
     Dist(PassedOn),
+    /// Play published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help` says how.
+    #[command(disable_help_flag = true)]
+    Strangers(PassedOn),
     /// Build and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
     Longhaul(PassedOn),
 }
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Calibrate(PassedOn { arguments }) => soak::longhaul(Some("calibrate"), arguments),
         Command::Seed => seed::seed(),
         Command::Dist(PassedOn { arguments }) => dist::dist(&arguments),
+        Command::Strangers(PassedOn { arguments }) => strangers::strangers(&arguments),
         Command::Longhaul(PassedOn { arguments }) => soak::longhaul(None, arguments),
     };
     result.unwrap_or_else(|error| {

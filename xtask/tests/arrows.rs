@@ -37,6 +37,7 @@ const fn one(
 const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
     one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
+    one("strangers", "published operators, from package registries to verdicts", &[], &[]),
     one("scenarios", "running what a run is", &[
         "parts", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
     ], &[]),

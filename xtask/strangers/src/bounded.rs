@@ -1,0 +1,175 @@
+//! Commands that may not take for ever, nor all memory: the limits of one stranger, and what became of a command.
+//!
+//! A limit of address space would not do: programs in Go take hundreds of gigabytes of it and use none. So the resident sets of all descendants are added up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// How often a command is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// From the friendly signal to the other one: `longhaul` ends its subject and writes its reports.
+const GRACE: Duration = Duration::from_secs(20);
+/// What Linux has on most machines.
+const PAGE_BYTES: u64 = 4096;
+
+/// What one stranger may take in all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) until: Instant,
+    pub(crate) memory_bytes: u64,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, with this code; a signal counts as none.
+    Exit(Option<i32>),
+    /// Its time was over.
+    Late,
+    /// It took too much memory.
+    Large,
+}
+
+impl Ended {
+    pub(crate) fn is_fine(self) -> bool {
+        self == Self::Exit(Some(0))
+    }
+
+    /// For people.
+    pub(crate) fn said(self) -> String {
+        match self {
+            Self::Exit(Some(code)) => format!("exit code {code}"),
+            Self::Exit(None) => "ended by a signal".to_owned(),
+            Self::Late => "its time was over".to_owned(),
+            Self::Large => "it took too much memory".to_owned(),
+        }
+    }
+}
+
+impl Limits {
+    /// Runs a command to its end, with what it prints in a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or the file not be written.
+    #[expect(clippy::disallowed_methods, reason = "a program without a runtime looks at its child now and then")]
+    pub(crate) fn run(&self, command: &mut Command, log: &Path) -> Result<Ended> {
+        let file = File::create(log).with_context(|| format!("failed to write {}", log.display()))?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut child = command.spawn().with_context(|| format!("failed to start {name}"))?;
+        let (mut stopped, mut deadline) = (None, self.until);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(stopped.unwrap_or(Ended::Exit(status.code())));
+            }
+            let family = descendants(child.id());
+            if stopped.is_none() && resident(&family) > self.memory_bytes {
+                stopped = Some(Ended::Large);
+            } else if stopped.is_none() && Instant::now() >= deadline {
+                stopped = Some(Ended::Late);
+            } else if stopped.is_some() && Instant::now() >= deadline {
+                for &id in &family {
+                    send(id, Signal::KILL, false);
+                }
+            } else {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            send(child.id(), Signal::TERM, true);
+            deadline = Instant::now() + GRACE;
+        }
+    }
+}
+
+/// A signal to a process, or to its group. One that is gone is none.
+fn send(id: u32, signal: Signal, to_group: bool) {
+    let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) else { return };
+    let _ = if to_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+}
+
+/// A process and all that it started, as far as that is known to have a parent among them.
+fn descendants(root: u32) -> BTreeSet<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for id in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        if let Some(parent) = parent(id) {
+            children.entry(parent).or_default().push(id);
+        }
+    }
+    let (mut family, mut open) = (BTreeSet::from([root]), vec![root]);
+    while let Some(id) = open.pop() {
+        for child in children.get(&id).into_iter().flatten() {
+            if family.insert(*child) {
+                open.push(*child);
+            }
+        }
+    }
+    family
+}
+
+fn parent(id: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name is in brackets, and may hold any character.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn resident(family: &BTreeSet<u32>) -> u64 {
+    let pages = family.iter().filter_map(|id| {
+        let statm = std::fs::read_to_string(PathBuf::from(format!("/proc/{id}/statm"))).ok()?;
+        statm.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    pages.sum::<u64>() * PAGE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(millis: u64, memory_bytes: u64) -> Limits {
+        Limits { until: Instant::now() + Duration::from_millis(millis), memory_bytes }
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn what_it_prints_is_kept_and_its_code_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let ended = limits(60_000, u64::MAX).run(&mut shell("echo out; echo err >&2; exit 3"), &log).unwrap();
+        assert_eq!((ended, std::fs::read_to_string(log).unwrap().as_str()), (Ended::Exit(Some(3)), "out\nerr\n"));
+    }
+
+    /// Both limits end what the command started as well.
+    #[test]
+    fn what_takes_too_long_or_too_much_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let script = "sleep 600 & echo $!; wait";
+        for (limits, expected) in [(limits(500, u64::MAX), Ended::Late), (limits(60_000, 1), Ended::Large)] {
+            assert_eq!(limits.run(&mut shell(script), &log).unwrap(), expected);
+            let child = std::fs::read_to_string(&log).unwrap();
+            let Ok(id) = child.trim().parse::<u32>() else { continue };
+            let is_there = || {
+                let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+                !(state.is_empty() || state.contains(") Z "))
+            };
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while is_there() {
+                assert!(Instant::now() < deadline, "{id} outlives its command");
+                std::thread::yield_now();
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! `cargo xtask strangers`: published operators and webhooks that nobody here has tried, from package registries to a verdict.
+//!
+//! Owns the table of them, the cache in which they lie, and the page `docs/measured/strangers.md`. It knows `longhaul` as a user does: its commands, its files.
+
+mod bounded;
+#[path = "../../../reports/src/exit.rs"]
+#[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
+mod exit;
+mod facts;
+mod page;
+mod play;
+mod source;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+
+use crate::bounded::Limits;
+use crate::play::{Ground, Played};
+use crate::table::{Stranger, strangers};
+
+/// Play published operators and webhooks as a stranger's first hour goes, and write docs/measured/strangers.md.
+#[derive(Parser)]
+#[command(name = "cargo xtask strangers", bin_name = "cargo xtask strangers")]
+struct Arguments {
+    /// Only these. Without a name all are played.
+    names: Vec<String>,
+    /// Only say which there are.
+    #[arg(long)]
+    list: bool,
+    /// Play nothing, and write the page anew from what was measured and read.
+    #[arg(long)]
+    draw: bool,
+    /// Run the suites as well, of modules that have one.
+    #[arg(long)]
+    suites: bool,
+    /// The most minutes for each of them, from nothing to verdict.
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// The folder that the page and its figures are written to.
+    #[arg(long, default_value = "docs/measured")]
+    out: PathBuf,
+    /// The program that is tried.
+    #[arg(long, hide = true, default_value = "longhaul")]
+    longhaul: PathBuf,
+}
+
+/// The page, and the figures that it is drawn from: a line for each stranger.
+const PAGE: &str = "strangers.md";
+const FIGURES: &str = "strangers.jsonl";
+/// What a build of a large operator takes, and more than a subject may.
+const MEMORY_BYTES: u64 = 8 << 30;
+
+fn main() -> ExitCode {
+    run(&Arguments::parse()).unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::from(exit::SOFTWARE)
+    })
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let all = strangers().map_err(anyhow::Error::msg)?;
+    if arguments.list {
+        for one in &all {
+            println!("{:26} {:8} {}", one.name, one.language(), one.published());
+        }
+        return Ok(ExitCode::from(exit::PASS));
+    }
+    let chosen = chosen(&all, &arguments.names)?;
+    std::fs::create_dir_all(&arguments.out)?;
+    let mut figures = read_figures(&arguments.out.join(FIGURES))?;
+    if !arguments.draw {
+        let ground = ground(arguments)?;
+        for stranger in chosen {
+            println!("strangers: {} ({})", stranger.name, stranger.published());
+            let until = Instant::now() + Duration::from_secs(60 * arguments.minutes);
+            let mut played = ground.play(stranger, &Limits { until, memory_bytes: MEMORY_BYTES })?;
+            println!("           {}", said(&played));
+            let before = figures.iter().position(|one| one.name == played.name).map(|at| figures.remove(at));
+            let known = before.filter(|before| played.suite.is_none() && before.published == played.published);
+            played.suite = played.suite.take().or(known.and_then(|before| before.suite));
+            figures.push(played);
+            write(&arguments.out, &all, &mut figures)?;
+        }
+    }
+    write(&arguments.out, &all, &mut figures)?;
+    Ok(ExitCode::from(exit::PASS))
+}
+
+/// The strangers of these names, or all.
+fn chosen<'a>(all: &'a [Stranger], names: &[String]) -> Result<Vec<&'a Stranger>> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = || all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+        all.iter().find(|one| one.name == *name).with_context(|| format!("{name}: there are {}", known()))
+    };
+    names.iter().map(find).collect()
+}
+
+fn ground(arguments: &Arguments) -> Result<Ground> {
+    let longhaul = arguments.longhaul.canonicalize().with_context(|| arguments.longhaul.display().to_string())?;
+    let said = |arguments: &[&str]| -> Result<String> {
+        let output = Command::new(&longhaul).args(arguments).output().context("failed to start longhaul")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let help = said(&["init", "--help"])?;
+    let init_flags = ["--force", "--yes"].into_iter().filter(|flag| help.contains(flag)).collect();
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let Some(cache) = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))) else {
+        bail!("a home folder is needed for the cache");
+    };
+    let git = Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).output();
+    let revision = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let takes_main = help.contains("--main");
+    let cache = cache.join("longhaul/strangers");
+    Ok(Ground { longhaul, revision, init_flags, takes_main, cache, suites: arguments.suites })
+}
+
+/// One line for people.
+fn said(played: &Played) -> String {
+    match (&played.needs, &played.stopped, &played.facts) {
+        (Some(needs), ..) => format!("skipped: needs {needs}"),
+        (None, Some(stopped), _) => format!("{} ended it: {}", stopped.step, stopped.why),
+        (None, None, Some(facts)) => {
+            let exercised = if facts.is_exercised() { "exercised" } else { "not exercised" };
+            format!(
+                "started, {exercised}, {} writes, {}: {}",
+                facts.written(),
+                facts.verdict.to_uppercase(),
+                facts.reason
+            )
+        }
+        (None, None, None) => "nothing is known".to_owned(),
+    }
+}
+
+/// What was measured before. A line that an older build wrote is read as far as it goes.
+fn read_figures(path: &Path) -> Result<Vec<Played>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+    };
+    text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
+}
+
+/// Writes both files, in the order of the table; what the table does not have any more is left out.
+fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
+    let place = |played: &Played| all.iter().position(|one| one.name == played.name);
+    figures.retain(|played| place(played).is_some());
+    figures.sort_by_key(place);
+    let lines: Vec<String> = figures.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let lines: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    std::fs::write(out.join(FIGURES), lines)?;
+    std::fs::write(out.join(PAGE), page::page(all, figures))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_refused_with_those_that_there_are() {
+        let all = strangers().unwrap();
+        assert!(chosen(&all, &["nobody".to_owned()]).unwrap_err().to_string().contains(&all[0].name));
+        assert_eq!(chosen(&all, &[all[1].name.clone()]).unwrap().len(), 1);
+    }
+
+    /// The committed page is what is drawn of the committed figures.
+    #[test]
+    fn the_page_is_drawn_from_its_figures() {
+        let out = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measured");
+        let figures = read_figures(&out.join(FIGURES)).unwrap();
+        let written = std::fs::read_to_string(out.join(PAGE)).unwrap_or_default();
+        let drawn = page::page(&strangers().unwrap(), &figures);
+        assert!(written == drawn, "docs/measured/strangers.md is old: cargo xtask strangers --draw");
+    }
+}
