@@ -47,6 +47,9 @@ struct Arguments {
     /// The program that is tried.
     #[arg(long, hide = true, default_value = "longhaul")]
     longhaul: PathBuf,
+    /// The revision that this program was built from, where that is not the one that is checked out.
+    #[arg(long, hide = true)]
+    revision: Option<String>,
 }
 
 /// The page, and the figures that it is drawn from: a line for each stranger.
@@ -116,7 +119,8 @@ fn ground(arguments: &Arguments) -> Result<Ground> {
         bail!("a home folder is needed for the cache");
     };
     let git = Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).output();
-    let revision = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let here = || git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let revision = arguments.revision.clone().unwrap_or_else(here);
     let takes_main = help.contains("--main");
     let cache = cache.join("longhaul/strangers");
     Ok(Ground { longhaul, revision, init_flags, takes_main, cache, suites: arguments.suites })

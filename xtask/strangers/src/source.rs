@@ -25,7 +25,6 @@ pub(crate) enum Got {
 }
 
 /// Below a stranger's folder in the cache.
-const SOURCE: &str = "source";
 const VENV: &str = "venv";
 /// Written last: a checkout without it is made anew.
 const DONE: &str = "fetched";
@@ -38,8 +37,9 @@ const DONE: &str = "fetched";
 pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Result<Got> {
     std::fs::create_dir_all(home).with_context(|| format!("failed to make {}", home.display()))?;
     let missing = |what: &str| Ok(Got::Missing(what.to_owned()));
-    let place = home.join(SOURCE);
-    let is_there = home.join(DONE).is_file();
+    // Named as its user would have it: scenarios are called after the folder.
+    let place = home.join(&stranger.name);
+    let is_there = home.join(DONE).is_file() && place.is_dir();
     let (from, environment) = match (&stranger.go, &stranger.cargo, &stranger.python) {
         (Some(go), ..) => {
             if !is_on_path("go") {
