@@ -36,7 +36,14 @@ const SCATTER_LEFT_LEAST: f64 = 0.1;
 /// Share of the time that samples must cover.
 const COVERED_LEAST: f64 = 0.9;
 /// A sample stands for at most so many usual distances between samples.
-const REACH: f64 = 3.0;
+const REACH: f64 = blocks::REACH;
+/// Gaps are bridged where none is longer than this, in seconds: a busy machine keeps a reader waiting for some seconds now and then, and of a minute's run each of them would
+/// be a hole, …
+const BRIDGED_S: f64 = 15.0;
+/// … and where samples cover this share of the time all the same.
+const BRIDGED_COVERED_LEAST: f64 = 0.8;
+/// With less than this share covered even a failure is not looked for.
+const HOLED_COVERED_LEAST: f64 = 0.5;
 /// Share of the planned length that a pass needs: a plan's promise is not kept by half of its run. A failure needs none.
 const PLANNED_LEAST: f64 = 0.9;
 /// An interval must be so many times narrower than its distance from the budget to decide in four of five runs: 1 + 0.84 / 1.64.
@@ -158,6 +165,22 @@ pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
 
 /// Decides by what is since a time, in seconds of the series: something else was not steady before it.
 pub fn judge_since(question: &Question<'_>, since_s: f64) -> Answer {
+    judge_trusted(question, since_s, untrustworthy)
+}
+
+/// The same of a series with holes, as far as it proves a failure: what was not seen does not make less of what was. It never passes.
+pub fn judge_holed(question: &Question<'_>, since_s: f64) -> Answer {
+    let answer = judge_trusted(question, since_s, |series| {
+        let Sampled { covered, .. } = Sampled::of(series);
+        still(series).or((covered < HOLED_COVERED_LEAST).then_some(Why::Missing { covered }))
+    });
+    match answer.outcome {
+        Outcome::Pass => Answer { outcome: Outcome::Inconclusive { needed_s: None }, ..answer },
+        _ => answer,
+    }
+}
+
+fn judge_trusted(question: &Question<'_>, since_s: f64, untrustworthy: impl Fn(&Series<'_>) -> Option<Why>) -> Answer {
     let series = &question.series;
     let nothing = |outcome| Answer {
         outcome,
@@ -382,28 +405,80 @@ fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Op
 
 /// The pieces of a series between its holes, as ranges of samples; one where it has none.
 pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
-    let distances: Vec<f64> = series.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let hole_s = (REACH * quantile::median(&distances)).max(series.span_s() / blocks::BLOCKS_AIM as f64);
-    let mut cuts = vec![0];
-    cuts.extend((1..).zip(&distances).filter(|(_, distance_s)| **distance_s > hole_s).map(|(at, _)| at));
-    cuts.push(series.t_s.len());
-    cuts.windows(2).map(|ends| ends[0]..ends[1]).collect()
+    let Sampled { reach_s, .. } = Sampled::of(series);
+    let hole_s = reach_s.max(series.span_s() / blocks::BLOCKS_AIM as f64);
+    let between = |piece: std::ops::Range<usize>, hole_s: f64| {
+        let distances = series.t_s[piece.clone()].windows(2).map(|pair| pair[1] - pair[0]);
+        let mut cuts = vec![piece.start];
+        cuts.extend(
+            (piece.start + 1..).zip(distances).filter(|(_, distance_s)| *distance_s > hole_s).map(|(at, _)| at),
+        );
+        cuts.push(piece.end);
+        cuts.windows(2).map(|ends| ends[0]..ends[1]).collect::<Vec<_>>()
+    };
+    let at = |piece: &std::ops::Range<usize>| Series {
+        t_s: &series.t_s[piece.clone()],
+        value: &series.value[piece.clone()],
+        axis: &series.axis[piece.clone()],
+    };
+    // What is too long to bridge comes first: between two of them short gaps may be few.
+    let apart = between(0..series.t_s.len(), hole_s.max(BRIDGED_S));
+    let fine = |piece: std::ops::Range<usize>| {
+        if Sampled::of(&at(&piece)).is_bridged() { vec![piece] } else { between(piece, hole_s) }
+    };
+    apart.into_iter().flat_map(fine).collect()
+}
+
+/// How densely a series was sampled.
+#[derive(Debug, Clone, Copy)]
+struct Sampled {
+    /// The longest time that one sample stands for.
+    reach_s: f64,
+    /// The share of the time that samples cover.
+    covered: f64,
+    /// The longest time between two samples.
+    gap_s: f64,
+}
+
+impl Sampled {
+    fn of(series: &Series<'_>) -> Self {
+        let distances: Vec<f64> = series.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        if distances.is_empty() {
+            return Self { reach_s: 0.0, covered: 1.0, gap_s: 0.0 };
+        }
+        let reach_s = REACH * quantile::median(&distances);
+        let covered = distances.iter().map(|distance_s| distance_s.min(reach_s)).sum::<f64>() / series.span_s();
+        Self { reach_s, covered, gap_s: distances.iter().copied().fold(0.0, f64::max) }
+    }
+
+    /// Whether its gaps are short and few.
+    fn is_bridged(&self) -> bool {
+        self.gap_s <= BRIDGED_S && self.covered >= BRIDGED_COVERED_LEAST
+    }
+}
+
+/// The longest gap of a series that was bridged, in seconds; none where no gap is so long that it would matter.
+pub fn bridged_s(series: &Series<'_>) -> Option<f64> {
+    let Sampled { reach_s, gap_s, .. } = Sampled::of(series);
+    (gap_s > reach_s.max(series.span_s() / blocks::BLOCKS_AIM as f64)).then_some(gap_s)
 }
 
 /// Why samples say nothing, however they lie.
 fn untrustworthy(series: &Series<'_>) -> Option<Why> {
-    let distances: Vec<f64> = series.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let reach_s = REACH * quantile::median(&distances);
-    let span_s = series.span_s();
-    let covered = distances.iter().map(|distance_s| distance_s.min(reach_s)).sum::<f64>() / span_s;
-    let gap_s = distances.iter().copied().fold(0.0, f64::max);
-    let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
-    match () {
-        () if !moved => Some(Why::AxisStill),
+    let sampled = Sampled::of(series);
+    let Sampled { covered, gap_s, .. } = sampled;
+    still(series).or(match () {
+        () if sampled.is_bridged() => None,
         () if covered < COVERED_LEAST => Some(Why::Missing { covered }),
-        () if gap_s > span_s / blocks::BLOCKS_AIM as f64 => Some(Why::Hole { gap_s }),
+        () if gap_s > series.span_s() / blocks::BLOCKS_AIM as f64 => Some(Why::Hole { gap_s }),
         () => None,
-    }
+    })
+}
+
+/// Why nothing can be judged against an axis that does not move.
+fn still(series: &Series<'_>) -> Option<Why> {
+    let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
+    (!moved).then_some(Why::AxisStill)
 }
 
 /// What becomes of a series through which no slope can be taken.

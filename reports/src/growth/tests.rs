@@ -180,3 +180,50 @@ fn what_cannot_be_judged_says_why() {
     let slow = of(600, MIB, |t| 20.0 * MIB * (t / 30.0).sin() * (t / 47.0).cos());
     assert!(matches!(slow.outcome, Outcome::Inconclusive { needed_s: Some(needed_s) } if needed_s > 600.0), "{slow:?}");
 }
+
+/// A series of a minute, a reading a second, of a count that wobbles and grows by so much a second, without the readings in these gaps.
+fn minute(seed: u64, each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> Outcome {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9) + 11);
+    let all: Vec<(f64, f64)> =
+        (0..=60).map(f64::from).map(|t| (t, (40.0 + each_s * t + 2.0 * random.normal()).round())).collect();
+    let missing = |t: f64| gaps.iter().any(|(from, length)| (*from..from + length).contains(&t));
+    let (t_s, value): (Vec<f64>, Vec<f64>) = all.into_iter().filter(|(t, _)| !missing(*t)).unzip();
+    let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
+    let series = Series { t_s: &t_s, value: &value, axis: &axis };
+    let question =
+        Question { series, budget: 1000.0, planned_s: 60.0, sigma_least: 0.5, tau_least_s: length::TAU_S, looks: 1 };
+    asked(&question).outcome
+}
+
+/// How many of 60 fail, and how many pass.
+fn of_sixty(each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> (usize, usize) {
+    let outcomes: Vec<Outcome> = (0..60).map(|seed| minute(seed, each_s, gaps, asked)).collect();
+    let count = |wanted: Outcome| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+    (count(Outcome::Fail), count(Outcome::Pass))
+}
+
+/// A gap of some seconds takes no verdict from a run of a minute: a leak is found as without it, and what does not grow hardly ever fails.
+#[test]
+fn short_gaps_take_no_verdict() {
+    let whole = of_sixty(2.0, &[], judge);
+    assert!(whole.0 >= 54, "{whole:?}");
+    for gaps in [&[(20.0, 4.0)][..], &[(50.0, 9.0)], &[(10.0, 4.0), (40.0, 5.0)], &[(1.0, 8.0)]] {
+        let (failed, passed) = of_sixty(2.0, gaps, judge);
+        assert!(failed >= 48 && passed == 0, "{gaps:?}: {failed} of 60 leaks fail, {passed} pass");
+        let (failed, _) = of_sixty(0.0, gaps, judge);
+        assert!(failed <= 3, "{gaps:?}: {failed} of 60 clean runs fail");
+    }
+}
+
+/// In spite of holes a leak is found, what is clean does not fail, and nothing passes.
+#[test]
+fn in_spite_of_holes_only_failures_are_found() {
+    let asked: fn(&Question<'_>) -> Answer = |question| judge_holed(question, f64::NEG_INFINITY);
+    let gaps = [(12.0, 12.0), (36.0, 12.0)];
+    let (failed, passed) = of_sixty(3.0, &gaps, asked);
+    assert!(failed >= 30 && passed == 0, "{failed} of 60 leaks fail, {passed} pass");
+    let (failed, passed) = of_sixty(0.0, &gaps, asked);
+    assert!(failed <= 3 && passed == 0, "{failed} of 60 clean runs fail, {passed} pass");
+    let nothing = of_sixty(3.0, &[(5.0, 50.0)], asked);
+    assert_eq!(nothing, (0, 0), "of ten seconds in a minute nothing is said");
+}

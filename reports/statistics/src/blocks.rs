@@ -20,6 +20,8 @@ pub const SAMPLES_MAX: usize = 1 << 20;
 const PARTS: usize = 3;
 /// What the correlation time of a part without its parabola falls short of the truth by, where the whole is 150 times as long: measured.
 const SHORT_OF: f64 = 1.3;
+/// Samples that are further apart than so many usual distances have a gap between them.
+pub const REACH: f64 = 3.0;
 /// Samples without which there is nothing to reduce.
 pub const SAMPLES_LEAST: usize = 2 * BLOCKS_LEAST;
 
@@ -97,12 +99,44 @@ impl Series<'_> {
         Self { t_s: &self.t_s[first..], value: &self.value[first..], axis: &self.axis[first..] }
     }
 
-    /// Thinned to at most [`POINTS_MAX`] points: time and median of each part.
+    /// Thinned to at most [`POINTS_MAX`] points: time and median of each part. Gaps are filled first, so that the points are about equally far apart.
     pub fn thinned(&self) -> (Vec<f64>, Vec<f64>) {
-        let each = self.t_s.len().div_ceil(POINTS_MAX).max(1);
+        let (t_s, value) = self.filled();
+        let each = t_s.len().div_ceil(POINTS_MAX).max(1);
         let middle = |part: &[f64]| part[part.len() / 2];
-        let times = self.t_s.chunks(each).map(middle).collect();
-        (times, self.value.chunks(each).map(quantile::median).collect())
+        let times = t_s.chunks(each).map(middle).collect();
+        (times, value.chunks(each).map(quantile::median).collect())
+    }
+
+    /// The samples with points on the line between the ends of each gap. Without them what grows evenly jumps at a gap, and passes for noise with a long memory. At most as many
+    /// points are added as there are samples.
+    fn filled(&self) -> (Vec<f64>, Vec<f64>) {
+        let distances: Vec<f64> = self.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let usual_s = if distances.is_empty() { 0.0 } else { quantile::median(&distances) };
+        let missing = |distance_s: f64| {
+            if distance_s > REACH * usual_s && usual_s > 0.0 {
+                whole(distance_s / usual_s).saturating_sub(1)
+            } else {
+                0
+            }
+        };
+        let most = self.t_s.len();
+        if distances.iter().map(|distance_s| missing(*distance_s).min(most)).sum::<usize>() > most {
+            return (self.t_s.to_vec(), self.value.to_vec());
+        }
+        let (mut t_s, mut value) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        for (at, (time, one)) in self.t_s.iter().zip(self.value).enumerate() {
+            t_s.push(*time);
+            value.push(*one);
+            let (Some(next), Some(other)) = (self.t_s.get(at + 1), self.value.get(at + 1)) else { continue };
+            let points = missing(next - time);
+            for point in 1..=points {
+                let share = point as f64 / (points + 1) as f64;
+                t_s.push(time + share * (next - time));
+                value.push(one + share * (other - one));
+            }
+        }
+        (t_s, value)
     }
 }
 

@@ -173,6 +173,37 @@ mod tests {
         assert_eq!(still[0].verdict, Verdict::Pass, "{still:?}");
     }
 
+    /// The finding of a limit on growth, where the page was not read at these seconds.
+    fn unread(queue: impl Fn(u64) -> f64, gaps: &[std::ops::Range<u64>]) -> Finding {
+        let mut example = Example::clean();
+        example.tell_metrics(|_| 1 << 20, queue);
+        example.metrics.retain(|row| !gaps.iter().any(|gap| gap.contains(&(row.t_ms / 1000))));
+        judged(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
+    }
+
+    /// A busy machine keeps a reader waiting for some seconds; that leaves nothing undecided.
+    #[test]
+    fn some_seconds_without_a_reading_are_bridged() {
+        for gaps in [&[60..64][..], &[60..70], &[40..47, 90..97]] {
+            let clean = unread(wobble, gaps);
+            assert_eq!(clean.verdict, Verdict::Pass, "{gaps:?}: {clean:?}");
+            assert!(clean.text.contains("are bridged."), "{clean:?}");
+            let grown = unread(|second| wobble(second) + second as f64 * 3.0, gaps);
+            assert_eq!(grown.verdict, Verdict::Fail, "{gaps:?}: {grown:?}");
+        }
+    }
+
+    /// Holes that are too long to bridge leave a pass undecided; growth on both sides of them is growth all the same.
+    #[test]
+    fn what_grew_in_spite_of_holes_is_said() {
+        let gaps = [30..47, 60..77, 90..107, 118..135];
+        let clean = unread(wobble, &gaps);
+        assert_eq!(clean.verdict, Verdict::Inconclusive, "{clean:?}");
+        let grown = unread(|second| wobble(second) + second as f64 * 3.0, &gaps[..3]);
+        assert_eq!(grown.verdict, Verdict::Fail, "{grown:?}");
+        assert!(grown.text.ends_with("There are no samples for 18 s."), "{grown:?}");
+    }
+
     #[test]
     fn what_was_never_read_is_undecided_and_says_why() {
         let mut example = Example::clean();

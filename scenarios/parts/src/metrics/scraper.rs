@@ -1,5 +1,6 @@
 //! Reading the page again and again while the run goes on.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use reports::record::{MetricsPlan, MetricsRow};
@@ -19,6 +20,8 @@ const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20
 const QUEUE_MAX: usize = 60;
 /// A reading costs the subject at most so much of its time: a page that takes a second is read every twenty.
 const SHARE_LEAST: u32 = 20;
+/// Of so many readings the shortest tells what a page costs: the others waited for a processor, which costs the subject nothing.
+const READINGS: usize = 5;
 /// What is kept of an error.
 const ERROR_CHARS: usize = 300;
 /// How often it is tried before the run begins.
@@ -66,6 +69,23 @@ impl Scraper {
     }
 }
 
+/// What the last readings took.
+#[derive(Default)]
+struct Cost(VecDeque<Duration>);
+
+impl Cost {
+    fn add(&mut self, took: Duration) {
+        if self.0.len() == READINGS {
+            self.0.pop_front();
+        }
+        self.0.push_back(took);
+    }
+
+    fn least(&self) -> Duration {
+        self.0.iter().min().copied().unwrap_or_default()
+    }
+}
+
 /// What is read, and what of it is kept.
 struct Reader {
     page: Page,
@@ -83,11 +103,14 @@ impl Reader {
         sender: mpsc::Sender<MetricsRow>,
         told: watch::Sender<Option<Result<(), String>>>,
     ) {
+        let mut cost = Cost::default();
         while !clock.runs() {
+            let began = Instant::now();
             let read = self.page.get().await.and_then(|page| self.row(&page).map(drop));
             // What told it is told again in the first row of the record.
             self.heap_of = None;
             let fine = read.is_ok();
+            cost.add(began.elapsed());
             told.send_replace(Some(read));
             tokio::time::sleep(if fine { every.min(Duration::from_secs(1)) } else { FIRST_EVERY }).await;
         }
@@ -110,7 +133,8 @@ impl Reader {
             if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(row) {
                 return;
             }
-            let rest = took * SHARE_LEAST;
+            cost.add(took);
+            let rest = cost.least() * SHARE_LEAST;
             if rest > every {
                 due.reset_after(rest);
             }
@@ -181,6 +205,19 @@ mod tests {
         assert_eq!(reader.row(page).unwrap().heap_of, None, "said once");
         let error = reader.row(b"<html>\n").unwrap_err();
         assert!(error.ends_with("line 1 is no sample: it has no value"), "{error}");
+    }
+
+    /// One reading that had to wait for a processor makes no hole in the record; a page that always takes long is read rarely.
+    #[test]
+    fn the_shortest_of_the_last_readings_is_the_cost() {
+        let least_ms = |took_ms: &[u64]| {
+            let mut cost = Cost::default();
+            took_ms.iter().for_each(|ms| cost.add(Duration::from_millis(*ms)));
+            cost.least().as_millis()
+        };
+        assert_eq!(least_ms(&[2, 300, 2, 400, 250]), 2);
+        assert_eq!(least_ms(&[2, 300, 310, 305, 320, 300]), 300, "what it took once is forgotten");
+        assert_eq!([least_ms(&[]), least_ms(&[700])], [0, 700]);
     }
 
     #[test]

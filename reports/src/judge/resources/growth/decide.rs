@@ -54,8 +54,25 @@ pub(in crate::judge::resources) struct Decided {
     pub is_unusable: bool,
 }
 
+/// How a series is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Of so many series about one budget.
+    pub looks: usize,
+    /// Holes and all: only a failure counts.
+    pub holed: bool,
+}
+
+impl Look {
+    /// One of so many parts without a hole.
+    pub(super) fn of(looks: usize) -> Self {
+        Self { looks, holed: false }
+    }
+}
+
 /// The answer, what else was steady from when on, and where on the axis each value is.
-pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, looks: usize) -> (Answer, Settled, Vec<f64>) {
+pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> (Answer, Settled, Vec<f64>) {
+    let Look { looks, holed } = look;
     let scale = limit.axis.of(record);
     let axis: Vec<f64> = amount.t_s.iter().map(|t_s| scale.at(*t_s)).collect();
     let series = Series { t_s: &amount.t_s, value: &amount.value, axis: &axis };
@@ -68,7 +85,8 @@ pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, looks: usize)
     if looks > 1 && settled.since_s > middle_s {
         settled = Settled::default();
     }
-    let answer = growth::judge_since(&question, settled.since_s);
+    let judge = if holed { growth::judge_holed } else { growth::judge_since };
+    let answer = judge(&question, settled.since_s);
     (answer, settled, axis)
 }
 
@@ -80,14 +98,17 @@ fn planned_s(record: &Record) -> f64 {
 pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount: &Amount) -> Decided {
     let parts = parts::of(record, amount);
     if let [only] = parts.as_slice() {
-        return one(record, limit, &only.amount, 1);
+        return one(record, limit, &only.amount, Look::of(1));
     }
-    let each = || parts.iter().map(|part| (part, one(record, limit, &part.amount, parts.len())));
+    let holed = parts::holed(record, amount);
+    let looks = parts.len() + holed.len();
+    let each = || parts.iter().map(|part| (part, one(record, limit, &part.amount, Look::of(looks))));
     let longest = each().max_by(|(a, _), (b, _)| a.amount.span_s().total_cmp(&b.amount.span_s()));
     let place = |part: &Part| format!("from {} to {}", seconds(part.begin_s()), seconds(part.end_s()));
     let broken = parts::broken(record, amount);
     let sentence = broken.replacen("the", "The", 1);
-    if let Some((part, decided)) = each().find(|(_, decided)| decided.verdict == Verdict::Fail) {
+    let across = holed.iter().map(|part| (part, one(record, limit, &part.amount, Look { looks, holed: true })));
+    if let Some((part, decided)) = each().chain(across).find(|(_, decided)| decided.verdict == Verdict::Fail) {
         let text = format!("{}, {} {sentence}.", place(part), decided.text);
         return Decided { text, ..decided };
     }
@@ -117,24 +138,24 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     }
 }
 
-/// The part of a series that decides, where there are several, and how many there are.
-pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, usize)> {
+/// The part of a series that decides, where there are several, and how it was asked.
+pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, Look)> {
     let mut parts = parts::of(record, amount);
-    let looks = parts.len();
-    if looks > 1 {
-        let fails = |part: &Part| one(record, limit, &part.amount, looks).verdict == Verdict::Fail;
-        let longest = |part: &Part| part.amount.span_s();
-        parts.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
-        if let Some(at) = parts.iter().position(fails) {
-            parts.swap(0, at);
-        }
+    if parts.len() < 2 {
+        return parts.into_iter().next().map(|part| (part.amount, Look::of(1)));
     }
-    parts.into_iter().next().map(|part| (part.amount, looks))
+    let holed = parts::holed(record, amount);
+    let look = Look::of(parts.len() + holed.len());
+    parts.sort_by(|a, b| b.amount.span_s().total_cmp(&a.amount.span_s()));
+    let longest = parts.first().map(|part| (part.amount.at(0..part.amount.t_s.len()), look));
+    let across = holed.into_iter().map(|part| (part.amount, Look { holed: true, ..look }));
+    let mut all = parts.into_iter().map(|part| (part.amount, look)).chain(across);
+    all.find(|(amount, look)| one(record, limit, amount, *look).verdict == Verdict::Fail).or(longest)
 }
 
-/// Decides by one series without a break.
-fn one(record: &Record, limit: &Limit, amount: &Amount, looks: usize) -> Decided {
-    let (answer, settled, axis) = ask(record, limit, amount, looks);
+/// Decides by one series without a break, or in spite of its holes.
+fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
+    let (answer, settled, axis) = ask(record, limit, amount, look);
     let planned_s = planned_s(record);
     let said = Wording { amount, limit, answer: &answer, settled: &settled, planned_s };
     let observed = match (&answer.outcome, &answer.slope) {
@@ -207,6 +228,11 @@ impl Wording<'_> {
             text.push(' ');
             text.push_str(&sentence);
         };
+        let (t_s, value) = (&self.amount.t_s, &self.amount.value);
+        let bridged_s = growth::bridged_s(&Series { t_s, value, axis: t_s });
+        if let Some(bridged_s) = bridged_s.filter(|_| self.answer.slope.is_some()) {
+            note(format!("Times without a sample, of up to {}, are bridged.", seconds(bridged_s)));
+        }
         let shape = &self.answer.shape;
         if let Some(step) = &shape.step {
             let verb = if step.by > 0.0 { "rose" } else { "fell" };

@@ -66,8 +66,8 @@ pub(crate) fn fits(record: &Record) -> Vec<Fit> {
 }
 
 fn fit(record: &Record, budget: &'static str, limit: Limit) -> Option<Fit> {
-    let (amount, looks) = decide::deciding(record, &limit, &signal::judged(record, &limit)?)?;
-    let (answer, settled, axis) = decide::ask(record, &limit, &amount, looks);
+    let (amount, look) = decide::deciding(record, &limit, &signal::judged(record, &limit)?)?;
+    let (answer, settled, axis) = decide::ask(record, &limit, &amount, look);
     let slope = answer.slope?;
     let from_s = match answer.warm_up {
         WarmUp::Until { t_s } => t_s.max(settled.since_s),

@@ -5,7 +5,7 @@
 
 use super::amount::Amount;
 use crate::growth;
-use crate::judge::resources::{anew, lives};
+use crate::judge::resources::{Life, anew, lives};
 use crate::record::Record;
 use crate::statistics::blocks::Series;
 use crate::words::millis;
@@ -35,6 +35,16 @@ pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     }
     parts.retain(|part| !part.amount.t_s.is_empty());
     if parts.is_empty() { vec![Part { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
+}
+
+/// The whole of each life that has a hole: what grew on both sides of a hole has grown, though each side may be too short to tell.
+pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
+    let whole = |life: Life| {
+        let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);
+        let series = Series { t_s: &within.t_s, value: &within.value, axis: &within.t_s };
+        (growth::pieces(&series).len() > 1).then_some(Part { amount: within })
+    };
+    lives(record).into_iter().filter_map(whole).collect()
 }
 
 /// Why there is more than one, as a clause that follows others.
