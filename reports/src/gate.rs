@@ -5,7 +5,7 @@
 //!
 //! 1. Both builds live at the same time on one machine, one of them under load. Slices of load alternate in the order ABBA or BAAB, which
 //!    the seed draws for each block ([`order`]).
-//! 2. A slice on a machine that was under more pressure than usual is dropped, with its partner ([`pressure`]).
+//! 2. A slice on a machine that was under more pressure than usual is dropped, with its partner ([`pressure`]), and both are played again.
 //! 3. Two neighbours are a pair: B against A, as the logarithm of their ratio ([`pairs`]).
 //! 4. The estimate of Hodges and Lehmann and one-sided 95 % bounds of Wilcoxon decide, together with a limit and a floor ([`decide`]).
 //! 5. What is worse must be worse again in a second session with fresh processes ([`verdict`]).
@@ -30,4 +30,4 @@ pub use metric::{Metric, Rule};
 pub use order::Side;
 pub use record::{Header, Record};
 pub use slice::{Counted, Pressure, Slice};
-pub use verdict::{Judgement, Outcome, judge, wants_confirmation};
+pub use verdict::{Judgement, Outcome, halves_dropped, judge, wants_confirmation};

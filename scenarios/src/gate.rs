@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use loadgen::admission::{Config, Load};
 use reports::gate::order::BLOCK;
 use reports::gate::record::{Build, Line, SCHEMA, Shortened};
-use reports::gate::{Header, Judgement, Side, judge, wants_confirmation};
+use reports::gate::{Header, Judgement, Side, Slice, halves_dropped, judge, wants_confirmation};
 use units::Rate;
 
 use self::book::Book;
@@ -299,34 +299,80 @@ impl Gate<'_> {
         }
         let sides = reports::gate::order::order(seed, number, self.plan.blocks);
         let all = sides.len();
-        for (index, side) in (0_u32..).zip(sides) {
+        for (index, side) in (0_u32..).zip(sides.iter().copied()) {
             if index % BLOCK == 0 && self.is_over(number, index / BLOCK, began, book)? {
                 break;
             }
-            let place = slice::Place {
-                session: number,
-                block: index / BLOCK,
-                number: index % BLOCK,
-                side,
-                seed: seed + u64::from(number) * 10_000 + u64::from(index / BLOCK),
-            };
-            let stand = &mut stands[usize::from(side == Side::B)];
-            let played = tokio::select! {
-                played = slice::play(stand, &self.work, place) => played,
-                signal = self.signals.next() => {
-                    book.write(&Line::Note(format!("{signal} ended it early")))?;
-                    return Ok(false);
-                }
-            };
-            if let Some(how) = stand.exited().await {
-                book.write(&Line::Note(format!("{} exited under load: {how}", side.letter())))?;
-                return Ok(false);
-            }
-            let played = played?;
+            let place = slice::Place::of(seed, number, index, side);
+            let Some(played) = self.slice(place, stands, book).await? else { return Ok(false) };
             self.choice.say(&slice::line(&played, index as usize + 1, all));
             book.write(&Line::Slice(Box::new(played)))?;
         }
-        Ok(true)
+        self.once_more(number, &sides, began, stands, book).await
+    }
+
+    /// Plays pairs again of which a slice was under pressure, as many slices as the session was planned with, as long as its time lasts. A pair is written once both of its
+    /// slices are there: slices that are far apart are no pair. False where it ended early.
+    async fn once_more(
+        &mut self,
+        number: u32,
+        sides: &[Side],
+        began: Instant,
+        stands: &mut [Testbed<'_>; 2],
+        book: &mut Book,
+    ) -> Result<bool> {
+        let seed = self.choice.source.scenario.seed;
+        let (mut played, most) =
+            (book.record().slices.iter().filter(|one| one.session == number).count(), 2 * sides.len());
+        loop {
+            let halves = halves_dropped(book.record(), number);
+            if halves.is_empty() {
+                return Ok(true);
+            }
+            self.choice
+                .say(&format!("{} under pressure: played again", reports::words::counted(halves.len() as u64, "pair")));
+            for (block, first) in halves {
+                if played + 2 > most || !self.plan.has_room_for_pair(played, began.elapsed()) {
+                    self.choice.say("no more pairs are played again: the session is as long as it may be");
+                    return Ok(true);
+                }
+                let mut pair = Vec::with_capacity(2);
+                for index in [block * BLOCK + first, block * BLOCK + first + 1] {
+                    let Some(side) = sides.get(index as usize) else { continue };
+                    let place = slice::Place::of(seed, number, index, *side);
+                    let Some(slice) = self.slice(place, stands, book).await? else { return Ok(false) };
+                    played += 1;
+                    self.choice.say(&slice::line(&slice, played, most));
+                    pair.push(slice);
+                }
+                for slice in pair {
+                    book.write(&Line::Slice(Box::new(slice)))?;
+                }
+            }
+        }
+    }
+
+    /// One slice; none where the session ends with it, which the record tells.
+    async fn slice(
+        &mut self,
+        place: slice::Place,
+        stands: &mut [Testbed<'_>; 2],
+        book: &mut Book,
+    ) -> Result<Option<Slice>> {
+        let side = place.side;
+        let stand = &mut stands[usize::from(side == Side::B)];
+        let played = tokio::select! {
+            played = slice::play(stand, &self.work, place) => played,
+            signal = self.signals.next() => {
+                book.write(&Line::Note(format!("{signal} ended it early")))?;
+                return Ok(None);
+            }
+        };
+        if let Some(how) = stand.exited().await {
+            book.write(&Line::Note(format!("{} exited under load: {how}", side.letter())))?;
+            return Ok(None);
+        }
+        played.map(Some)
     }
 
     /// Whether the time of a session is up before this block. Then the record says how many there were.

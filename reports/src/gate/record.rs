@@ -73,7 +73,7 @@ pub struct Build {
 pub enum Line {
     /// The first.
     Header(Box<Header>),
-    /// A slice.
+    /// A slice. One with session, block and place of another was played again, and takes its place.
     Slice(Box<Slice>),
     /// A count.
     Counted(Counted),
@@ -98,8 +98,10 @@ pub struct Shortened {
 pub struct Record {
     /// What was compared.
     pub header: Header,
-    /// The slices, in their order.
+    /// The slices, in their order; of one that was played again the last.
     pub slices: Vec<Slice>,
+    /// Slices that were played again and are not among them any more.
+    pub replaced: Vec<Slice>,
     /// The counts.
     pub counted: Vec<Counted>,
     /// What could not be measured.
@@ -130,7 +132,8 @@ pub enum Error {
 impl Record {
     /// A record with nothing in it yet.
     pub fn of(header: Header) -> Self {
-        Self { header, slices: Vec::new(), counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }
+        let (slices, replaced) = (Vec::new(), Vec::new());
+        Self { header, slices, replaced, counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }
     }
 
     /// How many blocks a session was to have, and had where its time was up.
@@ -152,7 +155,10 @@ impl Record {
         match line {
             // There is one header, the first.
             Line::Header(_) => {}
-            Line::Slice(slice) => self.slices.push(*slice),
+            Line::Slice(slice) => match self.slices.iter_mut().find(|one| one.place() == slice.place()) {
+                Some(before) => self.replaced.push(std::mem::replace(before, *slice)),
+                None => self.slices.push(*slice),
+            },
             Line::Counted(counted) => self.counted.push(counted),
             Line::Note(note) => self.notes.push(note),
             Line::Shortened(shortened) => self.shortened.push(shortened),

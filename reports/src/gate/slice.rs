@@ -37,6 +37,13 @@ pub struct Slice {
     pub values: BTreeMap<Metric, f64>,
 }
 
+impl Slice {
+    /// Session, block and place in it.
+    pub fn place(&self) -> (u32, u32, u32) {
+        (self.session, self.block, self.place)
+    }
+}
+
 /// How hard the machine was pressed in a slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,5 +1,7 @@
 //! The verdict of a gate, from its record alone. Pure.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -149,15 +151,22 @@ pub fn judge(record: &Record) -> Judgement {
 /// The same with another number of sessions that might have been for the certificate; none without any.
 pub(crate) fn judge_by(record: &Record, resamples: usize) -> Judgement {
     let why = pressure::dropped(&record.slices);
-    let rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();
+    let mut rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();
+    let pressed = pressed(record, &why);
+    // Too few pairs decide nothing; what was counted exactly no pressure moves.
+    for row in rows.iter_mut().filter(|row| pressed.is_some() && row.pairs > 0) {
+        (row.first, row.word) = (Word::CannotSay, Word::CannotSay);
+    }
     let sessions = record.slices.iter().map(|slice| slice.session).max().unwrap_or(1);
     let of = |(slice, why): (&Slice, &Option<String>)| {
         let why = why.clone()?;
         Some(Dropped { session: slice.session, block: slice.block, place: slice.place, why })
     };
-    let (outcome, reason) = match invalid(record, &why) {
-        Some(why) => (Outcome::Invalid, why),
-        None => whole(&rows, sessions),
+    let (outcome, reason) = match (invalid(record), whole(&rows, sessions), pressed) {
+        (Some(why), ..) => (Outcome::Invalid, why),
+        (None, (Outcome::Worse, reason), _) => (Outcome::Worse, reason),
+        (None, _, Some(pressed)) => (Outcome::CannotSay, pressed),
+        (None, decided, None) => decided,
     };
     let alarms: Vec<f64> = rows.iter().filter_map(|row| row.false_alarm).collect();
     Judgement {
@@ -168,11 +177,24 @@ pub(crate) fn judge_by(record: &Record, resamples: usize) -> Judgement {
         header: record.header.clone(),
         false_alarm: (!alarms.is_empty()).then(|| certificate::together(alarms)),
         rows,
-        slices: record.slices.len(),
+        slices: record.slices.len() + record.replaced.len(),
         dropped: record.slices.iter().zip(&why).filter_map(of).collect(),
         sessions,
-        notes: record.notes.iter().cloned().chain(record.shortened.iter().map(|one| shortened(record, *one))).collect(),
+        notes: notes(record),
     }
+}
+
+fn notes(record: &Record) -> Vec<String> {
+    let mut notes = record.notes.clone();
+    if !record.replaced.is_empty() {
+        let (many, all) = (record.replaced.len() as u64, record.slices.len() as u64);
+        notes.push(format!(
+            "{} of {all} were played again, because the machine was under pressure",
+            counted(many, "slice")
+        ));
+    }
+    notes.extend(record.shortened.iter().map(|one| shortened(record, *one)));
+    notes
 }
 
 fn shortened(record: &Record, one: Shortened) -> String {
@@ -187,7 +209,7 @@ pub fn wants_confirmation(judgement: &Judgement) -> bool {
 }
 
 /// Why the slices cannot be trusted, if they cannot.
-fn invalid(record: &Record, why: &[Option<String>]) -> Option<String> {
+fn invalid(record: &Record) -> Option<String> {
     let first: Vec<&Slice> = record.slices.iter().filter(|slice| slice.session == 1).collect();
     let planned = (record.blocks(1) * BLOCK) as usize;
     if first.len() < planned {
@@ -206,15 +228,34 @@ fn invalid(record: &Record, why: &[Option<String>]) -> Option<String> {
             return Some(format!("A {what} {} of its {of}: there is nothing to compare with", percent(fails)));
         }
     }
+    None
+}
+
+/// Why too few pairs are left to decide anything, if they are: what the machine did.
+fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     // What every slice of this load has.
     let steady = if record.header.load() == Load::Reviews { Metric::Failures } else { Metric::CpuPerEvent };
+    let all = (record.blocks(1) * BLOCK) as usize / 2;
     let left = pairs(&record.slices, why, 1, steady).between.len();
-    if left < PAIRS_LEAST || left * 4 < planned {
-        let example = why.iter().flatten().next().map(|why| format!(", such as: {why}")).unwrap_or_default();
-        let all = planned / 2;
-        return Some(format!("only {left} of {all} pairs are left when slices under pressure are dropped{example}"));
+    if left >= PAIRS_LEAST && left * 2 >= all {
+        return None;
     }
-    None
+    let example = why.iter().flatten().next().map(|why| format!(", such as: {why}")).unwrap_or_default();
+    let again = match record.replaced.len() as u64 {
+        0 => String::new(),
+        again => format!(" and after {} were played again", counted(again, "slice")),
+    };
+    Some(format!(
+        "the machine was under pressure: only {left} of {all} pairs are left when slices under pressure are dropped{again}{example}. Play it on a quieter machine, or with more `--blocks`"
+    ))
+}
+
+/// The halves of blocks in which a slice was dropped, in turn: block, and the place of the first of the two slices.
+pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
+    let why = pressure::dropped(&record.slices);
+    let dropped = record.slices.iter().zip(&why).filter(|(slice, why)| slice.session == session && why.is_some());
+    let halves: BTreeSet<(u32, u32)> = dropped.map(|(slice, _)| (slice.block, slice.place / 2 * 2)).collect();
+    halves.into_iter().collect()
 }
 
 fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {

@@ -75,6 +75,12 @@ impl Plan {
         elapsed + elapsed / blocks.max(1) <= self.share
     }
 
+    /// Whether two more slices end in that time.
+    pub(super) fn has_room_for_pair(&self, slices: usize, elapsed: Duration) -> bool {
+        let slices = u32::try_from(slices).unwrap_or(u32::MAX).max(1);
+        elapsed + elapsed / slices * 2 <= self.share
+    }
+
     /// How long it takes, in a sentence.
     pub(super) fn describe(&self, wanted: u32) -> String {
         let time = |length: Duration| reports::words::millis(crate::clock::millis(length));
@@ -131,6 +137,14 @@ mod tests {
     const BESIDES: Besides =
         Besides { warm: [Duration::from_millis(1500); 2], pass: Duration::from_millis(1500), callgrind: None };
     const MINUTE: Duration = Duration::from_mins(1);
+
+    /// Pairs are played again as long as the session's share lasts.
+    #[test]
+    fn a_pair_is_played_again_where_there_is_room() {
+        let plan = Plan { blocks: 3, session: MINUTE, share: 2 * MINUTE };
+        assert!(plan.has_room_for_pair(12, MINUTE) && plan.has_room_for_pair(12, 100 * MINUTE / 60));
+        assert!(!plan.has_room_for_pair(12, 110 * MINUTE / 60) && !plan.has_room_for_pair(0, MINUTE));
+    }
 
     #[test]
     fn what_does_not_fit_is_shortened_or_refused() {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use loadgen::admission::{Config, Counts, Interval, Load};
+use reports::gate::order::BLOCK;
 use reports::gate::{Metric, Pressure, Side, Slice};
 use reports::record::quantile_us;
 
@@ -27,6 +28,15 @@ pub(super) struct Place {
     pub(super) side: Side,
     /// The same for all slices of a block, so that all send the same: pairs, and each build against itself.
     pub(super) seed: u64,
+}
+
+impl Place {
+    /// The slice with this number of a session, also when it is played again: its payload is the same.
+    pub(super) fn of(seed: u64, session: u32, index: u32, side: Side) -> Self {
+        let block = index / BLOCK;
+        let seed = seed + u64::from(session) * 10_000 + u64::from(block);
+        Self { session, block, number: index % BLOCK, side, seed }
+    }
 }
 
 /// Plays one slice.

@@ -54,15 +54,67 @@ fn what_cannot_be_trusted_is_invalid() {
         }
     });
     assert!(fails.starts_with("A failed 50 % of its requests"), "{fails}");
-    let pressed = reason(&|record| {
-        for slice in record.slices.iter_mut().step_by(3) {
-            slice.pressure = Pressure { cpu: Some(0.9), ..Pressure::default() };
-        }
-    });
+}
+
+const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, lateness_us: 0 };
+/// The pressure that a slice was under.
+const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
+
+/// A slice again, as it was or under pressure.
+fn again(record: &mut Record, at: usize, pressure: Pressure) {
+    let slice = Slice { pressure, ..record.slices[at].clone() };
+    record.add(&Line::Slice(Box::new(slice))).unwrap();
+}
+
+/// A machine under pressure leaves it open, and says so; what is counted exactly is worse all the same.
+#[test]
+fn a_pressed_machine_leaves_it_open_and_is_named() {
+    let mut record = record(1.2, 2);
+    for (at, slice) in record.slices.iter_mut().enumerate() {
+        slice.pressure = if at.is_multiple_of(3) { PRESSED } else { CALM };
+    }
+    let judgement = judge(&record);
+    assert_eq!((judgement.outcome, judgement.exit_code), (Outcome::CannotSay, 2));
     assert!(
-        pressed.starts_with("only 5 of 16 pairs are left") && pressed.contains("waited for a processor"),
-        "{pressed}"
+        judgement.reason.starts_with(
+            "the machine was under pressure: only 5 of 16 pairs are left when slices under pressure are dropped, such as: something waited for the disk 90 % of the time"
+        ),
+        "{}",
+        judgement.reason
     );
+    assert!(judgement.rows.iter().all(|row| row.word != Word::Worse) && !wants_confirmation(&judgement));
+    for session in [1, 2] {
+        for (side, value) in [(Side::A, 100_000.0), (Side::B, 110_000.0)] {
+            record.counted.push(Counted { session, side, metric: Metric::Instructions, value });
+        }
+    }
+    let counted = judge(&record);
+    assert_eq!(counted.outcome, Outcome::Worse, "{}", counted.reason);
+    assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
+}
+
+/// Of six pairs none may be lost; a slice that was played again takes the place of the one under pressure.
+#[test]
+fn what_was_played_again_counts() {
+    let mut record = Record::of(header(3, 3));
+    session(&mut record, 1, QUIET, 1.0);
+    for (at, slice) in record.slices.iter_mut().enumerate() {
+        slice.pressure = if at == 6 { PRESSED } else { CALM };
+    }
+    assert_eq!(halves_dropped(&record, 1), [(1, 2)]);
+    let judgement = judge(&record);
+    assert_eq!(judgement.outcome, Outcome::CannotSay, "{}", judgement.reason);
+    assert!(judgement.reason.contains("only 5 of 6 pairs are left"), "{}", judgement.reason);
+    // Once more under pressure, then at last not.
+    for pressure in [PRESSED, CALM] {
+        assert_eq!(halves_dropped(&record, 1), [(1, 2)]);
+        again(&mut record, 6, pressure);
+        again(&mut record, 7, CALM);
+    }
+    assert_eq!(halves_dropped(&record, 1), []);
+    let judgement = judge(&record);
+    assert_eq!((judgement.outcome, judgement.slices), (Outcome::Same, 16), "{}", judgement.reason);
+    assert_eq!(judgement.notes, ["4 slices of 12 were played again, because the machine was under pressure"]);
 }
 
 /// A build that fails is worse, however fast it fails.
