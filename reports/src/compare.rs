@@ -264,7 +264,7 @@ fn fate(entrant: &Entrant) -> Fate {
     let of_run = |record: &Record| match record.end.as_ref().map(|end| &end.reason) {
         Some(EndReason::Completed) => Fate::Ran,
         Some(EndReason::SubjectExited { .. }) => Fate::Died,
-        Some(EndReason::SubjectNotReady { .. }) => Fate::NeverBegan,
+        Some(EndReason::SubjectNotReady { .. } | EndReason::NeverAsked { .. }) => Fate::NeverBegan,
         // A subject that says nothing ran all the same.
         Some(
             EndReason::WitnessSilent { .. }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
-use crate::record::{Record, Sight};
+use crate::record::{EndReason, Record, Sight};
 
 mod admission;
 mod alerts;
@@ -162,6 +162,13 @@ pub fn judge(record: &Record) -> Judgement {
     let words = findings.words();
     let (_, judged): (Vec<Name>, Vec<Finding>) = findings.judged.into_iter().unzip();
     let verdict = add_up(&judged);
+    // What is undecided because the subject asked for nothing is told by what it asked for instead.
+    let never_asked = matches!(record.end.as_ref().map(|end| &end.reason), Some(EndReason::NeverAsked { .. }));
+    let completed = judged.iter().find(|finding| never_asked && finding.budget == "validity.completed");
+    let reason = match completed.filter(|finding| finding.verdict == verdict) {
+        Some(completed) => crate::words::first_sentence(&completed.text),
+        None => reason(verdict, &judged),
+    };
     let mut notes = record.manifest.notes.clone();
     notes.extend(record.notes.iter().cloned());
     notes.append(&mut findings.notes);
@@ -172,7 +179,7 @@ pub fn judge(record: &Record) -> Judgement {
         seed: record.manifest.seed,
         verdict,
         exit_code: verdict.exit_code(),
-        reason: reason(verdict, &judged),
+        reason,
         words,
         findings: judged,
         notes,

@@ -46,7 +46,8 @@ fn ended(record: &Record) -> Option<String> {
         EndReason::SubjectExited { status, detail } => {
             Some(format!("it ended by itself at {} with {status}; {}", millis(end.ended_ms), last(detail)))
         }
-        EndReason::SubjectNotReady { detail } => Some(format!("it was never ready: {}", first_sentence(detail))),
+        EndReason::SubjectNotReady { detail, .. } => Some(format!("it was never ready: {}", first_sentence(detail))),
+        EndReason::NeverAsked { detail } => Some(first_sentence(detail)),
         EndReason::WitnessSilent { detail } => {
             Some(format!("nothing came through its witness: {}", first_sentence(detail)))
         }

@@ -84,6 +84,13 @@ impl Findings {
         }
     }
 
+    /// Tells of a condition without which the run says nothing of what rests on it, whatever was found.
+    pub(super) fn says_nothing(&mut self, unmet: Unmet, rests: impl Fn(Name, &Finding) -> bool) {
+        self.doubt(&unmet, Doubts::Either, rests);
+        let Unmet { name, observed, limit, text, .. } = unmet;
+        self.invalid(name, observed, limit, text);
+    }
+
     /// Tells of a condition without which no pass of this run is one. What was broken stays broken.
     pub(super) fn invalid(
         &mut self,

@@ -383,7 +383,7 @@ fn how_a_run_ended_decides_whether_it_counts() {
     let detail = String::from("nothing listened on 127.0.0.1:8443");
     let invalid = ["validity.completed invalid", "invalid"];
     assert_eq!(ended(EndReason::Interrupted { signal: "SIGINT".into() }), invalid);
-    assert_eq!(ended(EndReason::SubjectNotReady { detail: detail.clone() }), invalid);
+    assert_eq!(ended(EndReason::SubjectNotReady { detail: detail.clone(), waited_ms: None }), invalid);
     let silent = ended(EndReason::WitnessSilent { detail: detail.clone() });
     assert!(silent.contains(&"events.missed inconclusive".to_owned()), "{silent:?}");
     assert!(silent.contains(&"validity.completed inconclusive".to_owned()), "{silent:?}");
@@ -394,6 +394,20 @@ fn how_a_run_ended_decides_whether_it_counts() {
         ["validity.completed inconclusive", "inconclusive"]
     );
     assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
+}
+
+/// What was found of a subject that asked for nothing that is churned is nothing: "went blind" would be said of one that never looked.
+#[test]
+fn a_subject_that_never_asked_is_not_judged() {
+    let mut example = Example::clean();
+    example.miss(2, 61_000);
+    example.requests.as_mut().unwrap().truncate(1);
+    let detail = "within 20 s it asked for nothing that is churned (widgets.example.com).".to_owned();
+    example.end = Some(End { ended_ms: 20_000, reason: EndReason::NeverAsked { detail: detail.clone() }, lost: None });
+    let judgement = example.judged();
+    assert_eq!(judgement.verdict, Verdict::Invalid, "{:?}", judgement.crossed());
+    assert_eq!(judgement.reason, format!("the run was ended at 20 s: {detail}"));
+    assert!(judgement.words.is_empty(), "{:?}", judgement.words);
 }
 
 #[test]

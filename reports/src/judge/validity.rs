@@ -87,7 +87,18 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
             return true;
         }
         EndReason::Interrupted { signal } => ("interrupted", format!("the run was interrupted by {signal} at {at}.")),
-        EndReason::SubjectNotReady { detail } => ("not ready", format!("the subject was never ready: {detail}")),
+        EndReason::SubjectNotReady { detail, .. } => ("not ready", format!("the subject was never ready: {detail}")),
+        EndReason::NeverAsked { detail } => {
+            let unmet = Unmet {
+                name: COMPLETED,
+                observed: "never asked".to_owned(),
+                limit: "completed".to_owned(),
+                text: format!("the run was ended at {at}: {detail}"),
+                because: "the subject asked for nothing that was churned".to_owned(),
+            };
+            findings.says_nothing(unmet, |name, _| doubt::is_observed(name));
+            return false;
+        }
         EndReason::WitnessSilent { .. } if never_asked(findings) => {
             let text =
                 format!("all phases ran, {at} in all. Nothing came through the witness of a subject that did not ask.");

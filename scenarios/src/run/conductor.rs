@@ -10,6 +10,7 @@ mod ending;
 mod faults;
 mod last_look;
 mod objects;
+mod unasked;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use loadgen::admission::Truth;
 use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
 
 use self::faults::kube_id;
+use self::unasked::Unasked;
 use super::alerts::Receiver;
 use super::arrival::disturbs_events;
 use super::attach::Handed;
@@ -74,6 +76,8 @@ pub(super) struct Conductor<'a> {
     /// The drain, once it has gone to its end.
     drained: Option<Drained>,
     told: Told,
+    /// Until the subject has asked for something that is churned.
+    unasked: Option<Unasked>,
     requests: Requests,
     /// What the oracle of the load is told.
     truth: Option<Arc<Truth>>,
@@ -137,6 +141,8 @@ enum Halt {
     Signal(&'static str),
     /// The subject exited by itself.
     SubjectExited(Exit),
+    /// The subject asks for nothing that is churned, in words.
+    NeverAsked(String),
     /// A Pod that sends load was taken away.
     LoadLost(String),
     /// The harness cannot go on.
@@ -176,6 +182,7 @@ impl<'a> Conductor<'a> {
             stage: None,
             drained: None,
             told: Told::from_now(scenario, &world.plane),
+            unasked: None,
             requests: Requests::new(&scenario.judged()),
             truth: None,
             growth,
@@ -201,7 +208,7 @@ impl<'a> Conductor<'a> {
                 }
                 Err(halt) => self.halted(halt).await,
             },
-            Err(error) => EndReason::SubjectNotReady { detail: format!("{error:#}") },
+            Err(error) => EndReason::SubjectNotReady { detail: format!("{error:#}"), waited_ms: None },
         };
         self.live.end();
         self.objects_so_far().await;
@@ -290,12 +297,14 @@ impl<'a> Conductor<'a> {
             let row = self.fault_row(index, FaultEvent::Started, 0, None);
             self.writer.fault(&row)?;
         }
-        let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
+        let started = Instant::now();
+        let deadline = started + self.scenario.subject.start_timeout.0;
         let plane = &self.world.plane;
         // Where no audit log tells who asks a subject without a webhook is ready when it runs.
         let mut told = self.told.clone();
         let asked = move || told.asked(plane);
         self.beside(wait_until_ready(ready.clone(), deadline, asked)).await??;
+        self.unasked = Unasked::of(self.scenario, ready, self.told.clone(), started);
         if let Some(scraper) = &self.stage()?.scraper {
             let readable = scraper.readable(deadline);
             let read = self.beside(readable).await?;
@@ -427,6 +436,7 @@ impl<'a> Conductor<'a> {
         stage.events.settle(None, self.requests.newest(), writer)?;
         self.faults()?;
         if self.clock.runs() {
+            self.unasked()?;
             self.canaries(now_ms)?;
             self.keep_up(now_ms).await?;
             if now_ms >= self.stage()?.interval_due_ms {

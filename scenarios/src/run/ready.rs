@@ -108,6 +108,13 @@ pub(super) struct NotReady {
     missing: String,
 }
 
+impl NotReady {
+    /// How long it was waited for it.
+    pub(super) fn waited_ms(&self) -> u64 {
+        crate::clock::millis(self.waited)
+    }
+}
+
 /// Polls until the subject is ready.
 pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked: impl FnMut() -> Asked) -> Result<()> {
     let began = Instant::now();

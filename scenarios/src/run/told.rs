@@ -4,7 +4,7 @@
 //! 403 for any other reason is no refusal of a right: both also answer so when a namespace is going away. Connections are in no such log, and
 //! an API server that is killed writes no end of its watches: where that is planned, open watches are not told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ use crate::scenario::Scenario;
 
 /// Lines of an audit log are short: it has no bodies.
 const LINES_MAX: usize = 100_000;
+
+/// Kinds of objects of which it is kept that they were asked for: a program asks for some dozens.
+const KINDS_MAX: usize = 256;
 
 /// What was told since the last row, and all of the traffic since the start.
 #[derive(Debug, Default)]
@@ -49,6 +52,8 @@ pub(super) struct Told {
     traffic: Traffic,
     requests: u64,
     follows: u64,
+    /// Verbs by the full names of what was asked for, as the audit log has it.
+    kinds: BTreeMap<String, BTreeSet<String>>,
     /// What the mock had counted by the last row.
     mock: BTreeMap<String, u64>,
 }
@@ -77,6 +82,27 @@ impl Told {
         let Some(log) = plane.audit_log() else { return Asked::Judged };
         self.read(&log, user);
         self.weighed(self.last.is_some(), self.follows > 0)
+    }
+
+    /// Full names of what is judged.
+    pub(super) fn judged(&self) -> &[String] {
+        &self.judged
+    }
+
+    /// Whether anything is.
+    pub(super) fn judges_anything(&self) -> bool {
+        !self.judged.is_empty()
+    }
+
+    /// The kinds of objects that the subject has asked for by now, by their full names, each with its verbs.
+    pub(super) fn kinds_asked(&self, plane: &Plane) -> Vec<(String, Vec<String>)> {
+        let mut kinds = self.kinds.clone();
+        if let Some(mock) = plane.mock() {
+            for access in mock.server.permissions(plane.subject()) {
+                kinds.entry(full_name(&access.resource, &access.group)).or_default().insert(access.verb);
+            }
+        }
+        kinds.into_iter().map(|(kind, verbs)| (kind, verbs.into_iter().collect())).collect()
     }
 
     fn weighed(&self, anything: bool, judged: bool) -> Asked {
@@ -183,7 +209,10 @@ impl Told {
             traffic.watches_opened += u64::from(!ends);
             traffic.watches_open = if ends { traffic.watches_open.saturating_sub(1) } else { traffic.watches_open + 1 };
         }
-        let full = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+        let full = full_name(&resource, group);
+        if !resource.is_empty() && (self.kinds.len() < KINDS_MAX || self.kinds.contains_key(&full)) {
+            self.kinds.entry(full.clone()).or_default().insert(verb.to_owned());
+        }
         let begins = if is_open { !ends } else { ends };
         if begins && matches!(verb, "list" | "watch") && self.judged.contains(&full) {
             self.follows += 1;
@@ -213,6 +242,10 @@ fn rotated(audit_log: &Path) -> Option<PathBuf> {
         path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&format!("{stem}-")))
     };
     entries.filter(is_old).max()
+}
+
+fn full_name(resource: &str, group: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
 fn what(verb: &str, resource: &str, group: &str) -> String {
@@ -267,6 +300,10 @@ mod tests {
         let row = told.row();
         assert_eq!((row.traffic.watches_open, row.traffic.watches_opened, row.follows), (2, 2, Some(2)));
         assert_eq!(told.weighed(true, false), Asked::Else);
+        assert_eq!(
+            told.kinds.iter().map(|(kind, verbs)| (kind.as_str(), verbs.len())).collect::<Vec<_>>(),
+            [("leases.coordination.k8s.io", 1)]
+        );
         let mut more = File::options().append(true).open(&path).unwrap();
         write!(more, "{}", all(&[watch("ResponseComplete", 200), watch("ResponseComplete", 410)])).unwrap();
         std::fs::rename(&path, folder.path().join("audit-2026-11-27T10-00-00.000.log")).unwrap();

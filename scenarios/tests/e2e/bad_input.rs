@@ -345,6 +345,27 @@ fn a_silent_witness_leaves_the_run_undecided() {
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
 }
 
+/// A subject that follows something else is told after 20 s what it asked for, what is churned, and what to do: not after the whole run.
+#[test]
+#[ignore = "slow"]
+fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
+    if !has_python() {
+        return;
+    }
+    let other = "any(u.urlopen(u.Request(s+'/api/v1/configmaps',headers={'Authorization':'Bearer '+k}), \
+                 context=ssl._create_unverified_context()).close() or time.sleep(1) for _ in iter(int, 1))";
+    let run = asks_once(other).replace("/apis/longhaul.dev/v1alpha1/packages", "/api/v1/configmaps");
+    let text = command(&run, "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 60s");
+    let text = text.replace("steady: 2s", "steady: 120s");
+    let file = file(&text);
+    let began = std::time::Instant::now();
+    let soak = soak(&[file.path().to_str().unwrap()]);
+    assert!(matches!(soak.code(), Some(2 | 3)), "{}", soak.story());
+    let said = "it asked for nothing that is churned (packages.longhaul.dev). It asked for configmaps (list). Churn what it follows";
+    assert!(soak.stdout().contains(said), "{}", soak.story());
+    assert!(began.elapsed() < std::time::Duration::from_secs(90), "{}", soak.story());
+}
+
 /// `longhaul … | head -1` must not end in a panic.
 #[test]
 fn a_reader_that_is_gone_is_no_error() {

@@ -130,6 +130,14 @@ pub enum EndReason {
     SubjectNotReady {
         /// What was waited for.
         detail: String,
+        /// For how long, in milliseconds; none where it could not be started, or ended before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited_ms: Option<u64>,
+    },
+    /// The subject counted as ready, and asked for nothing that was churned.
+    NeverAsked {
+        /// What it asked for instead, what was churned, and what to do.
+        detail: String,
     },
     /// The subject ended before the run did.
     SubjectExited {

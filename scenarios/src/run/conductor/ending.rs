@@ -51,12 +51,17 @@ impl Conductor<'_> {
             }
             Halt::SubjectExited(status) => EndReason::SubjectNotReady {
                 detail: format!("it exited before it was ready ({status}). Its last words: {last_words}"),
+                waited_ms: None,
             },
+            Halt::NeverAsked(detail) => EndReason::NeverAsked { detail },
             Halt::LoadLost(detail) => EndReason::LoadLost { detail },
-            Halt::Broken(error) if error.is::<NotReady>() => {
-                EndReason::SubjectNotReady { detail: format!("{error}. Its last words: {last_words}") }
-            }
-            Halt::Broken(error) => harness_error(&error),
+            Halt::Broken(error) => match error.downcast_ref::<NotReady>() {
+                Some(not_ready) => EndReason::SubjectNotReady {
+                    detail: format!("{error}. Its last words: {last_words}"),
+                    waited_ms: Some(not_ready.waited_ms()),
+                },
+                None => harness_error(&error),
+            },
         }
     }
 
@@ -114,7 +119,9 @@ impl Conductor<'_> {
         // Deciding what is still open, and gathering what is known of it, takes its time and measures nobody.
         self.interval_until(now_ms, true).map_err(|halt| match halt {
             Halt::Broken(error) => error,
-            Halt::Signal(_) | Halt::SubjectExited(_) | Halt::LoadLost(_) => anyhow::anyhow!("the run had ended"),
+            Halt::Signal(_) | Halt::SubjectExited(_) | Halt::NeverAsked(_) | Halt::LoadLost(_) => {
+                anyhow::anyhow!("the run had ended")
+            }
         })
     }
 }

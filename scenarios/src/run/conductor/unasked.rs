@@ -1,0 +1,141 @@
+//! A subject that counts as ready and asks for nothing that is churned: the run is ended early, because it would show nothing.
+//!
+//! Owns when that is said. A fault that has begun may be why a subject does not ask; then the run goes on, and its judges decide.
+
+use std::time::{Duration, Instant};
+
+use super::{Conductor, Halt};
+use crate::run::plane::Plane;
+use crate::run::ready::{Asked, Ready};
+use crate::run::told::Told;
+use crate::scenario::Scenario;
+
+/// After so long since its start it is said. A controller that waits for the lock of one that is gone gets it after 15 s.
+const AFTER: Duration = Duration::from_secs(20);
+/// At least so long after it counted as ready: what says itself that it is ready may look at objects right after that.
+const AFTER_READY: Duration = Duration::from_secs(10);
+/// How often it is looked.
+const EVERY: Duration = Duration::from_millis(500);
+/// Resources that are named.
+const NAMED_MAX: usize = 8;
+
+/// Waits until the subject asks.
+pub(super) struct Unasked {
+    told: Told,
+    started: Instant,
+    due: Instant,
+    next: Instant,
+}
+
+impl Unasked {
+    /// From now on, where the subject was started at that time and is ready now; none where nothing is churned that it has to ask for.
+    pub(super) fn of(scenario: &Scenario, ready: &Ready, told: Told, started: Instant) -> Option<Self> {
+        // What is content with any request may ask for what is judged as late as it likes.
+        let content = matches!(ready, Ready::FirstRequest { any: true, .. });
+        let is_asked = !scenario.churn.is_empty() && !scenario.subject.watches_nothing() && told.judges_anything();
+        // What was taken as it is after a while has not said that it is ready.
+        let after = if matches!(ready, Ready::FirstRequest { .. }) { Duration::ZERO } else { AFTER_READY };
+        let now = Instant::now();
+        (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
+    }
+
+    /// What is to be said of a subject that has not asked by now; none before it is time. The second is whether it has asked.
+    fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
+        if now < self.next {
+            return (None, false);
+        }
+        self.next = now + EVERY;
+        if self.told.asked(plane) == Asked::Judged {
+            return (None, true);
+        }
+        let said =
+            (now >= self.due).then(|| sentence(now - self.started, self.told.judged(), &self.told.kinds_asked(plane)));
+        (said, false)
+    }
+}
+
+impl Conductor<'_> {
+    /// Ends the run where it is time to say that the subject asks for nothing that is churned.
+    pub(super) fn unasked(&mut self) -> Result<(), Halt> {
+        let Some(unasked) = &mut self.unasked else { return Ok(()) };
+        let (said, has_asked) = unasked.look(&self.world.plane, Instant::now());
+        let Some(stage) = &self.stage else { return Ok(()) };
+        // What is proved was seen, by whatever way; and what a fault did is for the judges.
+        if has_asked || stage.commits_before_fault.is_some() || stage.events.counts().observations > 0 {
+            self.unasked = None;
+            return Ok(());
+        }
+        said.map_or(Ok(()), |said| Err(Halt::NeverAsked(said)))
+    }
+}
+
+/// What it asked for, what is churned, and the remedy. Each kind that was asked for comes with the verbs.
+fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)]) -> String {
+    let is_followed = |verbs: &[String]| verbs.iter().any(|verb| verb == "list" || verb == "watch");
+    let locks = |kind: &str| kind == "leases.coordination.k8s.io";
+    let named = |kinds: &[(String, Vec<String>)]| {
+        let mut named: Vec<String> =
+            kinds.iter().take(NAMED_MAX).map(|(kind, verbs)| format!("{kind} ({})", verbs.join(", "))).collect();
+        if kinds.len() > NAMED_MAX {
+            named.push(format!("{} more", kinds.len() - NAMED_MAX));
+        }
+        named.join(", ")
+    };
+    let asked = if kinds.is_empty() {
+        "It asked for no objects at all.".to_owned()
+    } else {
+        format!("It asked for {}.", named(kinds))
+    };
+    let followed: Vec<&str> =
+        kinds.iter().filter(|(_, verbs)| is_followed(verbs)).map(|(kind, _)| kind.as_str()).collect();
+    let remedy = if !kinds.is_empty() && kinds.iter().all(|(kind, _)| locks(kind)) {
+        "It waits to become the leader: see whether it may write its Lease, and whether the Lease's namespace exists."
+            .to_owned()
+    } else if followed.is_empty() {
+        "See in its output for what it waits: a flag that turns the controller on, a definition, a namespace."
+            .to_owned()
+    } else {
+        format!(
+            "Churn what it follows (`churn: {{resource: …}}` with {}), or see which flag, definition or namespace makes it follow what is churned.",
+            followed.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(" or ")
+        )
+    };
+    format!(
+        "the subject counts as ready, and within {} s it asked for nothing that is churned ({}). {asked} {remedy} If it asks later than that, write `ready: {{request: first}}` in `subject`.",
+        passed.as_secs(),
+        churned.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(kinds: &[(&str, &[&str])]) -> String {
+        let kinds: Vec<(String, Vec<String>)> = kinds
+            .iter()
+            .map(|(kind, verbs)| ((*kind).to_owned(), verbs.iter().map(ToString::to_string).collect()))
+            .collect();
+        sentence(AFTER, &["widgets.example.com".to_owned()], &kinds)
+    }
+
+    #[test]
+    fn it_says_what_was_asked_what_is_churned_and_what_to_do() {
+        let other = said(&[("gadgets.example.com", &["list", "watch"]), ("leases.coordination.k8s.io", &["get"])]);
+        assert!(
+            other.starts_with(
+                "the subject counts as ready, and within 20 s it asked for nothing that is churned (widgets.example.com). It asked for \
+                 gadgets.example.com (list, watch), leases.coordination.k8s.io (get). Churn what it follows"
+            ),
+            "{other}"
+        );
+        assert!(other.contains("`churn: {resource: …}` with gadgets.example.com"), "{other}");
+        let standby = said(&[("leases.coordination.k8s.io", &["create", "get"])]);
+        assert!(standby.contains("It waits to become the leader: see whether it may write its Lease"), "{standby}");
+        let silent = said(&[]);
+        assert!(silent.contains("It asked for no objects at all. See in its output for what it waits"), "{silent}");
+        let many: Vec<String> = (0..20).map(|number| format!("kind{number}")).collect();
+        let many: Vec<(&str, &[&str])> = many.iter().map(|kind| (kind.as_str(), &["get"][..])).collect();
+        assert!(said(&many).contains("kind7 (get), 12 more."), "{}", said(&many));
+    }
+}
