@@ -165,10 +165,16 @@ pub fn judge(record: &Record) -> Judgement {
     // What is undecided because the subject asked for nothing is told by what it asked for instead.
     let never_asked = matches!(record.end.as_ref().map(|end| &end.reason), Some(EndReason::NeverAsked { .. }));
     let completed = judged.iter().find(|finding| never_asked && finding.budget == "validity.completed");
-    let reason = match completed.filter(|finding| finding.verdict == verdict) {
+    let mut reason = match completed.filter(|finding| finding.verdict == verdict) {
         Some(completed) => crate::words::first_sentence(&completed.text),
         None => reason(verdict, &judged),
     };
+    if let (Verdict::Inconclusive | Verdict::Invalid, Some(busy)) = (verdict, validity::Busy::of(record)) {
+        // What keeps a run from being decided is often the machine; then that is where to look first.
+        if !reason.contains("other programs had") {
+            reason = format!("{reason} {}", busy.sentence());
+        }
+    }
     let mut notes = record.manifest.notes.clone();
     notes.extend(record.notes.iter().cloned());
     notes.append(&mut findings.notes);

@@ -84,6 +84,12 @@ impl Findings {
         }
     }
 
+    /// Whether a budget of these is broken.
+    pub(super) fn any_broken_by(&self, of: impl Fn(Name, &Finding) -> bool) -> bool {
+        let mut broken = self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail);
+        broken.any(|(name, finding)| finding.judge != JUDGE && of(*name, finding))
+    }
+
     /// Tells of a condition without which the run says nothing of what rests on it, whatever was found.
     pub(super) fn says_nothing(&mut self, unmet: Unmet, rests: impl Fn(Name, &Finding) -> bool) {
         self.doubt(&unmet, Doubts::Either, rests);

@@ -11,11 +11,13 @@ use crate::record::{CrashRow, EndReason, FaultEvent, Phase, Record, quantile_us,
 use crate::words::{count, counted, micros, millis, percent};
 
 mod faults;
+mod machine;
 mod stalls;
 
 #[cfg(test)]
 pub(super) use faults::FAULT;
 pub(super) use faults::never_hit;
+pub(super) use machine::Busy;
 
 /// Share of the planned requests that must have been sent.
 const SENT_LEAST: f64 = 0.99;
@@ -44,6 +46,18 @@ const ADMISSION_RATE: Name = condition("admissionRate");
 const CALL_RATE: Name = condition("callRate");
 const CALL_LATENESS: Name = condition("callLateness");
 const CHURN_RATE: Name = condition("churnRate");
+/// What a busy machine may be the reason of.
+const OF_THE_MACHINE: [Name; 9] = [
+    INTERVALS,
+    LATENESS,
+    SAMPLES,
+    ADMISSION_RATE,
+    CALL_RATE,
+    CALL_LATENESS,
+    CHURN_RATE,
+    stalls::PACE,
+    machine::MACHINE,
+];
 const EXITED: Name = Name { judge: "subject", section: "subject", key: "exited", word: Some(Word::Crashed) };
 
 /// What is judged of the subject without a budget.
@@ -61,8 +75,10 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_witness(record, exited, findings);
     judge_samples(record, findings);
     judge_clocks(record, findings);
+    machine::judge(record, findings);
     harness::judge(record, findings);
     findings.settle_validity();
+    machine::spare(record, &OF_THE_MACHINE, findings);
     note_pressure(record, findings);
 }
 
@@ -432,9 +448,13 @@ fn note_pressure(record: &Record, findings: &mut Findings) {
     if let Some(median) = cpu.get(cpu.len() / 2)
         && *median > PSI_CPU_PCT
     {
-        let text =
-            format!("the machine was busy: tasks waited for a processor during {median:.0} % of the time (median).");
+        let others = Busy::of(record).map(|busy| format!(", and {}", busy.clause())).unwrap_or_default();
+        let text = format!(
+            "the machine was busy: tasks waited for a processor during {median:.0} % of the time (median){others}."
+        );
         findings.note(text);
+    } else if let Some(busy) = Busy::of(record) {
+        findings.note(busy.sentence());
     }
     let starts = record.samples.iter().filter_map(|sample| sample.subject).map(|process| process.starts).max();
     if let Some(starts @ 2..) = starts.filter(|_| record.crashes.is_empty()) {

@@ -39,15 +39,24 @@ fn signed_ms(at: Duration) -> i64 {
 /// Whatever of it this kernel offers; `start` is what the clocks said when sampling began.
 pub(super) fn row(start: &Clocks) -> MachineRow {
     let (suspended_ms, clock_set_ms) = start.until(&Clocks::read());
+    let total = procfs::KernelStats::current().ok().map(|stats| stats.total);
     MachineRow {
         psi_cpu_some_pct: procfs::CpuPressure::current().ok().map(|psi| hundredths(psi.some.avg10)),
         psi_memory_some_pct: procfs::MemoryPressure::current().ok().map(|psi| hundredths(psi.some.avg10)),
         psi_io_some_pct: procfs::IoPressure::current().ok().map(|psi| hundredths(psi.some.avg10)),
-        steal_ms: procfs::KernelStats::current().ok().and_then(|stats| stats.total.steal_ms()),
+        steal_ms: total.as_ref().and_then(procfs::CpuTime::steal_ms),
+        busy_ms: total.as_ref().map(busy_ms),
+        idle_ms: total.as_ref().map(|total| total.idle_ms() + total.iowait_ms().unwrap_or(0)),
         load_1m: procfs::LoadAverage::current().ok().map(|load| hundredths(load.one)),
         suspended_ms: Some(suspended_ms),
         clock_set_ms: Some(clock_set_ms),
     }
+}
+
+/// What ran; guests are part of what users' programs had.
+fn busy_ms(total: &procfs::CpuTime) -> u64 {
+    let interrupts = total.irq_ms().unwrap_or(0) + total.softirq_ms().unwrap_or(0);
+    total.user_ms() + total.nice_ms() + total.system_ms() + interrupts
 }
 
 /// The kernel tells two decimals; a single-precision number would be written with fifteen.
@@ -135,5 +144,6 @@ mod tests {
         let row = row(&start);
         assert!(row.suspended_ms.unwrap() < 100, "{row:?}");
         assert!(row.clock_set_ms.unwrap().abs() < 100, "{row:?}");
+        assert!(row.busy_ms.unwrap() > 0 && row.idle_ms.is_some(), "{row:?}");
     }
 }

@@ -89,6 +89,10 @@ pub struct MachineRow {
     pub psi_io_some_pct: Option<f64>,
     /// Processor time taken by other guests of the host since boot, in milliseconds.
     pub steal_ms: Option<u64>,
+    /// Time of all processors together in which anything ran, since boot, in milliseconds.
+    pub busy_ms: Option<u64>,
+    /// Time of all processors together in which nothing ran, since boot, in milliseconds.
+    pub idle_ms: Option<u64>,
     /// The load average of one minute.
     pub load_1m: Option<f64>,
     /// How long the machine has been suspended since the run began to sample, in milliseconds.

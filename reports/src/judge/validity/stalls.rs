@@ -12,7 +12,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Record};
 use crate::words::millis;
 
-const PACE: Name = condition("pace");
+pub(super) const PACE: Name = condition("pace");
 /// Churn that fell behind its plan by more than this took that time from the subject, which is promised at least 5 s for an
 /// observation.
 const CHURN_LATE_MS: u64 = 2500;
@@ -24,9 +24,9 @@ const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`"
 
 /// From when to when the harness did not keep up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stall {
-    from_ms: u64,
-    to_ms: u64,
+pub(super) struct Stall {
+    pub(super) from_ms: u64,
+    pub(super) to_ms: u64,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
@@ -106,16 +106,18 @@ fn is_whole(record: &Record, name: Name, stalls: &[Stall]) -> bool {
         "regressed" | "phantom" | "resurrected" => return true,
         _ => return false,
     };
-    let deadline_ms = |t_ms: u64| {
-        let row = record.intervals.iter().find(|row| row.end_ms > t_ms);
-        row.or(record.intervals.last()).map_or(0, |row| row.deadline_ms)
-    };
     let apart = |row: &&AnomalyRow| {
         let from_ms = row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms);
-        let to_ms = from_ms.saturating_add(deadline_ms(from_ms));
+        let to_ms = from_ms.saturating_add(deadline_ms(record, from_ms));
         of.contains(&row.outcome) && stalls.iter().all(|stall| to_ms < stall.from_ms || from_ms > stall.to_ms)
     };
     record.anomalies.iter().filter(apart).count() as u64 > limit.unwrap_or(0)
+}
+
+/// How long an observation of what was committed then may take.
+pub(super) fn deadline_ms(record: &Record, t_ms: u64) -> u64 {
+    let row = record.intervals.iter().find(|row| row.end_ms > t_ms);
+    row.or(record.intervals.last()).map_or(0, |row| row.deadline_ms)
 }
 
 /// The same for what came about before a sample that showed a jump of time; what came after it may be its work.

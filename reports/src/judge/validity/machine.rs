@@ -1,0 +1,284 @@
+//! A machine that other programs kept busy: what may be slow because of them.
+//!
+//! Owns `validity.machine`, and the sentence that names the machine where a run is not decided. What takes longer than it may while others have the
+//! processors may be theirs, as far as they can make it slower; what is beyond that is the subject's. Nothing that is counted becomes more by
+//! waiting, so no other failure is in doubt. Of a record without the processors' time nothing is known here.
+
+use super::condition;
+use super::stalls::{self, Stall};
+use crate::judge::Finding;
+use crate::judge::doubt::{Doubts, Unmet};
+use crate::judge::rule::{Findings, Name, Verdict};
+use crate::ledger::Outcome;
+use crate::record::{AdmissionRow, EndReason, Process, Record, Sample};
+use crate::words::{millis, percent};
+
+pub(super) const MACHINE: Name = condition("machine");
+/// A machine of whose processors others have at least this share is busy: everything takes twice as long.
+const OTHERS_LEAST: f64 = 0.5;
+/// Shares are taken over so long: a second is a few slices of the scheduler.
+const WINDOW_MS: u64 = 5000;
+/// With fewer samples nothing is known of a machine.
+const SAMPLES_LEAST: usize = 6;
+/// Others are blamed for making something at most so many times slower.
+const SLOWER_MOST: f64 = 10.0;
+/// Of a percentile only so much of the time has to be busy that what it leaves out may have come then.
+const P50_LEAST: f64 = 0.25;
+const P99_LEAST: f64 = 0.005;
+
+/// When others kept the machine busy, and how much.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::judge) struct Busy {
+    /// From when to when, one after the other.
+    stalls: Vec<Stall>,
+    /// The largest share of the processors' time that others had in a window.
+    worst: f64,
+    /// The share over the whole run.
+    whole: f64,
+    /// The share of the run that was busy.
+    time: f64,
+}
+
+impl Busy {
+    /// None where the machine was not busy, or nobody knows.
+    pub(in crate::judge) fn of(record: &Record) -> Option<Self> {
+        let samples = &record.samples;
+        let (first, last) = (samples.first()?, samples.last()?);
+        if samples.len() < SAMPLES_LEAST {
+            return None;
+        }
+        let whole = others(first, last)?;
+        let (mut stalls, mut worst): (Vec<Stall>, f64) = (Vec::new(), whole);
+        let mut from = first;
+        for sample in samples {
+            if sample.t_ms.saturating_sub(from.t_ms) < WINDOW_MS {
+                continue;
+            }
+            let share = others(from, sample).unwrap_or(0.0);
+            if share >= OTHERS_LEAST {
+                worst = worst.max(share);
+                match stalls.last_mut().filter(|stall| stall.to_ms == from.t_ms) {
+                    Some(stall) => stall.to_ms = sample.t_ms,
+                    None => stalls.push(Stall { from_ms: from.t_ms, to_ms: sample.t_ms }),
+                }
+            }
+            from = sample;
+        }
+        let length_ms = last.t_ms.saturating_sub(first.t_ms).max(1);
+        let busy_ms: u64 = stalls.iter().map(|stall| stall.to_ms - stall.from_ms).sum();
+        let time = busy_ms as f64 / length_ms as f64;
+        (whole >= OTHERS_LEAST || !stalls.is_empty()).then_some(Self { stalls, worst, whole, time })
+    }
+
+    /// Whether it was so all the time.
+    fn is_whole(&self) -> bool {
+        self.whole >= OTHERS_LEAST
+    }
+
+    /// By how many times others can have made something slower.
+    fn slower(&self) -> f64 {
+        (1.0 / (1.0 - self.worst.min(0.99))).min(SLOWER_MOST)
+    }
+
+    /// A clause: what others had, and when.
+    pub(super) fn clause(&self) -> String {
+        match self.stalls.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
+            Some(stall) if !self.is_whole() => format!(
+                "other programs had up to {} of the processors' time from {} to {}",
+                percent(self.worst),
+                millis(stall.from_ms),
+                millis(stall.to_ms)
+            ),
+            _ => format!("other programs had {} of the processors' time", percent(self.whole)),
+        }
+    }
+
+    /// A sentence that names the machine.
+    pub(in crate::judge) fn sentence(&self) -> String {
+        format!("The machine was busy: {}.", self.clause())
+    }
+}
+
+/// The share of the processors' time that neither subject nor harness had between two samples; none where that is not known.
+fn others(from: &Sample, to: &Sample) -> Option<f64> {
+    let passed = |read: fn(&Sample) -> Option<u64>| Some(read(to)?.saturating_sub(read(from)?));
+    let busy_ms = passed(|sample| sample.machine.busy_ms)?;
+    let idle_ms = passed(|sample| sample.machine.idle_ms)?;
+    let stolen_ms = passed(|sample| sample.machine.steal_ms).unwrap_or(0);
+    let all_ms = (busy_ms + idle_ms + stolen_ms) as f64;
+    let own_ms = used_ms(from.subject, to.subject) + used_ms(from.harness, to.harness);
+    (all_ms > 0.0).then(|| (busy_ms.saturating_sub(own_ms) + stolen_ms) as f64 / all_ms)
+}
+
+/// What was used in between; of a process that was started anew all that it used, and nothing is known of one that was not read both times.
+fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
+    let (Some(before), Some(after)) = (from.map(|process| process.cpu_ms), to.map(|process| process.cpu_ms)) else {
+        return 0;
+    };
+    after.checked_sub(before).unwrap_or(after)
+}
+
+/// Leaves undecided what is too slow by no more than others can have made it.
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let Some(busy) = Busy::of(record) else { return };
+    let clause = busy.clause();
+    let unmet = Unmet {
+        name: MACHINE,
+        observed: percent(busy.worst),
+        limit: format!("less than {} for others", percent(OTHERS_LEAST)),
+        text: format!("{clause}, so what took long may have waited for them; run it again on a quieter machine."),
+        because: clause,
+    };
+    // Where nothing is too slow the note on the machine says enough.
+    if findings.any_broken_by(|name, finding| busy.excuses(record, name, finding)) {
+        findings.unmet(unmet, Doubts::Broken, |name, finding| busy.excuses(record, name, finding));
+    }
+}
+
+impl Busy {
+    /// Whether others may be why this budget was broken.
+    fn excuses(&self, record: &Record, name: Name, finding: &Finding) -> bool {
+        let within = || finding.used_pct.is_none_or(|pct| f64::from(pct) <= 100.0 * self.slower());
+        match (name.section, name.key) {
+            ("admission" | "api", "p50") => self.time >= P50_LEAST && within(),
+            ("admission" | "api", "p99") | ("events", "lagP99") => self.time >= P99_LEAST && within(),
+            ("admission" | "api", "p999") | ("events", "heal") | ("api", "staleness") => within(),
+            ("events", "late") => self.late_else(record) <= late_limit(record),
+            ("admission", "errors") => failed_else(record) <= error_limit(record),
+            _ => false,
+        }
+    }
+
+    /// Observations that were late while nobody kept the machine busy, or later than others can have made them.
+    fn late_else(&self, record: &Record) -> u64 {
+        let late = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
+        let own = late.filter(|row| {
+            let from_ms = row.committed_ms.unwrap_or(row.t_ms);
+            let deadline_ms = stalls::deadline_ms(record, from_ms);
+            let took_ms = row.observed_ms.unwrap_or(row.t_ms).saturating_sub(from_ms);
+            let apart = self.stalls.iter().all(|stall| from_ms + deadline_ms < stall.from_ms || from_ms > stall.to_ms);
+            apart || took_ms as f64 > deadline_ms as f64 * self.slower()
+        });
+        own.count() as u64
+    }
+}
+
+fn late_limit(record: &Record) -> u64 {
+    record.manifest.budgets.events.as_ref().and_then(|events| events.late).unwrap_or(0)
+}
+
+/// Reviews that failed otherwise than by a timeout.
+fn failed_else(record: &Record) -> u64 {
+    let failed = |row: &AdmissionRow| row.http_error + row.connect + row.tls + row.invalid_response;
+    record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
+}
+
+fn error_limit(record: &Record) -> u64 {
+    record.manifest.budgets.admission.as_ref().and_then(|admission| admission.errors).unwrap_or(0)
+}
+
+/// A run that could not be played on a machine that was busy all the time is undecided, and not one that cannot be trusted: played elsewhere it is decided.
+pub(super) fn spare(record: &Record, may_be: &[Name], findings: &mut Findings) {
+    if !Busy::of(record).is_some_and(|busy| busy.is_whole()) {
+        return;
+    }
+    let waited = matches!(
+        record.end.as_ref().map(|end| &end.reason),
+        Some(EndReason::SubjectNotReady { waited_ms: Some(_), .. } | EndReason::NeverAsked { .. })
+    );
+    for (name, finding) in &mut findings.judged {
+        let may = may_be.contains(name) || (*name == super::COMPLETED && waited);
+        if may && finding.verdict == Verdict::Invalid {
+            finding.verdict = Verdict::Inconclusive;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::Example;
+    use crate::judge::{Judgement, Verdict};
+    use crate::record::{End, EndReason, tag};
+
+    /// A machine of two processors of which others have this share from one second to another.
+    fn busy(example: &mut Example, share: f64, seconds: std::ops::Range<u64>) {
+        let (mut busy_ms, mut idle_ms) = (0, 0);
+        for sample in &mut example.samples {
+            let second = sample.t_ms / 1000;
+            // The subject of the example uses 80 ms of each second.
+            let others_ms = if seconds.contains(&second) { crate::words::whole(2000.0 * share) } else { 20 };
+            busy_ms += 80 + others_ms;
+            idle_ms += 2000 - (80 + others_ms).min(2000);
+            (sample.machine.busy_ms, sample.machine.idle_ms) = (Some(busy_ms), Some(idle_ms));
+        }
+    }
+
+    fn verdict(judgement: &Judgement, budget: &str) -> Verdict {
+        judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().verdict
+    }
+
+    /// Lag that is over its limit by as much as others can have made it is undecided and names the machine; more than that is a failure, and so is any on a quiet machine.
+    #[test]
+    fn what_is_slow_on_a_busy_machine_is_undecided_and_names_it() {
+        let slow = |lag_us: u64, share: f64| {
+            let mut example = Example::clean();
+            example.record(tag::LAG, 20_000, lag_us, 30_000);
+            busy(&mut example, share, 0..200);
+            example.judged()
+        };
+        let quiet = slow(3_000_000, 0.1);
+        assert_eq!(verdict(&quiet, "events.lagP99"), Verdict::Fail, "{:?}", quiet.crossed());
+        let pressed = slow(3_000_000, 0.8);
+        assert_eq!(verdict(&pressed, "events.lagP99"), Verdict::Inconclusive, "{:?}", pressed.crossed());
+        assert_eq!(pressed.verdict, Verdict::Inconclusive);
+        assert!(
+            pressed.reason.contains("because other programs had 80 % of the processors' time"),
+            "{}",
+            pressed.reason
+        );
+        let far = slow(60_000_000, 0.8);
+        assert_eq!(far.verdict, Verdict::Fail, "{:?}", far.crossed());
+    }
+
+    /// What is counted is no slower for it: an event that was lost was lost, and a clean run passes.
+    #[test]
+    fn what_is_counted_fails_and_passes_on_a_busy_machine_as_on_another() {
+        let judged = |spoil: fn(&mut Example)| {
+            let mut example = Example::clean();
+            spoil(&mut example);
+            busy(&mut example, 0.9, 0..200);
+            example.judged()
+        };
+        let lost = judged(|e| e.miss(2, 61_000));
+        assert_eq!(lost.verdict, Verdict::Fail, "{:?}", lost.crossed());
+        let clean = judged(|_| {});
+        assert_eq!(clean.verdict, Verdict::Pass, "{:?}", clean.crossed());
+        assert!(clean.notes.iter().any(|note| note.contains("other programs had 90 %")), "{:?}", clean.notes);
+    }
+
+    /// A run that is undecided for another reason says what the machine did meanwhile, also where it was busy for a while only.
+    #[test]
+    fn an_undecided_run_names_the_machine() {
+        let mut example = Example::clean();
+        example.samples[60..100].iter_mut().for_each(|sample| sample.subject = None);
+        example.manifest.budgets.memory = Some(serde_json::from_str(r#"{"ceiling": "1GiB"}"#).unwrap());
+        busy(&mut example, 0.8, 60..100);
+        let judgement = example.judged();
+        assert_eq!(judgement.verdict, Verdict::Inconclusive, "{:?}", judgement.crossed());
+        assert!(judgement.reason.contains("The machine was busy: other programs had up to 8"), "{}", judgement.reason);
+    }
+
+    /// A subject that needed longer than it may until it was ready is undecided on a busy machine; one that exited is what it was.
+    #[test]
+    fn a_subject_that_was_not_ready_in_time_is_undecided_there() {
+        let ended = |waited_ms: Option<u64>, share: f64| {
+            let mut example = Example::clean();
+            let reason = EndReason::SubjectNotReady { detail: "it has sent no request".into(), waited_ms };
+            example.end = Some(End { ended_ms: 90_000, reason, lost: None });
+            busy(&mut example, share, 0..200);
+            example.judged().verdict
+        };
+        assert_eq!(ended(Some(60_000), 0.9), Verdict::Inconclusive);
+        assert_eq!([ended(Some(60_000), 0.1), ended(None, 0.9)], [Verdict::Invalid; 2]);
+    }
+}
