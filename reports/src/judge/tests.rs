@@ -765,6 +765,32 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
     );
 }
 
+/// A program that patches is never hit by what strikes updates: the sentence says which way of writing would be.
+#[test]
+fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
+    let mut example = Example::clean();
+    let planned = example.manifest.faults[0].clone();
+    let fault = |on: &str, needs: Need| PlannedFault {
+        id: on.to_owned(),
+        name: "http-error".to_owned(),
+        detail: format!("packages: {on} is answered with 409"),
+        needs: vec![needs],
+        ..planned.clone()
+    };
+    example.manifest.faults.push(fault("update", Need::Update));
+    let patch = RequestRow { verb: Verb::Patch, method: "PATCH".into(), ..list(9, 30_000, 2000) };
+    example.requests.as_mut().unwrap().push(patch);
+    let said = "http-error waits for `on: update`, and the subject sent none and 1 patch: write `on: patch`.";
+    let judgement = example.judged();
+    assert!(judgement.notes.iter().any(|note| note.ends_with(said)), "{:?}", judgement.notes);
+    // Where nothing was hit it stands beside the verdict.
+    example.faults.retain(|row| row.hits == 0);
+    example.manifest.faults.remove(0);
+    let judgement = example.judged();
+    let finding = judgement.findings.iter().find(|finding| finding.budget == "validity.faults").unwrap();
+    assert!(finding.verdict == Verdict::Inconclusive && finding.text.ends_with(said), "{finding:?}");
+}
+
 /// Counts that nobody made are no proof that the subject asked, nor that it asked in no loop.
 #[test]
 fn what_was_asked_is_judged_only_where_somebody_counted_it() {

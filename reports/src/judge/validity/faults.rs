@@ -116,17 +116,20 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
             counted(planned, "fault"),
             by_name(alien)
         );
+        let instead = instead_of_all(record, alien.iter().copied());
         if any_hit {
-            findings.note(format!("{text}. They leave nothing undecided."));
+            findings.note(format!("{text}. They leave nothing undecided.{instead}"));
         } else {
-            let text = format!("{text}. No fault was hit, so the run does not show how the subject takes any.");
+            let text =
+                format!("{text}. No fault was hit, so the run does not show how the subject takes any.{instead}");
             findings.push(FAULTS, Verdict::Inconclusive, "0 hits", "at least 1 each", text);
         }
     }
+    let instead = instead_of_all(record, missed.iter().map(|(fault, _)| *fault));
     let text = match missed {
         [] => return,
         [(fault, why)] => format!(
-            "the fault {} was never hit: {}. The run does not show how the subject takes it.",
+            "the fault {} was never hit: {}. The run does not show how the subject takes it.{instead}",
             fault.detail,
             why.words()
         ),
@@ -138,7 +141,7 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
             let parts: Vec<String> =
                 parts.map(|(why, faults)| format!("{} ({})", by_name(faults), why.words())).collect();
             format!(
-                "{} of {} were never hit: {}. The run does not show how the subject takes them.",
+                "{} of {} were never hit: {}. The run does not show how the subject takes them.{instead}",
                 count(missed.len() as u64),
                 counted(planned, "fault"),
                 parts.join(", and ")
@@ -160,16 +163,46 @@ fn by_name(faults: &[&PlannedFault]) -> String {
     names.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// How the subject writes where a fault waits for another way of writing, as sentences with a space before them.
+fn instead_of_all<'a>(record: &Record, faults: impl Iterator<Item = &'a PlannedFault>) -> String {
+    let sentences: BTreeSet<String> = faults.filter_map(|fault| instead_of(record, fault)).collect();
+    sentences.into_iter().map(|sentence| format!(" {sentence}")).collect()
+}
+
+/// A program that patches is not hit by what strikes updates, and the other way round.
+fn instead_of(record: &Record, fault: &PlannedFault) -> Option<String> {
+    let (wanted, other, words) = match fault.needs.as_slice() {
+        needs if needs.contains(&Need::Update) => (Verb::Update, Verb::Patch, ["update", "patch", "patches"]),
+        needs if needs.contains(&Need::Patch) => (Verb::Patch, Verb::Update, ["patch", "update", "updates"]),
+        _ => return None,
+    };
+    let sent =
+        |verb: Verb| record.requests.rows.iter().filter(|row| is_about(fault, row) && row.verb == verb).count() as u64;
+    let (wanted, other) = (sent(wanted), sent(other));
+    let [from, to, many] = words;
+    (wanted == 0 && other > 0 && record.requests.told).then(|| {
+        format!(
+            "{} waits for `on: {from}`, and the subject sent none and {} {}: write `on: {to}`.",
+            fault.name,
+            count(other),
+            if other == 1 { to } else { many }
+        )
+    })
+}
+
+/// Whether a request is for the resource that a fault is about.
+fn is_about(fault: &PlannedFault, row: &RequestRow) -> bool {
+    let plural = |full: &str| full.split_once('.').map_or(full, |(plural, _)| plural).to_owned();
+    fault.needs_resource.as_ref().is_none_or(|wanted| *wanted == row.resource || *wanted == plural(&row.resource))
+}
+
 /// Whether it needs requests that the subject never sent, from its start to its end.
 fn does_not_concern(record: &Record, fault: &PlannedFault) -> bool {
     // Only whole accounts tell what was never asked.
     if fault.needs.is_empty() || !record.requests.told || !record.requests.summaries.is_empty() {
         return false;
     }
-    let plural = |full: &str| full.split_once('.').map_or(full, |(plural, _)| plural).to_owned();
-    let about = |row: &&RequestRow| {
-        fault.needs_resource.as_ref().is_none_or(|wanted| *wanted == row.resource || *wanted == plural(&row.resource))
-    };
+    let about = |row: &&RequestRow| is_about(fault, row);
     !record.requests.rows.iter().filter(about).any(|row| fault.needs.iter().all(|need| meets(*need, row)))
 }
 
