@@ -1,8 +1,10 @@
 //! A machine that others keep busy: a run on it has a verdict all the same.
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{program, soak};
+use crate::support::{Soak, has_python, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 /// Programs that never wait: the load that strangers' machines have.
@@ -11,9 +13,9 @@ const LOAD: usize = 10;
 struct Busy(Vec<Child>);
 
 impl Busy {
-    fn begin() -> Self {
+    fn begin(load: usize) -> Self {
         let spin = || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
-        Self((0..LOAD).map(|_| spin()).collect())
+        Self((0..load).map(|_| spin()).collect())
     }
 }
 
@@ -31,9 +33,105 @@ impl Drop for Busy {
 #[ignore = "slow"]
 fn a_run_at_load_ten_has_a_verdict() {
     let Some(service) = program("longhaul-service") else { return };
-    let busy = Busy::begin();
+    let busy = Busy::begin(LOAD);
     let soak = soak(&[SMALL, "--service", service.to_str().unwrap()]);
     drop(busy);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     assert!(soak.stdout().contains("the machine was busy"), "{}", soak.story());
+}
+
+/// A minute that decides growth of a series and of descriptors, and whether events are seen, and in time. Twelve blocks of readings each second take 40 s, and some may be missing.
+const DECIDES: &str = "\
+apiVersion: longhaul/v1
+name: one-verdict
+description: Has one file one verdict, whatever the machine does?
+seed: 7
+phases: {warmUp: 5s, steady: 50s, drain: 5s}
+controlPlane: {kind: mock}
+subject:
+  command:
+    run: [python3, SHIM, WATCHER, '--metrics=${LONGHAUL_METRICS_PORT}']
+    env: {LEAKS: 'LEAK'}
+  startTimeout: 60s
+  metrics: 'http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics'
+  witness: {kind: http}
+churn:
+  resource: packages.longhaul.dev/v1alpha1
+  population: 30
+  rate: 15/s
+  mix: {create: 2, update: 5, delete: 2}
+budgets:
+  events: {missed: 0, ghost: 0, regressed: 0, late: 0, lagP99: 1s}
+  metrics: {tasks: {growth: 2/s}}
+  descriptors: {growth: 10}
+";
+
+/// The example watcher beside a page of metrics. If it leaks, six tasks and two descriptors are left behind each second.
+const LEAKY: &str = r##"
+import http.server, os, runpy, sys, threading, time
+began, leaks, kept = time.monotonic(), os.environ["LEAKS"] == "yes", []
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        tasks = 7 + int(6 * (time.monotonic() - began)) * leaks
+        text = "# TYPE tasks gauge\ntasks %d\n" % tasks
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+    def log_message(self, *args):
+        pass
+def leak():
+    while leaks:
+        kept.append(open(os.devnull))
+        time.sleep(0.5)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["LONGHAUL_METRICS_PORT"])), Page)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+threading.Thread(target=leak, daemon=True).start()
+runpy.run_path(sys.argv[1], run_name="__main__")
+"##;
+
+/// Plays it once beside so many programs that never wait.
+fn play(leak: &str, load: usize) -> Soak {
+    let watcher = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
+    let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
+    shim.write_all(LEAKY.as_bytes()).unwrap();
+    let text = DECIDES.replace("WATCHER", watcher).replace("SHIM", shim.path().to_str().unwrap());
+    let busy = Busy::begin(load);
+    let soak = crate::support::soak_text(&text.replace("LEAK'", &format!("{leak}'")), &[]);
+    drop(busy);
+    soak
+}
+
+/// The first sentence of a reason with its numbers taken out, so that equal reasons are counted together.
+fn kind(reason: &str) -> String {
+    reason.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect::<String>().replace("##", "#")
+}
+
+/// One file, seed and build: the verdict is the same on a quiet machine and on a busy one, or it is undecided for a reason that names the machine. `LONGHAUL_ROUNDS` says how often
+/// each of the four is played; the table is printed.
+#[test]
+#[ignore = "slow"]
+fn nightly_one_file_has_one_verdict() {
+    if !has_python() {
+        return;
+    }
+    let rounds: u32 = std::env::var("LONGHAUL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let mut table: BTreeMap<(&str, usize, String, String), u32> = BTreeMap::new();
+    for _ in 0..rounds {
+        for (leak, load) in [("yes", 0), ("no", 0), ("yes", 8), ("no", 8)] {
+            let soak = play(leak, load);
+            let verdict = soak.verdict();
+            let text = |key: &str| verdict[key].as_str().unwrap_or_default().to_owned();
+            let (word, reason) = (text("verdict"), text("reason"));
+            let wanted = if leak == "yes" { "fail" } else { "pass" };
+            let named = word == "inconclusive" && (reason.contains("other programs") || reason.contains("machine"));
+            assert!(word == wanted || named, "leak {leak}, load {load}: {}", soak.story());
+            *table.entry((leak, load, word, kind(&reason))).or_default() += 1;
+        }
+    }
+    println!("leak  load  times  verdict: reason");
+    for ((leak, load, word, reason), times) in &table {
+        println!("{leak:<5} {load:>4}  {times:>5}  {word}: {reason}");
+    }
 }
