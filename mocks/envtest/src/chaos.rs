@@ -81,7 +81,7 @@ pub(crate) fn drawn(seed: u64, drawn: Drawn, occasion: &Occasion<'_>) -> Vec<Fau
 fn random(seed: u64, tag: u64, occasion: &Occasion<'_>) -> ChaCha8Rng {
     let mut mixed: u64 = 0xCBF2_9CE4_8422_2325;
     let mut mix = |byte: u8| mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-    let words = [seed, tag, occasion.number, occasion.on as u64];
+    let words = [seed, tag, occasion.number, u64::from(occasion.on.index())];
     words.iter().flat_map(|word| word.to_le_bytes()).chain(occasion.resource.bytes()).for_each(&mut mix);
     ChaCha8Rng::seed_from_u64(mixed)
 }

@@ -64,6 +64,11 @@ impl On {
         self.0 & (one.0 | Self::Any.0) != 0
     }
 
+    /// The place of a sort in the list of words; the first one of several.
+    pub fn index(self) -> u32 {
+        self.0.trailing_zeros()
+    }
+
     fn words(self) -> impl Iterator<Item = &'static str> {
         Self::WORDS.into_iter().filter(move |(_, one, _)| self.0 & one.0 != 0).map(|(word, ..)| word)
     }
