@@ -1,5 +1,7 @@
 //! An answer, before it is an HTTP response.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
 use mock_objects::openapi::{self, Document};
@@ -7,7 +9,7 @@ use mock_objects::status::Failure;
 use mock_store::ordered::Ordered;
 use serde_json::Value;
 
-use super::audit::About;
+use super::audit::{About, Said};
 use super::body::Body;
 
 /// An answer; `warnings` become `Warning` headers.
@@ -27,6 +29,8 @@ pub(crate) struct Answer {
     pub about: About,
     /// The revision of the object, or of the list, that it shows.
     pub revision: Option<u64>,
+    /// What the audit is told of it in words.
+    pub said: Option<Arc<Said>>,
 }
 
 impl Answer {
@@ -42,6 +46,7 @@ impl Answer {
             streams: false,
             about: About::default(),
             revision: None,
+            said: None,
         }
     }
 
@@ -73,11 +78,14 @@ impl From<Document> for Answer {
 
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
+        let name = failure.details.as_ref().and_then(|details| details["name"].as_str()).unwrap_or_default();
+        let said = Some(Said::refused(name, &failure.message));
         if failure.is_plain_text() {
-            return Self::text(failure.code, failure.message);
+            return Self { said, ..Self::text(failure.code, failure.message) };
         }
         let mut answer = Self::value(failure.code, &failure.to_value());
         answer.retry_after_s = failure.retry_after_s;
+        answer.said = said;
         answer
     }
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-pub use asked::{About, Asked, EndedBy, RequestFact};
+pub use asked::{About, Asked, EndedBy, RequestFact, Said};
 pub(crate) use asked::{Following, OwnConnection, RequestLog};
 pub(crate) use delivered::Delivered;
 pub use requests::RequestRecord;

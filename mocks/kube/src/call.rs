@@ -7,7 +7,7 @@ use mock_faults::{Asked, Injection, On, View};
 use mock_objects::catalogue::{Resource, Served};
 use tokio_util::sync::CancellationToken;
 
-use super::audit::{About, EndedBy, Following, UserAudit};
+use super::audit::{About, EndedBy, Following, Said, UserAudit};
 use super::cluster::Cluster;
 use super::config::Limits;
 use super::connection::Connection;
@@ -61,17 +61,10 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// Why it is refused.
-    pub fn refused(&mut self, why: &str) {
-        if let Some(following) = &mut self.following {
-            following.refused(why);
-        }
-    }
-
     /// What was answered; `streams` when it goes on as a watch.
-    pub fn answered(&mut self, status: u16, about: About, streams: bool) {
+    pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         if let Some(following) = &mut self.following {
-            following.answered(status, about, streams);
+            following.answered(status, about, said, streams);
         }
     }
 

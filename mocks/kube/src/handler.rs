@@ -85,9 +85,6 @@ pub(crate) async fn handle(
         }
         Err(_) => Err(Failure::unauthorized()),
     };
-    if let Err(failure) = &answer {
-        open.refused(&failure.message);
-    }
     let mut answer = answer.unwrap_or_else(Answer::from);
     let websocket = websocket.filter(|_| answer.streams);
     if let Some(status) = websocket.as_ref().and_then(|wish| wish.refused()) {
@@ -96,7 +93,7 @@ pub(crate) async fn handle(
     if is_pretty && websocket.is_none() && answer.content_type.starts_with("application/json") {
         answer.body.indent();
     }
-    open.answered(answer.status.as_u16(), answer.about, matches!(answer.body, Body::Watch(_)));
+    open.answered(answer.status.as_u16(), answer.about, answer.said.take(), matches!(answer.body, Body::Watch(_)));
     if let Body::Watch(watch) = &mut answer.body {
         watch.hold(open);
     }

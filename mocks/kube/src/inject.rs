@@ -11,6 +11,7 @@ use mock_objects::status::Failure;
 use serde_json::json;
 
 use super::answer::Answer;
+use super::audit::Said;
 use super::call::Call;
 use super::verbs;
 
@@ -93,5 +94,6 @@ fn refused(refusal: &Refusal) -> Answer {
         }
     };
     answer.retry_after_s = refusal.retry_after_s;
+    answer.said = Some(Said::refused("", message));
     answer
 }

@@ -60,7 +60,7 @@ use std::time::Duration;
 use mock_faults::{Faults, Newer, View, Watches};
 
 pub use audit::{
-    About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Shown, ShownBy, Traffic, Wanted,
+    About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Said, Sending, Shown, ShownBy, Traffic, Wanted,
     WireLine,
 };
 pub use authorization::{Authorization, Permission};

@@ -50,7 +50,7 @@ pub use objects::{
 pub use open::file_of;
 pub use outcome::{EventCounts, Outcome};
 pub use reader::{Record, RecordFile};
-pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
+pub use requests::{EndedBy, LEASES, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
     AdmissionRow, AlertsRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, FaultEvent, FaultRow,
     Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,

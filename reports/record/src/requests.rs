@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// [`RequestSummary`] afterwards.
 pub const REQUEST_LINES_MAX: u64 = 20_000;
 
+/// By which processes agree on a leader.
+pub const LEASES: &str = "leases.coordination.k8s.io";
+
 /// One line of `requests.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -79,7 +82,8 @@ pub struct RequestRow {
     pub resource: String,
     /// The namespace in the path; empty for all of them and for cluster-wide objects.
     pub namespace: String,
-    /// The object's name; empty if it was for a collection.
+    /// The object's name; empty if it was for a collection. Of an object that was made, or was to be made, it is the one that the answer
+    /// told, where it did.
     pub name: String,
     /// The path, at most 512 bytes, of a request that was for no resource.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -133,6 +137,8 @@ pub struct RequestRow {
     pub watch: Option<u64>,
     /// When the newest object version was sent on a watch.
     pub last_object_ms: Option<u64>,
+    /// Why it was refused, at most 400 bytes.
+    pub message: Option<String>,
 }
 
 /// Requests of one interval that have no line of their own, because there were [`REQUEST_LINES_MAX`] before.
@@ -166,6 +172,23 @@ pub struct Requests {
     pub told: bool,
 }
 
+impl Verb {
+    /// As Kubernetes writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Other => "request",
+        }
+    }
+}
+
 impl RequestRow {
     /// Whether it was answered with success, and not with an `ERROR` event.
     pub fn succeeded(&self) -> bool {
@@ -185,6 +208,16 @@ impl RequestRow {
     /// Whether it asked for the present state and no cached one: no `resourceVersion`.
     pub fn is_consistent(&self) -> bool {
         self.revision.is_none() && self.continues.is_none()
+    }
+
+    /// Whether it changes an object.
+    pub fn writes(&self) -> bool {
+        matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
+    }
+
+    /// Whether it is about the subject itself and no object of anybody: its Lease, or an event that tells of its work.
+    pub fn is_aside(&self) -> bool {
+        matches!(self.resource.as_str(), LEASES | "events" | "events.events.k8s.io")
     }
 
     /// Whether it is a list or watch, which is how a client follows a resource.

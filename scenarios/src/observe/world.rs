@@ -191,7 +191,7 @@ fn ask(fact: &mock_kube::RequestFact) -> Ask {
         name: asked.name,
         path: fact.record.path.clone(),
         status: fact.record.status,
-        refusal: fact.refusal.as_deref().map(str::to_owned),
+        refusal: fact.said.as_ref().map(|said| said.message.clone()).filter(|message| !message.is_empty()),
     }
 }
 

@@ -101,7 +101,11 @@ impl Requests {
 fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
     let asked = fact.asked();
     let verb = verb(asked.verb);
-    let mock_kube::RequestFact { number, record, about, ended, objects_us, refusal: _ } = fact;
+    let mock_kube::RequestFact { number, record, about, ended, objects_us, said } = fact;
+    let said = said.as_deref();
+    // The path of a creation names no object. Where the namespace is missing the answer is about that.
+    let is_object = |said: &&mock_kube::Said| verb == Verb::Create && asked.namespace.as_ref() != Some(&said.name);
+    let created = said.filter(is_object).map(|said| said.name.clone());
     RequestRow {
         id: number,
         t_ms: at_ms(record.at_us),
@@ -109,7 +113,7 @@ fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
         verb,
         resource: asked.resource,
         namespace: asked.namespace.unwrap_or_default(),
-        name: asked.name.unwrap_or_default(),
+        name: asked.name.or(created).unwrap_or_default(),
         path: if verb == Verb::Other { record.path } else { String::new() },
         revision: asked.revision,
         revision_match: asked.revision_match,
@@ -137,6 +141,7 @@ fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
         watch: about.watch,
         first_object_ms: objects_us.map(|(first_us, _)| at_ms(first_us)),
         last_object_ms: objects_us.map(|(_, last_us)| at_ms(last_us)),
+        message: said.map(|said| said.message.clone()).filter(|message| !message.is_empty()),
     }
 }
 

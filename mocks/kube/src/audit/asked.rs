@@ -16,10 +16,12 @@ use crate::path::{Query, Target, verb_of};
 const FACTS_MAX: usize = 16_384;
 /// No client follows more kinds than a cluster has.
 const RESOURCES_MAX: usize = 256;
+/// Longest name of an object, in bytes.
+const NAME_MAX: usize = 253;
+/// Longest reason of a refusal that is kept, in bytes: the first causes of an invalid object.
+const MESSAGE_MAX: usize = 400;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
-/// Longest reason of a refusal that is kept, in bytes: a name and a field of an object.
-const REFUSAL_MAX: usize = 256;
 
 /// Who ended a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +47,17 @@ pub struct RequestFact {
     pub ended: Option<(u64, EndedBy)>,
     /// When object versions were sent on a watch, first and last, in microseconds since the epoch.
     pub objects_us: Option<(u64, u64)>,
-    /// Why it was refused, as the answer said it, at most 256 bytes.
-    pub refusal: Option<Arc<str>>,
+    /// What the answer said of itself, where that is more than its status.
+    pub said: Option<Arc<Said>>,
+}
+
+/// What an answer says in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The object that was made, or was to be made, where only the body of the request names it; at most 253 bytes.
+    pub name: String,
+    /// Why the request was refused, at most 400 bytes; empty where it was not.
+    pub message: String,
 }
 
 /// What an answer was about.
@@ -152,6 +163,18 @@ impl RequestFact {
     }
 }
 
+impl Said {
+    /// Of a refusal.
+    pub(crate) fn refused(name: &str, message: &str) -> Arc<Self> {
+        Arc::new(Self { name: cut(name, NAME_MAX).to_owned(), message: cut(message.trim(), MESSAGE_MAX).to_owned() })
+    }
+
+    /// Of an object that was made.
+    pub(crate) fn made(name: &str) -> Arc<Self> {
+        Self::refused(name, "")
+    }
+}
+
 impl RequestLog {
     pub fn follow(&self) {
         self.on.store(true, Ordering::Release);
@@ -198,22 +221,18 @@ impl Following {
         }
         let number = log.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let about = About::default();
-        let fact = RequestFact { number, record: record.clone(), about, ended: None, objects_us: None, refusal: None };
+        let fact = RequestFact { number, record: record.clone(), about, ended: None, objects_us: None, said: None };
         if let Some(resource) = Some(fact.asked().resource).filter(|resource| !resource.is_empty()) {
             log.begun(resource);
         }
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
     }
 
-    /// It is refused for this reason.
-    pub fn refused(&mut self, why: &str) {
-        self.fact.refusal = Some(cut(why, REFUSAL_MAX).into());
-    }
-
     /// It is answered. Anything but a watch is over as soon as it is handed to the connection.
-    pub fn answered(&mut self, status: u16, about: About, streams: bool) {
+    pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         self.fact.record.status = status;
         self.fact.about = about;
+        self.fact.said = said;
         if streams {
             self.audit.log.push(self.fact.clone());
         } else {

@@ -25,6 +25,7 @@ use super::{decode, decode_noting, finish, read_body, scaled, shape};
 use crate::addresses;
 use crate::admission::{self, Admitted, Attempt, Chain, Operation};
 use crate::answer::Answer;
+use crate::audit::Said;
 use crate::authorization::program;
 use crate::call::Call;
 use crate::represent::Renderer;
@@ -85,7 +86,11 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
             about if beside => Failure::not_generated(about),
             about => Failure::already_exists(about),
         };
-        let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
+        let made = |body: Bytes| Answer {
+            warnings: warnings.clone(),
+            said: Some(Said::made(&name)),
+            ..Answer::json(StatusCode::CREATED, body)
+        };
         if call.cluster().get(resource, call.namespace(), &name).is_some() {
             if generated {
                 continue;

@@ -99,6 +99,29 @@ async fn who_ended_a_watch_is_told() {
     }
 }
 
+/// Why a write was refused, and which object was to be made or was made, stands nowhere else.
+#[tokio::test]
+async fn what_a_write_came_to_is_told_in_words() {
+    let world = World::start().await;
+    world.server.follow_requests("subject");
+    let mut subject = world.client(Protocol::Http1, "subject").await;
+    subject.post(PACKAGES, &package("one")).await;
+    subject.post(PACKAGES, &package("one")).await;
+    subject.post("/api/v1/namespaces/nowhere/configmaps", &json!({"metadata": {"name": "two"}})).await;
+    let facts = until(&world, |fact| fact.record.path.contains("nowhere")).await;
+    let said: Vec<(u16, &str, &str)> = facts
+        .iter()
+        .filter(|fact| fact.asked().verb == "create")
+        .map(|fact| {
+            let said = fact.said.as_deref().unwrap();
+            (fact.record.status, &*said.name, &*said.message)
+        })
+        .collect();
+    let taken = "packages.longhaul.dev \"one\" already exists";
+    assert_eq!(said[..2], [(201, "one", ""), (409, "one", taken)]);
+    assert_eq!(said[2], (404, "nowhere", "namespaces \"nowhere\" not found"));
+}
+
 #[tokio::test]
 async fn refusals_and_connections_are_told() {
     let world = World::start().await;

@@ -20,7 +20,9 @@ pub struct Requests {
     /// fruitless if it is over without having carried a version newer than that. Any other request is fruitless if it is refused; those
     /// are counted for each method and object. A subject with a faster clock may send as many times more: its back-off runs on that clock.
     pub hot_loop: Option<Rate>,
-    /// How many requests a second of any kind, over any 5 s after the start of the warm-up, lists, watches and their resumptions included.
+    /// How many requests a second of any kind, over any 5 s, lists, watches and their resumptions included. Counting begins with the first
+    /// quiet moment: the first whole second of the run with no more requests than that, at or after the subject's first write. A subject that
+    /// is not quiet in the first half of the load is counted from the start of the warm-up.
     pub rate: Option<Rate>,
     /// Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status or as `ERROR`
     /// event), or not newer than what a so ended watch had reached, without a list in between; or one older than the subject had been

@@ -135,7 +135,9 @@ fn refused(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
     let mut times: BTreeMap<(&str, &str, &str, &str), Vec<u64>> = BTreeMap::new();
     for row in asked.rows.iter().filter(|row| !row.follows() && !row.succeeded()) {
         let about = if row.resource.is_empty() { &row.path } else { &row.resource };
-        times.entry((&row.method, about, &row.namespace, &row.name)).or_default().push(row.t_ms);
+        // What is to be made may have another name with each try.
+        let name = if row.verb == Verb::Create { "" } else { row.name.as_str() };
+        times.entry((&row.method, about, &row.namespace, name)).or_default().push(row.t_ms);
     }
     times.into_iter().map(|((method, about, namespace, name), times_ms)| {
         let object = if name.is_empty() { String::new() } else { format!(" {namespace}/{name}") };

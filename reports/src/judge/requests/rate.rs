@@ -2,6 +2,13 @@
 //!
 //! Requests before the warm-up have no time and are not counted. Where there are more requests than rows, the mean of each interval
 //! is judged instead: a busy subject cannot hide behind its own noise.
+//!
+//! The start is not counted either: a subject that finds a full world has work for each object at once. Counting begins with the first quiet
+//! moment. That is the first whole second with no more requests than the limit allows, at or after the second of the subject's first write;
+//! a subject that writes nothing has its first quiet second wherever it comes. A subject that is not quiet in the first half of the load is
+//! counted from the beginning.
+
+use std::collections::BTreeMap;
 
 use units::Rate;
 
@@ -11,6 +18,8 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestSummary};
 use crate::words::{count, millis, three_digits};
 
+const SECOND_MS: u64 = 1000;
+
 /// `requests.rate`.
 pub(super) struct Most;
 
@@ -19,16 +28,50 @@ impl Rule for Most {
     const WORD: Option<Word> = Some(Word::TooManyRequests);
 
     fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
-        let times_ms: Vec<u64> = asked.rows.iter().map(|row| row.t_ms).filter(|t_ms| *t_ms > 0).collect();
+        let quiet_ms = quiet_ms(record, asked, *limit);
+        let times_ms: Vec<u64> =
+            asked.rows.iter().map(|row| row.t_ms).filter(|t_ms| *t_ms > 0 && *t_ms >= quiet_ms).collect();
         let (requests, from_ms) = most_in_window(&times_ms);
         let rows = (requests as f64 / (WINDOW_MS as f64 / 1000.0), from_ms, WINDOW_MS, requests);
-        let counted = record.requests.summaries.iter().filter_map(of_interval);
+        let counted =
+            record.requests.summaries.iter().filter(|summary| summary.start_ms >= quiet_ms).filter_map(of_interval);
         let most = counted.fold(rows, |most, interval| if interval.0 > most.0 { interval } else { most });
         let (rate, from_ms, long_ms, requests) = most;
         let verdict = if rate > limit.as_per_second() { Verdict::Fail } else { Verdict::Pass };
-        let text = format!("at most {} requests in {}, from {} on.", count(requests), millis(long_ms), millis(from_ms));
+        let start = if quiet_ms > 0 {
+            format!(" Its start, until {}, is not counted.", millis(quiet_ms))
+        } else {
+            String::new()
+        };
+        let text =
+            format!("at most {} requests in {}, from {} on.{start}", count(requests), millis(long_ms), millis(from_ms));
         findings.push(Name::of::<Self>(), verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
     }
+}
+
+/// When counting begins: at the first quiet moment, or at 0 if there is none.
+fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
+    // A limit below one in a second says nothing of a single second.
+    let few = limit.as_per_second().max(1.0);
+    let timed = || asked.rows.iter().filter(|row| row.t_ms > 0);
+    let first_write =
+        asked.rows.iter().find(|row| row.writes() && !row.is_aside()).map_or(0, |row| row.t_ms / SECOND_MS);
+    let mut seconds: BTreeMap<u64, u64> = BTreeMap::new();
+    timed().for_each(|row| *seconds.entry(row.t_ms / SECOND_MS).or_default() += 1);
+    let is_quiet = |second: &u64| seconds.get(second).is_none_or(|requests| *requests as f64 <= few);
+    // Only whole seconds of which every request has its row.
+    let start_ms = (record.manifest.phases.warm_up_ms + record.manifest.phases.steady_ms) / 2;
+    let whole = first_write..asked.until_ms.min(start_ms) / SECOND_MS;
+    if let Some(second) = whole.into_iter().find(|second| is_quiet(second)) {
+        // Before the first request there is nothing to leave out.
+        let begins = timed().next().is_some_and(|row| row.t_ms / SECOND_MS < second);
+        return if begins { second * SECOND_MS } else { 0 };
+    }
+    let later = record.requests.summaries.iter().filter(|summary| summary.start_ms < start_ms).find_map(|summary| {
+        let (rate, ..) = of_interval(summary)?;
+        (rate <= limit.as_per_second()).then_some(summary.start_ms)
+    });
+    later.unwrap_or(0)
 }
 
 /// Requests a second, the begin, the length and the requests of an interval that has no rows. One shorter than the window proves no
@@ -43,7 +86,7 @@ fn of_interval(summary: &RequestSummary) -> Option<(f64, u64, u64, u64)> {
 mod tests {
     use crate::example::{Example, list, watch};
     use crate::judge::judge;
-    use crate::record::{RequestRow, RequestSummary};
+    use crate::record::{RequestRow, RequestSummary, Verb};
 
     /// The words under a limit of 2/s, and what the finding says.
     fn says(requests: Vec<RequestRow>, summaries: Vec<RequestSummary>) -> (Vec<String>, String) {
@@ -74,6 +117,50 @@ mod tests {
             .into_iter()
             .chain([watch(20, 31_000, 31_200, 1009, 1009), watch(21, 31_300, 31_400, 1009, 1009)]);
         assert_eq!(says(mixed.collect(), vec![]).0, ["too-many-requests"]);
+    }
+
+    /// So many creations within one second, from `from_ms` on.
+    fn wave(first: u64, number: u64, from_ms: u64) -> impl Iterator<Item = RequestRow> {
+        (0..number).map(move |at| RequestRow {
+            method: "POST".into(),
+            verb: Verb::Create,
+            resource: "deployments.apps".into(),
+            status: 201,
+            ..list(first + at, from_ms + at * 1000 / number, 0)
+        })
+    }
+
+    /// Fifty objects with fourteen children are 480 requests a second for a moment.
+    #[test]
+    fn the_start_is_not_counted_and_what_comes_after_it_is() {
+        let start = || wave(1, 480, 200).chain(wave(500, 280, 1200));
+        let later = || lists(10, 500).into_iter().map(|row| RequestRow { id: 100_000 + row.id, ..row });
+        let (words, text) = says(start().chain(later()).collect(), vec![]);
+        assert!(words.is_empty(), "{text}");
+        assert_eq!(text, "at most 10 requests in 5 s, from 30 s on. Its start, until 3 s, is not counted.");
+        // Its Lease kept it waiting: the wave comes after seconds in which it did nothing.
+        let late = wave(1, 480, 4000).chain(wave(500, 220, 5000));
+        assert!(says(late.chain(later()).collect(), vec![]).0.is_empty());
+        // A second wave is no start.
+        let (words, text) = says(start().chain(wave(1000, 480, 60_000)).collect(), vec![]);
+        assert_eq!(words, ["too-many-requests"], "{text}");
+        // Nor is a start without rows, and what follows it counts.
+        let summary =
+            |start_ms, requests| RequestSummary { start_ms, end_ms: start_ms + 5000, requests, ..Default::default() };
+        let busy = || (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000)).collect();
+        assert!(says(busy(), vec![summary(20_100, 2400), summary(25_100, 5)]).0.is_empty());
+        assert_eq!(says(busy(), vec![summary(20_100, 5), summary(25_100, 2400)]).0, ["too-many-requests"]);
+    }
+
+    #[test]
+    fn a_subject_that_is_never_quiet_is_counted_from_the_beginning() {
+        let looping = || (0..150).flat_map(|second| wave(1 + second * 5, 5, 1 + second * 1000));
+        let (words, text) = says(looping().collect(), vec![]);
+        assert_eq!(words, ["too-many-requests"]);
+        assert!(text.ends_with("from 1 ms on."), "{text}");
+        // A loop that reads only, from its first second on.
+        let reads = looping().map(|row| RequestRow { verb: Verb::List, ..row });
+        assert!(says(reads.collect(), vec![]).0.contains(&"too-many-requests".to_owned()));
     }
 
     #[test]
