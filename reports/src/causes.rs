@@ -1,9 +1,11 @@
 //! Why an anomaly came about, in one sentence, and what to do next.
 //!
 //! Owns the list of causes with their remedies, and which of them the facts of an anomaly show. It is pure and reads nothing but the
-//! record. It says no more than the facts: where the control plane does not tell what it sent, nobody is blamed.
-//! `history` reads an anomaly's evidence, `unreported` explains what was not reported or late, `misreported` what should not have been
-//! reported; `multiplied` says where that is one and the same thing for all of them.
+//! record. It says no more than the facts: where the control plane does not tell what it sent, nobody is blamed, and a cause is said only
+//! where lines on the wire prove it.
+//! `history` reads an anomaly's evidence, `conduct` what the subject did in the whole run. `proven` says what comes before all else, `unreported`
+//! explains what was not reported or late, `misreported` what should not have been reported; `multiplied` says where that is one and the
+//! same thing for all of them.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +13,29 @@ use crate::judge::grown;
 use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Record};
 use crate::words::count;
+use conduct::Conduct;
+use faults::Faults;
 use history::History;
 
+mod conduct;
 mod faults;
 mod history;
 mod misreported;
 mod multiplied;
+mod proven;
 mod table;
 #[cfg(test)]
 mod tests;
 mod unreported;
 
-pub use faults::Faults;
 pub use table::Cause;
+
+/// What explains anomalies besides their own histories.
+#[derive(Debug, Default)]
+pub struct Facts {
+    faults: Faults,
+    conduct: Conduct,
+}
 
 /// The cause of one anomaly.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +67,20 @@ pub struct Summary<'a> {
 /// Causes that stand where one looks first.
 const FIRST: usize = 3;
 
+impl Facts {
+    /// Those of a run.
+    pub fn of(record: &Record) -> Self {
+        Self { faults: Faults::of(record), conduct: Conduct::of(record) }
+    }
+}
+
 /// Why an anomaly came about.
-pub fn explain(row: &AnomalyRow, faults: &Faults) -> Explained {
+pub fn explain(row: &AnomalyRow, facts: &Facts) -> Explained {
     let history = History::of(row);
     match row.outcome {
         Outcome::Missed | Outcome::Ghost | Outcome::Late | Outcome::LateGhost => {
-            unreported::explain(row, &history, faults)
+            let proven = proven::explain(row, &history, &facts.conduct);
+            proven.unwrap_or_else(|| unreported::explain(row, &history, facts))
         }
         Outcome::IdentitySwap => {
             let sentence = "another object took its name, and the client reported that one as an update of it";
@@ -69,7 +89,7 @@ pub fn explain(row: &AnomalyRow, faults: &Faults) -> Explained {
         Outcome::Unobservable => unreported::unobservable(row),
         Outcome::Duplicate => misreported::duplicate(row, &history),
         Outcome::Regressed | Outcome::Resurrected => misreported::older(row, &history),
-        Outcome::Phantom => misreported::phantom(row, &history, faults),
+        Outcome::Phantom => misreported::phantom(row, &history, &facts.faults),
         Outcome::Observed | Outcome::Coalesced => {
             Explained { cause: Cause::Unknown, sentence: "nothing is wrong with it".to_owned() }
         }
@@ -78,11 +98,11 @@ pub fn explain(row: &AnomalyRow, faults: &Faults) -> Explained {
 
 /// All anomalies of a record by their cause.
 pub fn summary(record: &Record) -> Summary<'_> {
-    let faults = Faults::of(record);
+    let facts = Facts::of(record);
     let grown = grown(record);
     let mut groups: BTreeMap<Cause, Vec<(&AnomalyRow, String)>> = BTreeMap::new();
     for row in &record.anomalies {
-        let own = explain(row, &faults);
+        let own = explain(row, &facts);
         let Explained { cause, sentence } = multiplied::explain(row, own, grown.as_ref());
         groups.entry(cause).or_default().push((row, sentence));
     }

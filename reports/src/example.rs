@@ -12,8 +12,8 @@ use crate::ledger::Outcome;
 use crate::record::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CrashRow, End, EndReason, EndState, EndedBy, EventCounts, Evidence,
     FaultEvent, FaultRow, Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Objects, Phase,
-    Phases, PlannedFault, Process, Quantiles, Record, RegistryRow, RequestRow, SCHEMA, Sample, Step, Subject, Verb,
-    Versions, WitnessRow, Writer, tag,
+    Phases, PlannedFault, Process, Quantiles, ReadOn, Record, RegistryRow, RequestRow, SCHEMA, Sample, Step, Subject,
+    Verb, Versions, WitnessRow, Writer, tag,
 };
 use facts::Change;
 
@@ -475,5 +475,11 @@ fn evidence(committed_ms: u64, revision: &str) -> Evidence {
         Step::Sent { t_ms: committed_ms + 1, revision: revision.to_owned(), watch: 3 },
         Step::WatchEnded { t_ms: committed_ms + 9000, watch: 3, by: EndedBy::Server, through: Some(number) },
     ];
-    Evidence { until_ms: LENGTH_MS, wire: true, steps, left_out: 2 }
+    Evidence {
+        until_ms: LENGTH_MS,
+        wire: true,
+        steps,
+        left_out: 2,
+        read_on: Some(ReadOn { t_ms: committed_ms + 40, times: 7 }),
+    }
 }

@@ -26,6 +26,7 @@ mod harness;
 #[cfg(test)]
 mod page;
 mod quantile;
+mod queue;
 mod registry;
 mod requests;
 mod resources;
@@ -39,6 +40,7 @@ mod word;
 mod writes;
 
 pub use events::{DRIFT, unseen_by};
+pub(crate) use queue::Queue;
 pub(crate) use requests::grown::{Grown, grown};
 pub(crate) use requests::longest_blind_ms;
 pub(crate) use resources::growth::{Fit, fits};
@@ -52,7 +54,7 @@ use rule::{Budget, Name, Rule};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 14] = [
+const JUDGES: [Judge; 15] = [
     crashes::judge,
     events::judge,
     writes::judge,
@@ -66,6 +68,7 @@ const JUDGES: [Judge; 14] = [
     registry::judge,
     rights::judge,
     resources::judge,
+    queue::judge,
     validity::judge,
 ];
 

@@ -50,7 +50,7 @@ use hlog::Histogram;
 use held::HeldObservations;
 use memory::{Forgotten, Memory};
 use objects::{Objects, Settled};
-use record::{AnomalyRow, CommitEvent, EventCounts};
+use record::{AnomalyRow, Backlog, CommitEvent, EventCounts};
 
 mod gaps;
 mod held;
@@ -58,6 +58,7 @@ mod memory;
 mod object;
 mod objects;
 pub mod restart;
+mod served;
 #[cfg(test)]
 mod tests;
 
@@ -368,6 +369,11 @@ impl Ledger {
     /// Versions that wait for an observation.
     pub fn pending(&self) -> u64 {
         self.objects.pending()
+    }
+
+    /// What waits at `to_ms` since before `from_ms`, from when on nobody but the subject wrote; by resource, and nothing where nothing waits.
+    pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
+        self.objects.backlogs(from_ms, to_ms)
     }
 
     /// Versions among them that are past the deadline: they will be late, missed or ghosts.

@@ -93,7 +93,20 @@ impl Version {
     }
 }
 
+impl FullName {
+    /// As people write it: `default/web-1`.
+    pub fn shown(&self) -> String {
+        if self.namespace.is_empty() { self.name.to_string() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+}
+
 impl Object {
+    /// Since when the object waits to be proved; none where it does not.
+    pub fn waits_since_ms(&self) -> Option<u64> {
+        let first = self.pending.front().map(|version| version.t_ms);
+        if self.collapsed.count > 0 { Some(self.collapsed.first_t_ms) } else { first }
+    }
+
     pub fn has_revision(&self, revision: &Revision) -> bool {
         self.pending.iter().rev().any(|version| version.revision == *revision)
             || self.settled.iter().rev().any(|version| version.revision == *revision)

@@ -11,10 +11,12 @@ use super::gaps::Gaps;
 use super::memory::{Forgotten, Memory};
 use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms, row_of};
 use super::restart::Restart;
+use super::served::Served;
 use super::{Config, Outcome, Tally};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use record::{AnomalyRow, CommitEvent};
 
+mod backlogs;
 pub mod believed;
 
 /// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
@@ -34,6 +36,7 @@ pub(super) struct Objects {
     /// Deleted objects without open versions, oldest first.
     tombstones: VecDeque<Uid>,
     gaps: Gaps,
+    served: Served,
     restart: Option<Restart>,
     live: u64,
     /// Overdue versions that still have a name.
@@ -78,6 +81,7 @@ impl Objects {
             overdue_deletions: BTreeSet::new(),
             tombstones: VecDeque::new(),
             gaps: Gaps::new(config.gaps.max(1)),
+            served: Served::default(),
             restart: None,
             live: 0,
             overdue: 0,
@@ -150,7 +154,8 @@ impl Objects {
             .values()
             .map(|object| 1 + object.pending.len() + object.settled.len() + object.undone.len())
             .sum();
-        versions + self.open.len() + self.overdue_deletions.len() + self.tombstones.len() + self.gaps.len()
+        let queued = self.overdue_deletions.len() + self.served.footprint();
+        versions + self.open.len() + queued + self.tombstones.len() + self.gaps.len()
     }
 
     pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
@@ -346,6 +351,9 @@ impl Objects {
     fn settle_through(&mut self, seen: &Observation, index: usize, tally: &mut Tally, memory: &mut Memory) {
         let object = self.by_uid.get_mut(&seen.uid).expect("the caller has found the object");
         let first_sight = object.newest_seen.is_none();
+        if let Some(since_ms) = object.waits_since_ms() {
+            self.served.note(&object.full_name.resource, seen.t_ms, since_ms);
+        }
         let collapsed = std::mem::take(&mut object.collapsed);
         if collapsed.count > 0 {
             self.collapsed -= collapsed.count;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod backlogs;
 mod withheld;
 
 const D: u64 = 1000;

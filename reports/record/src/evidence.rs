@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::EndedBy;
+use super::{EndedBy, Verb};
 use facts::Change;
 
 /// Steps of one anomaly that are kept: a screen or two. Of more those are left out that matter least.
@@ -28,6 +28,20 @@ pub struct Evidence {
     /// Steps that were known and are not shown.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: u64,
+    /// The first proof after the version's time that the subject had read on: it reported a later version of the resource. None where it
+    /// did not, or in records from before that was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_on: Option<ReadOn>,
+}
+
+/// What the subject reported of a resource after a version of another object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReadOn {
+    /// When it first reported a later version.
+    pub t_ms: u64,
+    /// How many later versions it reported.
+    pub times: u64,
 }
 
 /// One thing that happened to the object, or that the subject asked about its resource.
@@ -109,6 +123,24 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<u64>,
     },
+    /// The subject wrote the object, or one whose name begins with the object's: several such requests in a row that came to the same.
+    Wrote {
+        /// When the last of them was asked.
+        t_ms: u64,
+        /// What was asked: `create`, `update`, `patch`, `delete`.
+        verb: Verb,
+        /// What was written, such as `deployments.apps`.
+        resource: String,
+        /// Its namespace and name.
+        object: String,
+        /// The status of the answer; 0 if there was none.
+        status: u16,
+        /// How many requests.
+        times: u64,
+        /// Why it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
     /// The subject proved through its witness that it saw something of the object.
     Reported {
         /// When.
@@ -130,6 +162,7 @@ impl Step {
             | Self::Listed { t_ms, .. }
             | Self::Watched { t_ms, .. }
             | Self::WatchEnded { t_ms, .. }
+            | Self::Wrote { t_ms, .. }
             | Self::Reported { t_ms, .. } => *t_ms,
         }
     }
@@ -141,7 +174,7 @@ impl Step {
             | Self::Sent { revision, .. }
             | Self::Withheld { revision, .. }
             | Self::Reported { revision, .. } => revision == version,
-            Self::Listed { .. } | Self::Watched { .. } | Self::WatchEnded { .. } => false,
+            Self::Listed { .. } | Self::Watched { .. } | Self::WatchEnded { .. } | Self::Wrote { .. } => false,
         }
     }
 
@@ -152,6 +185,7 @@ impl Step {
             Self::Listed { .. }
             | Self::Watched { .. }
             | Self::WatchEnded { .. }
+            | Self::Wrote { .. }
             | Self::Committed { change: Change::Added | Change::Deleted, .. } => 1,
             _ => 2,
         }
@@ -165,7 +199,8 @@ impl Step {
             Self::Watched { .. } => 2,
             Self::Withheld { .. } | Self::Sent { .. } => 3,
             Self::Reported { .. } => 4,
-            Self::WatchEnded { .. } => 5,
+            Self::Wrote { .. } => 5,
+            Self::WatchEnded { .. } => 6,
         }
     }
 }

@@ -37,15 +37,15 @@ pub use end_state::{
     IdeaSource, Left,
 };
 pub use events::{EVENTS_MAX, Events};
-pub use evidence::{Evidence, STEPS_MAX, Step};
+pub use evidence::{Evidence, ReadOn, STEPS_MAX, Step};
 pub use files::write_whole;
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{
     Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
 };
 pub use objects::{
-    Drifted, FLIPS_MAX, Flip, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX, Objects, PutOn, Quiet, REWRITTEN_MAX,
-    Refusals, Rewritten, Siblings, TOO_MANY_MAX, TooMany,
+    Backlog, Drifted, FLIPS_MAX, Flip, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX, Objects, PutOn, Quiet,
+    REWRITTEN_MAX, Refusals, Rewritten, Siblings, TOO_MANY_MAX, TooMany,
 };
 pub use open::file_of;
 pub use outcome::{EventCounts, Outcome};

@@ -31,6 +31,35 @@ pub struct Objects {
     pub siblings: Vec<Siblings>,
     /// What became of the children that the harness deleted or edited; none where it did neither.
     pub drift: Option<Drifted>,
+    /// What waited for the subject when the drain was over, by resource; only resources of which something waited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<Backlog>,
+}
+
+/// Objects of one resource that waited for the subject when the drain was over, and how it went on until then.
+///
+/// An object waits from the commit of its oldest version that the subject has not proved, and it is *served* when that is proved. A queue
+/// serves in the order in which objects began to wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Backlog {
+    /// What the objects are.
+    pub resource: String,
+    /// When the drain began.
+    pub from_ms: u64,
+    /// When it was over.
+    pub to_ms: u64,
+    /// Objects that were served in each quarter of the drain.
+    pub served: [u64; 4],
+    /// Objects that were served in the whole run.
+    pub served_total: u64,
+    /// Objects that waited since before the drain.
+    pub waiting: u64,
+    /// Those of them that others overtook: one was served that had begun to wait more than five seconds later.
+    pub passed: u64,
+    /// Namespace and name of the first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_passed: Option<String>,
 }
 
 /// Writes of the subject after the last write of the harness.

@@ -78,7 +78,9 @@ impl Times for FaultRow {
 
 impl Times for AnomalyRow {
     fn latest_ms(&self) -> u64 {
-        let evidence = self.evidence.iter().flat_map(|evidence| evidence.steps.iter().map(Step::t_ms));
+        let evidence = self.evidence.iter().flat_map(|evidence| {
+            evidence.steps.iter().map(Step::t_ms).chain(evidence.read_on.iter().map(|read_on| read_on.t_ms))
+        });
         evidence.fold(self.t_ms.max(self.committed_ms.unwrap_or(0)).max(self.observed_ms.unwrap_or(0)), u64::max)
     }
 }
@@ -122,7 +124,8 @@ impl Times for Objects {
         });
         let examples = self.siblings.iter().flat_map(|kind| &kind.examples);
         let times = examples.flat_map(|one| [one.from_ms, one.to_ms.unwrap_or(0)]);
-        quiet.chain(held).chain(times).max().unwrap_or(0)
+        let queues = self.queues.iter().flat_map(|queue| [queue.from_ms, queue.to_ms]);
+        quiet.chain(held).chain(times).chain(queues).max().unwrap_or(0)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use facts::Change;
 
-use crate::record::{AnomalyRow, EndedBy, Evidence, Step};
+use crate::record::{AnomalyRow, EndedBy, Evidence, ReadOn, Step};
 
 /// The clocks of commits and of requests are one, but what happens in one millisecond has no order.
 pub(super) const SLACK_MS: u64 = 5;
@@ -72,6 +72,21 @@ impl<'a> History<'a> {
     /// Whether the control plane told what it sent and was asked.
     pub fn is_told(&self) -> bool {
         self.evidence.is_some_and(|evidence| evidence.wire) && self.revision.is_some()
+    }
+
+    /// What is known, in order.
+    pub fn steps(&self) -> &'a [Step] {
+        self.steps
+    }
+
+    /// What the subject reported of later versions, of whatever object of the resource.
+    pub fn read_on(&self) -> Option<ReadOn> {
+        self.evidence.and_then(|evidence| evidence.read_on)
+    }
+
+    /// Whether the subject ever reported another version of this object.
+    pub fn knew_the_object(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Reported { .. }))
     }
 
     /// Every time that a version was put on a watch.

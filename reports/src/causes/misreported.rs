@@ -51,7 +51,7 @@ pub(super) fn duplicate(row: &AnomalyRow, history: &History<'_>) -> Explained {
         Some(sent) => {
             of(Cause::ToldTwice, format!("sent once, on watch {} at {}, {when}", sent.watch, millis(sent.t_ms)))
         }
-        None => of(Cause::ToldTwice, when),
+        None => of(Cause::Unknown, format!("{when}; how it came to the client is not known")),
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
             );
             of(Cause::Overtaken, text)
         }
-        _ => of(Cause::Overtaken, when),
+        _ => of(Cause::Unknown, format!("{when}; in which order they came to the client is not known")),
     }
 }
 

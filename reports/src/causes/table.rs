@@ -35,15 +35,34 @@ macro_rules! causes {
 }
 
 causes! {
-    /// It was sent and never reported.
+    /// The control plane refused what it wrote for the object.
+    WriteRefused: "whose writes were refused",
+        "Read the message: it says which field, right or object is at fault. Where the subject is right and the control plane is not, that is a \
+         mistake of the mock: say so. Where the subject gave up after one refusal, let it try again after a pause that grows.";
+    /// It never became the leader.
+    NeverLed: "of a subject that never led",
+        "Give the Lease a namespace that exists and a role that may write it, or switch leader election off for the run. If another process holds \
+         it, end that one first.";
+    /// It was at work on others before it until the end.
+    Queued: "still in the subject's queue",
+        "Nothing is lost yet. Lower `churn.rate`, or write `rate: auto`; make the drain longer; or let the subject ask more, which in client-go is \
+         `--kube-api-qps` and `--kube-api-burst`.";
+    /// It made a workload that nothing makes ready.
+    AwaitsWorkload: "behind a workload that is not ready",
+        "Let something play the part of kubelet and of the workload's controller, so that its status says ready; or use a control plane that \
+         has both.";
+    /// It asked for nothing.
+    Silent: "of a subject that asked for nothing",
+        "See whether the subject talks to this control plane at all: which kubeconfig it read, which address it dials, and its last words in \
+         `subject.log`.";
+    /// It was sent and never reported, and what came after it was.
     LostInClient: "lost in the client",
-        "Follow one version from the line that was read to the handler. Usual places: a line that could not be read was skipped, a version \
-         was remembered before its handler had succeeded, a full queue dropped it, a filter took it away. End the watch at a line that \
-         cannot be read, and remember a version only once it is handled.";
+        "Follow one version from the line that was read to the handler: later versions of the same kind were reported, so the client read on. \
+         The stream lines stand with its history. Remember a version only once it is handled.";
     /// It was sent and reported much later.
     SlowInClient: "held up in the client",
-        "Measure how long events wait before their handler. Give each kind its own stream and its own back-off, put a bound on the queue, \
-         and let no handler wait for another object's.";
+        "Measure how long events wait before their handler. A subject that limits its own requests takes as long as its limit says. Give each \
+         kind its own stream and its own back-off, put a bound on the queue, and let no handler wait for another object's.";
     /// It was sent on something that broke, or under a fault that changes bytes.
     OnTheWay: "lost or delayed on the way",
         "Resume from the last version that was handled, not from the last one that may have been sent. Put a limit on how long a watch \
@@ -115,8 +134,9 @@ causes! {
     NotTold: "not reported; what was sent is not known",
         "A real control plane does not tell what it sent to whom. Play the same load against `controlPlane: {kind: mock}`, which does.";
     /// The facts do not tell.
-    Unknown: "of unknown cause",
-        "Run it again with `--keep-events`, which keeps every commit and observation, and look for the object there.";
+    Unknown: "of a cause that is not known",
+        "The sentence says what was ruled out. Run it again with `--keep-events`, which keeps every commit and observation, and look for the \
+         object there.";
 }
 
 impl fmt::Display for Cause {

@@ -4,7 +4,12 @@ use facts::Change;
 
 use super::*;
 use crate::judge::Grown;
-use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, Step};
+use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, ReadOn, Step, Verb};
+
+/// The subject reported later versions.
+const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
+/// What is said of it.
+const READ_ON: &str = "while 3 later versions were, the first at 4.5 s";
 
 /// Version 17 of an object, written at 4 s.
 fn row(outcome: Outcome, steps: &[Step]) -> AnomalyRow {
@@ -17,7 +22,8 @@ fn row(outcome: Outcome, steps: &[Step]) -> AnomalyRow {
             | Outcome::Resurrected
             | Outcome::Phantom
     );
-    let mut evidence = Evidence { until_ms: 30_000, wire: true, steps: steps.to_vec(), left_out: 0 };
+    let mut evidence =
+        Evidence { until_ms: 30_000, wire: true, steps: steps.to_vec(), left_out: 0, read_on: Some(LATER) };
     evidence.bound("17");
     AnomalyRow {
         t_ms: 30_000,
@@ -42,7 +48,12 @@ fn explained(outcome: Outcome, steps: &[Step]) -> (Cause, String) {
 }
 
 fn of(row: &AnomalyRow, faults: &[FaultRow]) -> (Cause, String) {
-    let Explained { cause, sentence } = explain(row, &Faults::of_rows(faults));
+    let conduct = Conduct { tells_each: true, ..Conduct::default() };
+    under(row, Facts { faults: Faults::of_rows(faults), conduct })
+}
+
+fn under(row: &AnomalyRow, facts: Facts) -> (Cause, String) {
+    let Explained { cause, sentence } = explain(row, &facts);
     (cause, sentence)
 }
 
@@ -90,7 +101,7 @@ fn fault(name: &str, from_ms: u64, to_ms: u64) -> [FaultRow; 2] {
 #[test]
 fn what_was_sent_and_never_reported_is_lost_in_the_client() {
     let steps = [watched(100, 3, 9), sent(4010, 17, 3)];
-    let lost = says(Cause::LostInClient, "sent on watch 3 at 4.01 s, never reported");
+    let lost = says(Cause::LostInClient, &format!("sent on watch 3 at 4.01 s, never reported, {READ_ON}"));
     assert_eq!(explained(Outcome::Missed, &steps), lost);
     assert_eq!(explained(Outcome::Ghost, &steps), lost);
     let slow = says(Cause::SlowInClient, "sent on watch 3 at 4.01 s, reported only at 12 s");
@@ -284,7 +295,7 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
     let steps = [sent(4010, 17, 3), reported(4020, 17), sent(4010, 18, 3), reported(5000, 18)];
     for outcome in [Outcome::Duplicate, Outcome::Regressed, Outcome::Resurrected] {
         let row = row(outcome, &steps);
-        let own = explain(&row, &Faults::default());
+        let own = explain(&row, &Facts::default());
         let Explained { cause, sentence } = multiplied::explain(&row, own.clone(), Some(&grown));
         assert_eq!(cause, Cause::Multiplied, "{outcome}: {own:?}");
         let end =
@@ -298,7 +309,7 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
         assert_eq!(multiplied::explain(&row, own.clone(), None), own);
     }
     let missed = row(Outcome::Missed, &steps);
-    let own = explain(&missed, &Faults::default());
+    let own = explain(&missed, &Facts::default());
     assert_eq!(multiplied::explain(&missed, own.clone(), Some(&grown)), own);
 }
 
@@ -341,12 +352,14 @@ fn an_older_record_is_explained_by_its_delivery() {
     let mut older = row(Outcome::Missed, &[]);
     older.evidence = None;
     older.delivery = Some("sent on watch 3 at 4010 ms".to_owned());
-    assert_eq!(of(&older, &[]), says(Cause::LostInClient, "sent on watch 3 at 4010 ms, never reported"));
+    assert_eq!(of(&older, &[]), says(Cause::Unknown, "sent on watch 3 at 4010 ms, never reported"));
     older.delivery = Some("withheld by the fault silent-watch".to_owned());
     assert_eq!(of(&older, &[]).0, Cause::Withheld);
     older.delivery = None;
     assert_eq!(of(&older, &[]).0, Cause::NotTold);
 }
+
+mod proven;
 
 /// Every cause has words of its own and something to do next.
 #[test]

@@ -1,12 +1,15 @@
 //! What was not reported, or late: where on its way a version was lost.
 //!
-//! From the client backwards: was it sent, did a list hold it, did a fault keep it back, was a watch open, was it asked for.
+//! From the client backwards: was it sent, did a list hold it, did a fault keep it back, was a watch open, was it asked for. That the client
+//! lost it is said only where it shows that the client read on.
 
 use facts::Change;
 
+use super::conduct::Conduct;
 use super::faults::Faults;
-use super::history::{End, History, Listed, SLACK_MS, Sent};
-use super::{Cause, Explained};
+use super::history::{End, History, Listed, SLACK_MS, Sent, Watch};
+use super::proven::ruled_out;
+use super::{Cause, Explained, Facts};
 use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
 use crate::words::{counted, millis};
@@ -14,7 +17,8 @@ use crate::words::{counted, millis};
 /// What was sent so short before its watch was broken off may not have been read.
 const BREAKS_WITHIN_MS: u64 = 1000;
 
-pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, faults: &Faults) -> Explained {
+pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) -> Explained {
+    let Facts { faults, conduct } = facts;
     let late = row.observed_ms.filter(|_| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
     let reported = match late {
         Some(t_ms) => format!("reported only at {}", millis(t_ms)),
@@ -45,11 +49,11 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, faults: &Faults) 
         if late.is_some() && waited * 2 > until_ms.saturating_sub(history.committed_ms) {
             return sent_late(history, faults, sent);
         }
-        return sent_in_time(history, faults, sent, late, &reported);
+        return sent_in_time(history, facts, sent, late, &reported);
     }
     let listed = history.lists().find(|list| list_counts(history, *list, until_ms));
     match (listed, late) {
-        (Some(list), None) => from_list(row, history, list),
+        (Some(list), None) => from_list(row, history, list, conduct),
         (Some(list), Some(late_ms)) => {
             let waited = list.t_ms.saturating_sub(history.committed_ms);
             if late_ms.saturating_sub(list.t_ms) > waited.max(BREAKS_WITHIN_MS) {
@@ -82,7 +86,6 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     let delivery = row.delivery.as_deref()?;
     let cause = match delivery {
         _ if delivery.starts_with("sent on ") && row.observed_ms.is_some() => Cause::SlowInClient,
-        _ if delivery.starts_with("sent on ") => Cause::LostInClient,
         _ if delivery.starts_with("withheld by ") => Cause::Withheld,
         _ => return Some(of(Cause::Unknown, format!("{delivery}, {reported}"))),
     };
@@ -94,9 +97,9 @@ fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
 
-fn sent_in_time(history: &History<'_>, faults: &Faults, sent: Sent, late: Option<u64>, reported: &str) -> Explained {
+fn sent_in_time(history: &History<'_>, facts: &Facts, sent: Sent, late: Option<u64>, reported: &str) -> Explained {
     let place = format!("sent on watch {} at {}", sent.watch, millis(sent.t_ms));
-    if let Some(fault) = faults.unsure_between(sent.t_ms, sent.t_ms) {
+    if let Some(fault) = facts.faults.unsure_between(sent.t_ms, sent.t_ms) {
         return of(Cause::OnTheWay, format!("{place} while the fault {fault} was active, {reported}"));
     }
     let end = history.watch(sent.watch).and_then(|watch| watch.end);
@@ -104,8 +107,28 @@ fn sent_in_time(history: &History<'_>, faults: &Faults, sent: Sent, late: Option
         let after = millis(end.t_ms.saturating_sub(sent.t_ms));
         return of(Cause::OnTheWay, format!("{place}, {after} before that watch {}, {reported}", ended_how(end)));
     }
-    let cause = if late.is_some() { Cause::SlowInClient } else { Cause::LostInClient };
-    of(cause, format!("{place}, {reported}"))
+    if late.is_some() {
+        return of(Cause::SlowInClient, format!("{place}, {reported}"));
+    }
+    lost(history, &facts.conduct, format!("{place}, {reported}"))
+}
+
+/// What came to the client and was not reported: its loss if it read on, and if its silence about the object says something.
+fn lost(history: &History<'_>, conduct: &Conduct, what: String) -> Explained {
+    let Some(read_on) = history.read_on() else {
+        let ruled_out = ruled_out(conduct);
+        return of(Cause::Unknown, format!("{what}, and nothing later was reported either; {ruled_out}"));
+    };
+    if !conduct.tells_each && !history.knew_the_object() {
+        let text = format!(
+            "{what}; the subject never wrote anything for this object, which may be its design; {}",
+            ruled_out(conduct)
+        );
+        return of(Cause::Unknown, text);
+    }
+    let later = counted(read_on.times, "later version");
+    let was = if read_on.times == 1 { "was" } else { "were" };
+    of(Cause::LostInClient, format!("{what}, while {later} {was}, the first at {}", millis(read_on.t_ms)))
 }
 
 fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
@@ -156,7 +179,7 @@ fn refused_from(history: &History<'_>, t_ms: u64) -> String {
     })
 }
 
-fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed) -> Explained {
+fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Conduct) -> Explained {
     let gone = history.deletion().is_some_and(|deletion| deletion <= list.revision);
     let (at, revision) = (millis(list.t_ms), list.revision);
     let text = match (gone, row.change) {
@@ -168,7 +191,14 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed) -> Explained
         (true, _) => format!("the list of {at} (revision {revision}) had the object no more, and nothing was reported"),
         (false, _) => format!("the list of {at} was of revision {revision}, which holds it, and it was never reported"),
     };
-    of(Cause::LostFromList, text)
+    // A client that watches from the list, or reports something later, has taken the list over.
+    let goes_on = |watch: &Watch<'_>| watch.t_ms + SLACK_MS >= list.t_ms && watch.start_number() == Some(list.revision);
+    let took = history.read_on().is_some() || history.watches().iter().any(goes_on);
+    let tells = conduct.tells_each || history.knew_the_object();
+    if took && tells {
+        return of(Cause::LostFromList, text);
+    }
+    of(Cause::Unknown, format!("{text}; whether the client read it is not known; {}", ruled_out(conduct)))
 }
 
 /// It was put on no watch, and no list made up for it until then.

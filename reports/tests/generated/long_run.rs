@@ -257,5 +257,11 @@ fn anomalies(writer: &mut Writer) {
 /// As many steps as are kept.
 fn evidence(t_ms: u64) -> Evidence {
     let step = |number| Step::Sent { t_ms: t_ms + number, revision: "95436".into(), watch: 7 };
-    Evidence { until_ms: t_ms + 7000, wire: true, steps: (0..STEPS_MAX as u64 + 5).map(step).collect(), left_out: 0 }
+    Evidence {
+        until_ms: t_ms + 7000,
+        wire: true,
+        steps: (0..STEPS_MAX as u64 + 5).map(step).collect(),
+        left_out: 0,
+        read_on: None,
+    }
 }

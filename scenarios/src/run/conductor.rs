@@ -348,7 +348,7 @@ impl<'a> Conductor<'a> {
         self.until(drained_at).await?;
         // What the subject holds open is read once more before it is stopped.
         self.interval(false)?;
-        self.last_objects().await?;
+        self.last_objects(from_ms).await?;
         self.last_look().await?;
         let drained = Drained { from_ms, to_ms: self.clock.now_ms() };
         let unsure = "the harness cannot vouch for what the control plane stored";

@@ -6,11 +6,11 @@ use loadgen::churn::Writes;
 use mock_faults::Fault;
 use mock_kube::Sending;
 use reports::ledger::{self, Ledger};
-use reports::record::{CommitEvent, EventCounts, Writer};
+use reports::record::{Backlog, CommitEvent, EventCounts, Writer};
 
 use super::arrival::{self, Arrivals};
 use super::claims::Claims;
-use super::evidence::{Dossiers, Follows, Sources};
+use super::evidence::{Dossiers, Requested, Sources};
 use super::feed::{Entry, Feed};
 use super::plane::Plane;
 use crate::clock::Clock;
@@ -212,8 +212,14 @@ impl<'a> Events<'a> {
         Ok(self.ledger.believed())
     }
 
-    /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come. `follows` is what the subject asked.
-    pub(super) fn settle(&mut self, end: Option<Drained>, follows: &Follows, writer: &mut Writer) -> Result<()> {
+    /// What waits for the subject at `to_ms`, and waited already at `from_ms`.
+    pub(super) fn backlogs(&mut self, from_ms: u64, to_ms: u64, writer: &mut Writer) -> Result<Vec<Backlog>> {
+        self.catch_up(writer)?;
+        Ok(self.ledger.backlogs(from_ms, to_ms))
+    }
+
+    /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come. `asked` is what the subject asked.
+    pub(super) fn settle(&mut self, end: Option<Drained>, asked: &Requested, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for observation in self.claims.look_again(end.is_some(), self.clock.now_ms(), self.feed.is_at_hand()) {
             self.observe(&observation, writer)?;
@@ -237,10 +243,10 @@ impl<'a> Events<'a> {
         // What the end of the run did to watches is no part of any story.
         let until_ms = end.map_or(now_ms, |drained| drained.to_ms);
         let sources = Sources { plane: self.plane, clock: &self.clock, faults: self.faults, ordered: self.ordered };
-        self.dossiers.overdue(self.ledger.take_overdue(), until_ms, follows, sources);
+        self.dossiers.overdue(self.ledger.take_overdue(), until_ms, asked, sources);
         for mut row in found {
             if writer.wants(row.outcome) {
-                self.dossiers.fill(&mut row, end.is_some(), until_ms, follows, sources);
+                self.dossiers.fill(&mut row, end.is_some(), until_ms, asked, sources);
             }
             writer.anomaly(&row)?;
         }

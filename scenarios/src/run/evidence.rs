@@ -1,9 +1,10 @@
 //! What is known of an anomaly's object, gathered when there is something to know.
 //!
-//! Owns the bounded memory of what was written and reported ([`Histories`]) and of what was asked ([`Follows`]), and what was gathered of
-//! versions that became overdue: until they are decided, which may be at the end, the control plane has forgotten their stream. It
-//! concludes nothing; that is `reports::causes`.
+//! Owns the bounded memory of what was written and reported ([`Histories`]), of what was asked ([`Follows`]) and of what the subject wrote
+//! ([`Efforts`]), and what was gathered of versions that became overdue: until they are decided, which may be at the end, the control plane
+//! has forgotten their stream. It concludes nothing; that is `reports::causes`.
 
+mod efforts;
 mod follows;
 mod histories;
 
@@ -13,9 +14,10 @@ use std::time::{Duration, Instant};
 use facts::{Observation, Revision, Uid};
 use mock_faults::Fault;
 use mock_kube::{Sending, Wanted};
-use reports::record::{AnomalyRow, CommitEvent, Evidence, Step};
+use reports::record::{AnomalyRow, CommitEvent, Evidence, RequestRow, Step};
 
-pub(super) use follows::Follows;
+use efforts::Efforts;
+use follows::Follows;
 use histories::Histories;
 
 use super::plane::{Mock, Plane};
@@ -32,6 +34,21 @@ const SHARE_MAX: f64 = 0.02;
 const FIRST_MAX: Duration = Duration::from_millis(500);
 /// … and at the end this much more. Of the versions that are left over the row itself is known, with when it was written and observed.
 const END_MAX: Duration = Duration::from_secs(5);
+
+/// What the subject asked lately.
+#[derive(Debug, Default)]
+pub(super) struct Requested {
+    follows: Follows,
+    efforts: Efforts,
+}
+
+impl Requested {
+    /// Notes a request that was answered or ended.
+    pub(super) fn note(&mut self, row: &RequestRow) {
+        self.follows.note(row);
+        self.efforts.note(row);
+    }
+}
 
 /// Where facts about the wire come from.
 #[derive(Clone, Copy)]
@@ -99,7 +116,7 @@ impl Dossiers {
     }
 
     /// Versions became overdue: what is known of them is kept until they are decided.
-    pub(super) fn overdue(&mut self, overdue: Vec<CommitEvent>, now_ms: u64, follows: &Follows, from: Sources<'_>) {
+    pub(super) fn overdue(&mut self, overdue: Vec<CommitEvent>, now_ms: u64, asked: &Requested, from: Sources<'_>) {
         for CommitEvent { t_ms, commit } in overdue {
             if self.kept.len() >= KEPT_MAX || !self.may_look(now_ms, false) {
                 return;
@@ -113,7 +130,7 @@ impl Dossiers {
                 from_ms: t_ms,
                 until_ms: now_ms,
             };
-            let dossier = self.look(&about, follows, from);
+            let dossier = self.look(&about, asked, from);
             self.kept.insert((commit.uid, commit.revision), dossier);
         }
     }
@@ -124,7 +141,7 @@ impl Dossiers {
         row: &mut AnomalyRow,
         end: bool,
         until_ms: u64,
-        follows: &Follows,
+        asked: &Requested,
         from: Sources<'_>,
     ) {
         let before = self.kept.remove(&(row.uid.as_str().into(), row.revision.as_str().into()));
@@ -145,7 +162,7 @@ impl Dossiers {
             from_ms: begin_ms.or(row.observed_ms).unwrap_or(row.t_ms),
             until_ms,
         };
-        let mut dossier = self.look(&about, follows, from);
+        let mut dossier = self.look(&about, asked, from);
         if let Some(before) = before {
             dossier.add(before);
         }
@@ -159,20 +176,21 @@ impl Dossiers {
         self.spent < FIRST_MAX + share + if end { END_MAX } else { Duration::ZERO }
     }
 
-    fn look(&mut self, about: &About<'_>, follows: &Follows, from: Sources<'_>) -> Dossier {
+    fn look(&mut self, about: &About<'_>, asked: &Requested, from: Sources<'_>) -> Dossier {
         let began = Instant::now();
-        let dossier = self.gather(about, follows, from);
+        let dossier = self.gather(about, asked, from);
         self.spent += began.elapsed();
         dossier
     }
 
-    fn gather(&self, about: &About<'_>, follows: &Follows, from: Sources<'_>) -> Dossier {
+    fn gather(&self, about: &About<'_>, asked: &Requested, from: Sources<'_>) -> Dossier {
         let mut steps = self.histories.steps(about.uid, about.revision, about.until_ms);
         let mut dossier = Dossier::default();
         let mut left_out = 0;
         if let (Some(mock), true) = (from.plane.mock(), from.ordered) {
             let subject = from.plane.subject();
-            left_out = follows.add_to(&mut steps, about);
+            left_out = asked.follows.add_to(&mut steps, about);
+            asked.efforts.add_to(&mut steps, about);
             let at_ms = |us: u64| from.clock.at_ms(mock.epoch + Duration::from_micros(us));
             let since_us = since_us(mock, from.clock, &steps);
             for sending in mock.server.sendings(subject, about.resource, &revisions(&steps, about.revision), since_us) {
@@ -189,7 +207,8 @@ impl Dossiers {
             dossier.evidence.wire = true;
         }
         steps.retain(|step| step.t_ms() <= about.until_ms);
-        dossier.evidence = Evidence { until_ms: about.until_ms, steps, left_out, ..dossier.evidence };
+        let read_on = self.histories.read_on(about.resource, about.revision);
+        dossier.evidence = Evidence { until_ms: about.until_ms, steps, left_out, read_on, ..dossier.evidence };
         dossier
     }
 }
@@ -217,6 +236,11 @@ impl Dossier {
 fn tells_of(later: &Step, step: &Step) -> bool {
     match (later, step) {
         (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
+        // The same writes, of which there were fewer then.
+        (
+            Step::Wrote { t_ms: last_ms, verb: one, object: of, status: came_to, message: why, .. },
+            Step::Wrote { t_ms, verb, object, status, message, .. },
+        ) => last_ms >= t_ms && (one, of, came_to, why) == (verb, object, status, message),
         _ => later == step,
     }
 }

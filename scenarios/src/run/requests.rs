@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
-use super::evidence::Follows;
+use super::evidence::Requested;
 use super::failing::Failing;
 use super::plane::Plane;
 use super::quiet::Writers;
@@ -17,8 +17,8 @@ pub(super) struct Requests {
     judged: Vec<String>,
     /// Lists and watches of it since the last row of intervals; none when not each of them was seen.
     follows: Option<u64>,
-    /// The newest lists and watches, for the stories of anomalies.
-    newest: Follows,
+    /// The newest of them, for the stories of anomalies.
+    newest: Requested,
     /// What it wrote.
     writers: Writers,
     /// What it tried in vain.
@@ -31,7 +31,7 @@ impl Requests {
         Self {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
             follows: Some(0),
-            newest: Follows::default(),
+            newest: Requested::default(),
             writers: Writers::default(),
             failing: Failing::default(),
         }
@@ -76,8 +76,8 @@ impl Requests {
         self.writers.extend(meanwhile);
     }
 
-    /// The newest lists and watches that were answered or ended.
-    pub(super) fn newest(&self) -> &Follows {
+    /// The newest requests that were answered or ended.
+    pub(super) fn newest(&self) -> &Requested {
         &self.newest
     }
 

@@ -139,6 +139,12 @@ fn line(step: &Step, own: &str) -> Line {
             let initial = if *initial { " with initial events" } else { "" };
             Line { between: format!("{number} from {from}{initial}: {}", answer(*status, *error_code)), ..line }
         }
+        Step::Wrote { verb, resource, object, status, times, message, .. } => {
+            let many = if *times > 1 { format!(" ({})", counted(*times, "time")) } else { String::new() };
+            let why = message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+            let between = format!("{} {resource} {object}: {}{many}{why}", verb.word(), answer(*status, None));
+            Line { between, ..line }
+        }
         Step::WatchEnded { watch, by, through, .. } => {
             let by = match by {
                 EndedBy::Server => "ended",

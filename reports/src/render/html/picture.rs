@@ -62,6 +62,7 @@ fn place(step: &Step, own: &str) -> (usize, &'static str, String) {
             "ask",
             format!("watched from {}", from.as_deref().filter(|from| !from.is_empty()).unwrap_or("anywhere")),
         ),
+        Step::Wrote { verb, resource, status, .. } => (1, "ask", format!("{} of {resource}: {status}", verb.word())),
         Step::WatchEnded { watch, .. } => (1, "end", format!("watch {watch} ended")),
         Step::Sent { revision, .. } => (2, mine(revision), format!("{revision} sent")),
         Step::Withheld { revision, fault, .. } => (2, "withheld", format!("{revision} withheld by the fault {fault}")),

@@ -45,8 +45,15 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The drain is over: reads what is left to read, and writes what was seen of objects into the record.
-    pub(super) async fn last_objects(&mut self) -> Result<(), Halt> {
+    /// The drain, which began at `from_ms`, is over: reads what is left to read, and writes what was seen of objects into the record.
+    pub(super) async fn last_objects(&mut self, from_ms: u64) -> Result<(), Halt> {
+        let to_ms = self.clock.now_ms();
+        let Self { stage, writer, .. } = self;
+        // Before anything else is read: meanwhile the subject goes on.
+        let queues = match stage.as_mut() {
+            Some(stage) => stage.events.backlogs(from_ms, to_ms, writer)?,
+            None => Vec::new(),
+        };
         let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
         let ended = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.finish(now_ms))).await?;
         let (rows, drift) = ended.context("the children could not be reached in time")??;
@@ -55,7 +62,7 @@ impl Conductor<'_> {
         }
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let told = self.world.plane.mock().is_some();
-        let mut objects = Objects { drift, ..Objects::default() };
+        let mut objects = Objects { drift, queues, ..Objects::default() };
         if let Some(quiet) = self.stage()?.quiet.take() {
             let writers = std::mem::take(self.requests.writers());
             objects.quiet = Some(match quiet {

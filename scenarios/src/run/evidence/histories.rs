@@ -3,12 +3,15 @@
 //! Owns a bounded memory of them. What is older than its bound is forgotten, whichever object it was of.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use facts::{Change, Observation, Revision, Uid};
-use reports::record::{CommitEvent, Step};
+use reports::record::{CommitEvent, ReadOn, Step};
 
 /// Writes and reports that are remembered of all objects: 6 MiB, and ten minutes of 50 changes a second.
 const MOMENTS_MAX: usize = 65_536;
+/// Reports that are remembered as a proof that the subject read on.
+const REPORTS_MAX: usize = 8192;
 /// Of one object so many moments before and after a version are told.
 const AROUND: usize = 7;
 
@@ -18,6 +21,17 @@ pub(super) struct Histories {
     by_uid: HashMap<Uid, VecDeque<Moment>>,
     /// One entry for each moment, oldest first.
     arrivals: VecDeque<Uid>,
+    /// What objects are, as far as a version of them was written lately.
+    resources: HashMap<Uid, Arc<str>>,
+    /// The newest reports of what is known by its resource, oldest first.
+    reports: VecDeque<Report>,
+}
+
+#[derive(Debug)]
+struct Report {
+    t_ms: u64,
+    revision: u64,
+    resource: Arc<str>,
 }
 
 #[derive(Debug)]
@@ -31,10 +45,19 @@ struct Moment {
 impl Histories {
     pub(super) fn committed(&mut self, CommitEvent { t_ms, commit }: &CommitEvent) {
         let (revision, change) = (commit.revision.clone(), commit.change);
+        if !self.resources.contains_key(&commit.uid) {
+            self.resources.insert(commit.uid.clone(), commit.resource.clone());
+        }
         self.push(&commit.uid, Moment { t_ms: *t_ms, revision, change, is_report: false });
     }
 
     pub(super) fn reported(&mut self, seen: &Observation) {
+        if let (Some(resource), Some(revision)) = (self.resources.get(&seen.uid), seen.revision.number()) {
+            if self.reports.len() == REPORTS_MAX {
+                self.reports.pop_front();
+            }
+            self.reports.push_back(Report { t_ms: seen.t_ms, revision, resource: resource.clone() });
+        }
         let (revision, change) = (seen.revision.clone(), seen.change);
         self.push(&seen.uid, Moment { t_ms: seen.t_ms, revision, change, is_report: true });
     }
@@ -47,10 +70,20 @@ impl Histories {
             moments.pop_front();
             if moments.is_empty() {
                 self.by_uid.remove(&oldest);
+                self.resources.remove(&oldest);
             }
         }
         self.arrivals.push_back(uid.clone());
         self.by_uid.entry(uid.clone()).or_default().push_back(moment);
+    }
+
+    /// The first report of a later version of the resource, with how many there were: later versions are sent later on a watch.
+    pub(super) fn read_on(&self, resource: &str, revision: &str) -> Option<ReadOn> {
+        let revision: u64 = revision.parse().ok()?;
+        let later = self.reports.iter().filter(|report| report.revision > revision && *report.resource == *resource);
+        let mut later = later.map(|report| report.t_ms);
+        let t_ms = later.next()?;
+        Some(ReadOn { t_ms, times: 1 + later.count() as u64 })
     }
 
     /// When the story of a version begins: when it was written, or else first reported.
@@ -122,6 +155,24 @@ mod tests {
         assert_eq!(histories.arrivals.len(), MOMENTS_MAX);
         assert!(histories.steps("old", "1", u64::MAX).is_empty() && !histories.by_uid.contains_key("old"));
         assert_eq!(histories.by_uid.values().map(VecDeque::len).sum::<usize>(), MOMENTS_MAX);
+    }
+
+    #[test]
+    fn a_later_report_proves_that_the_subject_read_on() {
+        let mut histories = Histories::default();
+        let report = |t_ms, uid: &str, revision| Observation {
+            t_ms,
+            uid: uid.into(),
+            revision: Revision::of_number(revision),
+            change: Change::Modified,
+        };
+        histories.committed(&event(10, "a", Change::Added));
+        histories.committed(&event(20, "b", Change::Added));
+        histories.reported(&report(15, "a", 10));
+        assert_eq!(histories.read_on("packages", "10"), None);
+        histories.reported(&report(25, "b", 20));
+        assert_eq!(histories.read_on("packages", "10"), Some(ReadOn { t_ms: 25, times: 1 }));
+        assert_eq!((histories.read_on("packages", "20"), histories.read_on("pods", "10")), (None, None));
     }
 
     #[test]

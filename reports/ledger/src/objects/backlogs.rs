@@ -1,0 +1,39 @@
+//! What waits at the end, and whether others overtook it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::Backlog;
+
+use super::Objects;
+
+/// Workers that serve side by side mix up what began to wait so short one after the other.
+const OVERTAKEN_MS: u64 = 5000;
+
+impl Objects {
+    /// See `Ledger::backlogs`.
+    pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
+        let mut backlogs: BTreeMap<&str, Backlog> = BTreeMap::new();
+        let mut counted = BTreeSet::new();
+        // In the order of commits, so that the first one that was passed by is the oldest.
+        for uid in self.open.values().filter(|uid| counted.insert(uid.as_str())) {
+            let Some(object) = self.by_uid.get(uid) else { continue };
+            let Some(since_ms) = object.waits_since_ms().filter(|since_ms| *since_ms <= from_ms) else { continue };
+            let name = &object.full_name;
+            let served = self.served.of(&name.resource);
+            let backlog = backlogs.entry(&name.resource).or_insert_with(|| Backlog {
+                resource: name.resource.to_string(),
+                from_ms,
+                to_ms,
+                served: served.map_or([0; 4], |served| served.quarters(from_ms, to_ms)),
+                served_total: served.map_or(0, |served| served.total),
+                ..Backlog::default()
+            });
+            backlog.waiting += 1;
+            if served.is_some_and(|served| since_ms.saturating_add(OVERTAKEN_MS) < served.newest_since_ms) {
+                backlog.passed += 1;
+                backlog.first_passed.get_or_insert_with(|| name.shown());
+            }
+        }
+        backlogs.into_values().collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! Which objects were served, and in which order: what is left at the end may be a queue, or may have been passed by.
+//!
+//! Owns the bounded memory of when objects were served. It does not decide what a queue is.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Times of one resource that are remembered: more than a subject that is behind serves in a drain.
+const TIMES_MAX: usize = 2048;
+/// Resources that are told apart. A scenario judges fewer.
+const RESOURCES_MAX: usize = 32;
+
+/// What was served, by resource.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    by_resource: BTreeMap<Arc<str>, OfResource>,
+}
+
+/// What was served of one resource.
+#[derive(Debug, Default)]
+pub(super) struct OfResource {
+    pub total: u64,
+    /// The latest time at which an object that was served had begun to wait.
+    pub newest_since_ms: u64,
+    times_ms: VecDeque<u64>,
+}
+
+impl Served {
+    /// An object that had waited since `since_ms` was served.
+    pub fn note(&mut self, resource: &Arc<str>, t_ms: u64, since_ms: u64) {
+        if self.by_resource.len() >= RESOURCES_MAX && !self.by_resource.contains_key(resource) {
+            return;
+        }
+        let of = self.by_resource.entry(resource.clone()).or_default();
+        of.total += 1;
+        of.newest_since_ms = of.newest_since_ms.max(since_ms);
+        if of.times_ms.len() == TIMES_MAX {
+            of.times_ms.pop_front();
+        }
+        of.times_ms.push_back(t_ms);
+    }
+
+    pub fn of(&self, resource: &str) -> Option<&OfResource> {
+        self.by_resource.get(resource)
+    }
+
+    pub fn footprint(&self) -> usize {
+        self.by_resource.values().map(|of| 1 + of.times_ms.len()).sum()
+    }
+}
+
+impl OfResource {
+    /// How many were served in each quarter of a time.
+    pub fn quarters(&self, from_ms: u64, to_ms: u64) -> [u64; 4] {
+        let long_ms = to_ms.saturating_sub(from_ms).max(1);
+        let mut quarters = [0; 4];
+        for t_ms in self.times_ms.iter().filter(|t_ms| (from_ms..=to_ms).contains(*t_ms)) {
+            let quarter = usize::try_from((t_ms - from_ms) * 4 / long_ms).unwrap_or(3).min(3);
+            quarters[quarter] += 1;
+        }
+        quarters
+    }
+}

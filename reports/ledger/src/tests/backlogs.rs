@@ -1,0 +1,64 @@
+//! What is left at the end is a queue if it is in order, and was passed by if it is not.
+
+use super::*;
+
+fn commit(ledger: &mut Ledger, t_ms: u64, uid: &str, revision: u64) {
+    let commit = Commit {
+        order: Order::of_numbered(revision),
+        resource: RESOURCE.into(),
+        namespace: "default".into(),
+        name: uid.into(),
+        uid: uid.into(),
+        revision: Revision::of_number(revision),
+        change: if revision < 100 { A } else { M },
+    };
+    ledger.commit(t_ms, &commit);
+}
+
+fn observe(ledger: &mut Ledger, t_ms: u64, uid: &str, revision: u64) {
+    ledger.observe(&Observation { t_ms, uid: uid.into(), revision: Revision::of_number(revision), change: A });
+}
+
+fn ledger() -> Ledger {
+    Ledger::new(Config { deadline_ms: D, ..Config::default() })
+}
+
+/// Twenty objects within two seconds, of which one is served each second. What is left waited in its order.
+#[test]
+fn what_is_served_in_order_leaves_a_queue() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at * 100, &format!("u{at}"), at));
+    (1..=12).for_each(|at| observe(&mut ledger, at * 1000, &format!("u{at}"), at));
+    // What the subject itself wrote after the load is no part of the queue.
+    commit(&mut ledger, 9000, "own", 50);
+    let _ = ledger.advance(12_000).count();
+    let backlog = Backlog {
+        resource: RESOURCE.to_owned(),
+        from_ms: 4500,
+        to_ms: 12_500,
+        served: [2, 2, 2, 2],
+        served_total: 12,
+        waiting: 8,
+        ..Backlog::default()
+    };
+    assert_eq!(ledger.backlogs(4500, 12_500), [backlog]);
+}
+
+/// One object a second, each served fifteen seconds later but for two. One of these was overtaken; the other one was so shortly before.
+#[test]
+fn what_others_overtook_was_passed_by() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at * 1000, &format!("u{at}"), at));
+    let served = (1..=16).filter(|at| ![3, 12].contains(at));
+    served.for_each(|at| observe(&mut ledger, at * 1000 + 15_000, &format!("u{at}"), at));
+    let [backlog] = ledger.backlogs(20_500, 31_000).try_into().unwrap();
+    assert_eq!((backlog.waiting, backlog.passed, backlog.first_passed.as_deref()), (6, 1, Some("default/u3")));
+}
+
+#[test]
+fn where_nothing_waits_there_is_no_queue() {
+    let mut ledger = ledger();
+    commit(&mut ledger, 100, "u1", 1);
+    observe(&mut ledger, 150, "u1", 1);
+    assert_eq!(ledger.backlogs(1000, 2000), []);
+}

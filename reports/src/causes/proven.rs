@@ -1,0 +1,139 @@
+//! What explains a version that was not reported, or late, before anything is said of how the client reads: what the subject did with it.
+//!
+//! Owns the order: its writes were refused, it never led, it was still at work on others, it waits for a workload, it asked for nothing. Each
+//! is said only where lines on the wire prove it.
+
+use super::conduct::Conduct;
+use super::history::{History, SLACK_MS};
+use super::{Cause, Explained};
+use crate::ledger::Outcome;
+use crate::record::{AnomalyRow, Step, Verb};
+use crate::words::{counted, millis};
+
+/// What needs kubelet, or a controller of Kubernetes' own, to become ready.
+const WORKLOADS: [&str; 7] = [
+    "deployments.apps",
+    "statefulsets.apps",
+    "daemonsets.apps",
+    "replicasets.apps",
+    "jobs.batch",
+    "pods",
+    "persistentvolumeclaims",
+];
+
+/// One row of writes of the subject.
+#[derive(Debug, Clone, Copy)]
+struct Wrote<'a> {
+    t_ms: u64,
+    verb: Verb,
+    resource: &'a str,
+    object: &'a str,
+    status: u16,
+    times: u64,
+    message: Option<&'a str>,
+}
+
+/// The cause, if one of these is proven.
+pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct) -> Option<Explained> {
+    let is_late = matches!(row.outcome, Outcome::Late | Outcome::LateGhost);
+    let until_ms = row.observed_ms.filter(|_| is_late).unwrap_or(u64::MAX);
+    let wrote: Vec<Wrote<'_>> = wrote(history).into_iter().filter(|wrote| wrote.t_ms <= until_ms).collect();
+    // What the subject was never told it did nothing with.
+    let came = history.is_told() && (!history.own_sent().is_empty() || is_listed(history));
+    let since: Vec<Wrote<'_>> =
+        wrote.iter().copied().filter(|wrote| wrote.t_ms + SLACK_MS >= history.committed_ms).collect();
+    if let Some(refused) = refused(&since, is_late).filter(|_| came) {
+        let then = row.observed_ms.filter(|_| is_late).map(|t_ms| format!("; reported only at {}", millis(t_ms)));
+        let sentence = format!("{}{}", told(history, refused), then.unwrap_or_default());
+        return Some(Explained { cause: Cause::WriteRefused, sentence });
+    }
+    if is_late {
+        return None;
+    }
+    if let Some(why) = &conduct.never_led {
+        return Some(Explained { cause: Cause::NeverLed, sentence: why.clone() });
+    }
+    if let Some(queue) = conduct.queue.as_ref().filter(|_| came || !history.is_told()) {
+        let sentence = format!("written at {}, never reported: {}", millis(history.committed_ms), queue.told());
+        return Some(Explained { cause: Cause::Queued, sentence });
+    }
+    // A witness that tells each event waits for nothing.
+    if let Some(workload) = awaited(&wrote).filter(|_| came && conduct.nothing_readies && !conduct.tells_each) {
+        let sentence = format!(
+            "it {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
+            if workload.verb == Verb::Create { "made" } else { "wrote" },
+            workload.resource,
+            workload.object,
+            millis(workload.t_ms)
+        );
+        return Some(Explained { cause: Cause::AwaitsWorkload, sentence });
+    }
+    let silent = || Explained { cause: Cause::Silent, sentence: "it asked for nothing at all".to_owned() };
+    conduct.is_silent.then(silent)
+}
+
+/// What the proofs above have ruled out, for a sentence that says no cause.
+pub(super) fn ruled_out(conduct: &Conduct) -> String {
+    let mut out = vec!["a refused write", "a Lease that it did not get", "a queue"];
+    if conduct.nothing_readies {
+        out.push("a workload that it waits for");
+    }
+    format!("ruled out: {}", out.join(", "))
+}
+
+fn wrote<'a>(history: &History<'a>) -> Vec<Wrote<'a>> {
+    let wrote = |step: &'a Step| match step {
+        Step::Wrote { t_ms, verb, resource, object, status, times, message } => Some(Wrote {
+            t_ms: *t_ms,
+            verb: *verb,
+            resource,
+            object,
+            status: *status,
+            times: *times,
+            message: message.as_deref(),
+        }),
+        _ => None,
+    };
+    history.steps().iter().filter_map(wrote).collect()
+}
+
+fn is_listed(history: &History<'_>) -> bool {
+    history.lists().any(|list| history.revision.is_some_and(|revision| list.revision >= revision))
+}
+
+/// The last write that was refused and, unless `ever`, has not succeeded since. What is there already, or gone already, is what the subject
+/// wanted.
+fn refused<'a>(wrote: &[Wrote<'a>], ever: bool) -> Option<Wrote<'a>> {
+    let of = |one: &Wrote<'a>| (one.verb, one.resource, one.object);
+    let last = |at: usize, one: &Wrote<'a>| ever || !wrote[at + 1..].iter().any(|later| of(later) == of(one));
+    let mut refused = wrote.iter().enumerate().rev().filter(|(_, one)| one.status >= 400 && !is_wanted(one));
+    refused.find(|(at, one)| last(*at, one)).map(|(_, one)| *one)
+}
+
+fn is_wanted(wrote: &Wrote<'_>) -> bool {
+    match wrote.status {
+        409 => wrote.verb == Verb::Create,
+        404 => wrote.verb != Verb::Create,
+        _ => false,
+    }
+}
+
+fn told(history: &History<'_>, refused: Wrote<'_>) -> String {
+    let verb = refused.verb.word();
+    let why = refused.message.map(|message| format!(": {message}")).unwrap_or_default();
+    format!(
+        "written at {}; the subject's `{verb}` of {} {} was refused {} with {}, last at {}{why}",
+        millis(history.committed_ms),
+        refused.resource,
+        refused.object,
+        counted(refused.times, "time"),
+        refused.status,
+        millis(refused.t_ms)
+    )
+}
+
+/// The workload that was written last, after which nothing more was.
+fn awaited<'a>(wrote: &[Wrote<'a>]) -> Option<Wrote<'a>> {
+    let last = wrote.last()?;
+    ((200..300).contains(&last.status) && WORKLOADS.contains(&last.resource)).then_some(*last)
+}

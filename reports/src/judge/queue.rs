@@ -1,0 +1,202 @@
+//! A queue is not a loss: what the subject still worked at when it was stopped.
+//!
+//! Owns when what was left at the end is a queue: the subject went on until then, steadily, and nothing that waited was overtaken. Then what
+//! it did not come to is not decided, and the run says how much longer it needs, and which rate of churn fits. A subject that had come to
+//! rest, or that passed by an object, has lost something.
+
+use std::collections::BTreeSet;
+
+use units::Rate;
+
+use super::rule::Name;
+use super::{Finding, Findings, Verdict};
+use crate::record::{Backlog, Record};
+use crate::words::{counted, millis, three_digits};
+
+/// Objects served in the drain from which on their times alone tell whether it went on steadily.
+const SERVED_MIN: u64 = 8;
+/// The least that shows anything. Of fewer the subject's own writes have to show that it went on.
+const SERVED_FEW: u64 = 3;
+/// A quarter of the drain has at least so little of an even share.
+const SHARE_MIN: u64 = 4;
+/// Objects that the subject wrote in the drain from which on they show whether it went on steadily.
+const WRITTEN_MIN: usize = 8;
+/// Seconds of a steady rate, and by how much one of them may differ: a token bucket lets in one more or one less.
+const STEADY_S: usize = 5;
+const STRAY: f64 = 0.15;
+/// Seconds of a drain that are looked at one by one.
+const SECONDS_MAX: u64 = 3600;
+/// Churn at this share of what the subject serves leaves room for what is not even.
+const ROOM: f64 = 0.5;
+
+/// A queue that was left at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Queue {
+    /// Objects that waited.
+    pub waiting: u64,
+    /// How long it needs to serve them.
+    pub needs_ms: u64,
+    /// Objects that it served a second.
+    pub served: Rate,
+    /// Requests a second, where the control plane tells them.
+    pub requests: Option<Rate>,
+    /// These were the same in each second: the subject limits itself.
+    pub is_constant: bool,
+    /// When the drain began.
+    pub from_ms: u64,
+}
+
+impl Queue {
+    /// The queue that a run ended with; none where nothing waited, or what waited was no queue.
+    pub fn of(record: &Record) -> Option<Self> {
+        let backlogs = &record.objects.as_ref()?.queues;
+        let first = backlogs.first()?;
+        let in_order = backlogs.iter().all(|backlog| backlog.passed == 0);
+        if !record.finished() || !in_order || !(goes_on(backlogs) || writes_on(record, first)) {
+            return None;
+        }
+        let drain_ms = first.to_ms.saturating_sub(first.from_ms).max(1);
+        let waiting: u64 = backlogs.iter().map(|backlog| backlog.waiting).sum();
+        let in_drain: u64 = backlogs.iter().map(|backlog| backlog.served.iter().sum::<u64>()).sum();
+        let in_all: u64 = backlogs.iter().map(|backlog| backlog.served_total).sum();
+        // So few in the drain say less of the rate than the whole run.
+        let (served, over_ms) = if in_drain >= SERVED_FEW { (in_drain, drain_ms) } else { (in_all, first.to_ms) };
+        let per_second = served.max(1) as f64 * 1000.0 / over_ms.max(1) as f64;
+        let seconds = seconds(record, first);
+        let requests: u64 = seconds.iter().sum();
+        Some(Self {
+            waiting,
+            needs_ms: crate::words::whole(waiting as f64 / per_second * 1000.0),
+            served: Rate::per_second(per_second),
+            requests: (requests > 0).then(|| Rate::per_second(requests as f64 / seconds.len() as f64)),
+            is_constant: is_constant(&seconds),
+            from_ms: first.from_ms,
+        })
+    }
+
+    /// `needs 41 s more at its 7.4 requests a second; `rate: 1/s` fits`.
+    pub fn needs(&self) -> String {
+        let pace = match self.requests {
+            Some(requests) => format!("{} requests", three_digits(requests.as_per_second())),
+            None => format!("{} objects", three_digits(self.served.as_per_second())),
+        };
+        let needs = self.needs_ms.div_ceil(1000) * 1000;
+        format!("needs {} more at its {pace} a second; `rate: {}` fits", millis(needs), spelled(fitting(self.served)))
+    }
+}
+
+/// A rate in seconds where that has few digits.
+fn spelled(rate: Rate) -> String {
+    let second = rate.as_per_second();
+    if second >= 0.1 { format!("{}/s", three_digits(second)) } else { rate.to_string() }
+}
+
+/// The rate of churn that leaves the subject room, with one digit, so that it can be written down.
+fn fitting(served: Rate) -> Rate {
+    // Per hour: the smallest that a scenario may be slow by.
+    let wanted = (served.as_per_second() * ROOM).max(1.0 / 3600.0);
+    let power = 10f64.powf(wanted.log10().floor());
+    // What is just below a whole digit by rounding is that digit.
+    let digit = (wanted / power + 1e-9).floor().max(1.0);
+    match digit * power {
+        second if second >= 0.1 => Rate::per_second((second * 10.0).round() / 10.0),
+        second => Rate::per_second((second * 3600.0).round().max(1.0) / 3600.0),
+    }
+}
+
+/// What was left undone is not decided where the subject was at it until the end.
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let is_undone = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && rests(name);
+    if !findings.judged.iter().any(|(name, finding)| is_undone(*name, finding)) {
+        return;
+    }
+    let Some(queue) = Queue::of(record) else { return };
+    for (_, finding) in findings.judged.iter_mut().filter(|(name, finding)| is_undone(*name, finding)) {
+        finding.verdict = Verdict::Inconclusive;
+        finding.used_pct = None;
+        finding.text = format!(
+            "not decided: {} still waited in the subject's queue, which {}. As it was when the run ended: {}",
+            counted(queue.waiting, "object"),
+            queue.needs(),
+            finding.text
+        );
+    }
+}
+
+/// Findings of what the subject has not done, which it may do yet. What it did wrong stays wrong.
+fn rests(name: Name) -> bool {
+    match name.section {
+        "events" => matches!(name.key, "missed" | "ghost" | "unseen" | "converged" | "restored"),
+        "finalizers" => name.key == "stuck",
+        _ => false,
+    }
+}
+
+/// Whether objects were served until the end, as evenly as their number lets tell.
+fn goes_on(backlogs: &[Backlog]) -> bool {
+    backlogs.iter().all(|backlog| {
+        let [first, second, third, last] = backlog.served;
+        let all = first + second + third + last;
+        match all {
+            SERVED_MIN.. => backlog.served.iter().all(|quarter| *quarter * 4 * SHARE_MIN >= all),
+            SERVED_FEW.. => first + second > 0 && third + last > 0,
+            _ => false,
+        }
+    })
+}
+
+/// Whether the subject wrote objects until the end that it had not written in the drain before: that is no loop.
+fn writes_on(record: &Record, backlog: &Backlog) -> bool {
+    let Backlog { from_ms, to_ms, .. } = *backlog;
+    if !is_told(record, to_ms) {
+        return false;
+    }
+    let long_ms = to_ms.saturating_sub(from_ms).max(1);
+    let mut known = BTreeSet::new();
+    let mut quarters = [0usize; 4];
+    let writes = record.requests.rows.iter().filter(|row| row.writes() && row.succeeded() && !row.is_aside());
+    for row in writes.filter(|row| (from_ms..=to_ms).contains(&row.t_ms)) {
+        let is_new = row.name.is_empty() || known.insert((&row.resource, &row.namespace, &row.name));
+        let quarter = usize::try_from((row.t_ms - from_ms) * 4 / long_ms).unwrap_or(3).min(3);
+        quarters[quarter] += usize::from(is_new);
+    }
+    quarters.iter().sum::<usize>() >= WRITTEN_MIN && quarters.iter().all(|new| *new > 0)
+}
+
+/// Whether each request until then has its row.
+fn is_told(record: &Record, to_ms: u64) -> bool {
+    record.requests.told && record.requests.complete_until_ms().is_none_or(|until_ms| until_ms >= to_ms)
+}
+
+/// Requests in each whole second of the drain, of a long one in the last of them; lists and watches and what is about the subject itself are
+/// left out. None where nobody told them.
+fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
+    let Backlog { from_ms, to_ms, .. } = *backlog;
+    if !is_told(record, to_ms) {
+        return Vec::new();
+    }
+    let length = (to_ms.saturating_sub(from_ms) / 1000).min(SECONDS_MAX);
+    let from_ms = to_ms - length * 1000;
+    let mut seconds = vec![0; usize::try_from(length).unwrap_or_default()];
+    let rows = record.requests.rows.iter().filter(|row| !row.follows() && !row.is_aside() && row.t_ms >= from_ms);
+    for row in rows {
+        let second = usize::try_from((row.t_ms - from_ms) / 1000).unwrap_or(usize::MAX);
+        if let Some(requests) = seconds.get_mut(second) {
+            *requests += 1;
+        }
+    }
+    seconds
+}
+
+/// Whether each second has as many as the others.
+fn is_constant(seconds: &[u64]) -> bool {
+    if seconds.len() < STEADY_S {
+        return false;
+    }
+    let mean = seconds.iter().sum::<u64>() as f64 / seconds.len() as f64;
+    let stray = (mean * STRAY).max(1.0);
+    mean >= 2.0 && seconds.iter().all(|requests| (*requests as f64 - mean).abs() <= stray)
+}
+
+#[cfg(test)]
+mod tests;

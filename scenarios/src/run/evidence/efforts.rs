@@ -1,0 +1,174 @@
+//! The newest writes of the subject, refused or not.
+//!
+//! Owns a bounded memory of them. Which of them belong to an anomaly's story says [`Efforts::add_to`]: those of the object itself, and those
+//! of objects that are named after it, as controllers name what they make.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use reports::record::{RequestRow, Step, Verb};
+
+use super::About;
+
+/// Writes that are remembered: 4 MiB, and an hour of a subject that is limited to five requests a second.
+const WRITES_MAX: usize = 16_384;
+/// Steps of one story, each a row of writes that came to the same. The newest count.
+const STEPS_MAX: usize = 8;
+
+/// What the subject wrote lately.
+#[derive(Debug, Default)]
+pub(crate) struct Efforts {
+    newest: VecDeque<Effort>,
+    /// The last reason of a refusal: the same one comes again and again.
+    reason: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Effort {
+    t_ms: u64,
+    verb: Verb,
+    resource: Arc<str>,
+    namespace: String,
+    name: String,
+    status: u16,
+    message: Option<Arc<str>>,
+}
+
+impl Efforts {
+    /// Notes a request that was answered, or ended without an answer.
+    pub(crate) fn note(&mut self, row: &RequestRow) {
+        if !row.writes() || row.is_aside() || row.name.is_empty() {
+            return;
+        }
+        if self.newest.len() == WRITES_MAX {
+            self.newest.pop_front();
+        }
+        let known = self.newest.back().map(|last| &last.resource).filter(|last| ***last == *row.resource);
+        let resource = known.cloned().unwrap_or_else(|| row.resource.as_str().into());
+        let message = row.message.as_deref().map(|text| self.shared(text));
+        let (namespace, name) = (row.namespace.clone(), row.name.clone());
+        let (t_ms, verb, status) = (row.t_ms, row.verb, row.status);
+        self.newest.push_back(Effort { t_ms, verb, resource, namespace, name, status, message });
+    }
+
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        let known = self.reason.as_ref().filter(|reason| ***reason == *text).cloned();
+        self.reason.insert(known.unwrap_or_else(|| text.into())).clone()
+    }
+
+    /// Adds what the subject wrote for an object since the first of its versions that the steps tell of, the newest if it is much.
+    pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) {
+        let mut told: VecDeque<Step> = VecDeque::new();
+        let first = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
+        let from_ms = first.unwrap_or(about.from_ms).min(about.from_ms);
+        let within = |effort: &&Effort| (from_ms..=about.until_ms).contains(&effort.t_ms);
+        for effort in self.newest.iter().filter(within).filter(|effort| effort.concerns(about)) {
+            if !told.back_mut().is_some_and(|last| effort.goes_on(last)) {
+                told.push_back(effort.step());
+            }
+            if told.len() > STEPS_MAX {
+                told.pop_front();
+            }
+        }
+        steps.extend(told);
+    }
+}
+
+impl Effort {
+    /// Whether it is of the object, or of one that is named after it. An object that is in no namespace may have others in any.
+    fn concerns(&self, about: &About<'_>) -> bool {
+        let near = self.namespace == about.namespace || about.namespace.is_empty() || self.namespace.is_empty();
+        let after = self.name.strip_prefix(about.name).filter(|_| !about.name.is_empty());
+        near && after.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+    }
+
+    /// Counts it with the step before if it is the same again.
+    fn goes_on(&self, last: &mut Step) -> bool {
+        let Step::Wrote { t_ms, verb, resource, object, status, times, message } = last else { return false };
+        let same = *verb == self.verb && **resource == *self.resource && *object == self.object();
+        if !same || *status != self.status || message.as_deref() != self.message.as_deref() {
+            return false;
+        }
+        (*t_ms, *times) = (self.t_ms, *times + 1);
+        true
+    }
+
+    fn object(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+
+    fn step(&self) -> Step {
+        Step::Wrote {
+            t_ms: self.t_ms,
+            verb: self.verb,
+            resource: self.resource.to_string(),
+            object: self.object(),
+            status: self.status,
+            times: 1,
+            message: self.message.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(t_ms: u64, verb: Verb, resource: &str, name: &str, status: u16) -> RequestRow {
+        let message = (status >= 400).then(|| "no".to_owned());
+        let (resource, namespace, name) = (resource.to_owned(), "default".to_owned(), name.to_owned());
+        RequestRow { t_ms, verb, resource, namespace, name, status, message, ..RequestRow::default() }
+    }
+
+    fn told(efforts: &Efforts, name: &str, from_ms: u64) -> Vec<(u64, String, u16, u64)> {
+        let about = About {
+            resource: "caches",
+            namespace: "default",
+            name,
+            uid: "u",
+            revision: "7",
+            from_ms,
+            until_ms: 1_000_000,
+        };
+        let mut steps = Vec::new();
+        efforts.add_to(&mut steps, &about);
+        let wrote = |step: Step| match step {
+            Step::Wrote { t_ms, resource, object, status, times, .. } => {
+                (t_ms, format!("{resource} {object}"), status, times)
+            }
+            other => panic!("{other:?}"),
+        };
+        steps.into_iter().map(wrote).collect()
+    }
+
+    #[test]
+    fn what_was_written_for_an_object_is_told_and_nothing_else() {
+        let mut efforts = Efforts::default();
+        for row in [
+            row(1, Verb::Update, "caches", "a", 200),
+            row(10, Verb::Create, "statefulsets.apps", "a-db", 422),
+            row(20, Verb::Create, "statefulsets.apps", "a-db", 422),
+            row(21, Verb::Create, "statefulsets.apps", "ab", 422),
+            row(22, Verb::Get, "statefulsets.apps", "a-db", 404),
+            row(23, Verb::Update, "leases.coordination.k8s.io", "a", 409),
+            row(30, Verb::Create, "statefulsets.apps", "a-db", 201),
+        ] {
+            efforts.note(&row);
+        }
+        let db = || "statefulsets.apps default/a-db".to_owned();
+        assert_eq!(told(&efforts, "a", 5), [(20, db(), 422, 2), (30, db(), 201, 1)]);
+        assert_eq!(told(&efforts, "b", 0), []);
+    }
+
+    /// However much is written, the memory and the story have their bounds.
+    #[test]
+    fn what_is_remembered_and_told_is_bounded() {
+        let mut efforts = Efforts::default();
+        (0..WRITES_MAX as u64 + 10).for_each(|t_ms| {
+            efforts.note(&row(t_ms, Verb::Update, "caches", "a", if t_ms % 2 == 0 { 409 } else { 200 }));
+        });
+        assert_eq!(efforts.newest.len(), WRITES_MAX);
+        let told = told(&efforts, "a", 0);
+        assert_eq!((told.len(), told[STEPS_MAX - 1].0), (STEPS_MAX, WRITES_MAX as u64 + 9));
+    }
+}
