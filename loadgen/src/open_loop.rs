@@ -12,6 +12,7 @@
 //! It knows nothing of what the operations are.
 
 mod clock;
+mod steer;
 
 use std::io;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use clock::Clock;
+pub use steer::Steer;
 
 /// The pacing thread looks this often whether it should stop; a sleep is never longer.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -111,12 +113,14 @@ pub(crate) struct Planned<T> {
     next: Option<(Duration, T)>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Pace {
     /// At their planned times, counted from here.
     From(Instant),
     /// Whenever fewer than so many are under way.
     ClosedLoop(usize),
+    /// When they are let, and then at a rate.
+    Steered(Arc<Steer>),
 }
 
 impl<T: 'static> Planned<T> {
@@ -128,6 +132,12 @@ impl<T: 'static> Planned<T> {
     /// Each as soon as fewer than so many are under way, whatever was planned. For benchmarks and for finding a capacity only.
     pub(crate) fn closed_loop(items: impl Iterator<Item = (Duration, T)> + Send + 'static, under_way: usize) -> Self {
         Self::new(Box::new(items), Pace::ClosedLoop(under_way))
+    }
+
+    /// Each when it is let, whatever its offset, and at a rate once that is settled.
+    pub(crate) fn steered(items: impl Iterator<Item = (Duration, T)> + Send + 'static, steer: Arc<Steer>) -> Self {
+        steer.reset();
+        Self::new(Box::new(items), Pace::Steered(steer))
     }
 
     fn new(mut items: Items<T>, pace: Pace) -> Self {
@@ -142,9 +152,10 @@ impl<T: 'static> Planned<T> {
     /// The next operation if it is due; `under_way` others are not over.
     pub(crate) fn due(&mut self, now: Instant, under_way: usize) -> Option<Due<T>> {
         let offset = self.next.as_ref()?.0;
-        let planned = match self.pace {
-            Pace::From(begin) => Some(begin + offset).filter(|planned| *planned <= now)?,
-            Pace::ClosedLoop(most) => (under_way < most).then_some(now)?,
+        let planned = match &self.pace {
+            Pace::From(begin) => Some(*begin + offset).filter(|planned| *planned <= now)?,
+            Pace::ClosedLoop(most) => (under_way < *most).then_some(now)?,
+            Pace::Steered(steer) => steer.due(now)?,
         };
         let (_, item) = std::mem::replace(&mut self.next, self.items.next())?;
         Some(Due { planned, item })
@@ -153,9 +164,10 @@ impl<T: 'static> Planned<T> {
     /// When the next operation is due, as far as that is known.
     pub(crate) fn next_at(&self, under_way: usize) -> Option<Instant> {
         let (offset, _) = self.next.as_ref()?;
-        match self.pace {
-            Pace::From(begin) => Some(begin + *offset),
-            Pace::ClosedLoop(most) => (under_way < most).then(Instant::now),
+        match &self.pace {
+            Pace::From(begin) => Some(*begin + *offset),
+            Pace::ClosedLoop(most) => (under_way < *most).then(Instant::now),
+            Pace::Steered(steer) => steer.next_at(),
         }
     }
 
@@ -323,8 +335,20 @@ impl<W: Workload> Engine<W> {
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
         begin: Instant,
     ) -> io::Result<()> {
+        self.hand_over(Planned::at_times(operations, begin))
+    }
+
+    /// Hands operations over as they are let, and then at a rate.
+    pub(crate) fn go_steered(
+        &mut self,
+        operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
+        steer: Arc<Steer>,
+    ) -> io::Result<()> {
+        self.hand_over(Planned::steered(operations, steer))
+    }
+
+    fn hand_over(&mut self, planned: Planned<W::Operation>) -> io::Result<()> {
         let Some(queue) = self.queue.clone() else { return Ok(()) };
-        let planned = Planned::at_times(operations, begin);
         self.pacers.push(Pacer::start(self.name, planned, (queue, W::KEEPS_ALL), Arc::clone(&self.counts))?);
         Ok(())
     }

@@ -47,6 +47,7 @@ mod load;
 mod manifest;
 mod manifests;
 mod moves;
+mod pacing;
 mod payloads;
 mod plan;
 mod plane;

@@ -4,6 +4,7 @@ use units::Rate;
 
 use super::lifecycle::{Also, By, Finalizers, Propagation, Tree};
 use super::objects::Content;
+use super::pace::Pace;
 use super::resource::{Resource, Scope};
 use super::samples::{Expect, Sample};
 use super::template::Template;
@@ -46,8 +47,9 @@ pub struct Config {
     pub scope: Option<Scope>,
     /// How many objects exist at any time.
     pub population: u32,
-    /// Operations per second; `0/s` only fills.
-    pub rate: Rate,
+    /// Operations per second; `0/s` only fills. `auto`: the warm-up writes only as the subject keeps up, which shows what it sustains, and the
+    /// rest of the run goes at half of that. The same seed makes the same operations in the same order whatever the rate.
+    pub rate: Pace,
     /// What happens, in relative weights.
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
@@ -176,7 +178,7 @@ impl Config {
             vary: Vec::new(),
             scope: None,
             population: 1,
-            rate,
+            rate: rate.into(),
             mix: Mix::usual(),
             size: None,
             finalizers: None,
@@ -242,7 +244,7 @@ impl Config {
         if self.population == 0 || self.population > HIGHEST_POPULATION {
             return refuse("population", format!("is {}: write 1 to {HIGHEST_POPULATION}", self.population));
         }
-        if self.rate.as_per_second() > HIGHEST_RATE {
+        if self.rate.most().as_per_second() > HIGHEST_RATE {
             return refuse("rate", format!("is {}: write at most `{HIGHEST_RATE}/s`", self.rate));
         }
         if self.mix.total() == 0 && self.also.is_none() {
@@ -407,7 +409,7 @@ mod tests {
             error(config)
         };
         assert_eq!(with(|c| c.population = 0), "churn.population: is 0: write 1 to 200000");
-        assert!(with(|c| c.rate = Rate::per_second(1e6)).starts_with("churn.rate: is 1000000/s: write at most"));
+        assert!(with(|c| c.rate = Rate::per_second(1e6).into()).starts_with("churn.rate: is 1000000/s: write at most"));
         assert!(with(|c| c.resource = "widgets".to_owned()).starts_with("churn.resource: `widgets`"));
     }
 }

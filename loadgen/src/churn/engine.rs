@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::shared::{CanaryWrite, Shared};
 use super::worker::{Command, Worker};
 use super::writes::Writes;
-use crate::open_loop::{Engine, Orders};
+use crate::open_loop::{Engine, Orders, Steer};
 
 /// What a fill that failed may spend on removing what it made.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
@@ -29,6 +29,8 @@ pub struct Churn {
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
+    /// Who finds out the rate, where the plan does not name it.
+    steer: Option<Arc<Steer>>,
 }
 
 impl Churn {
@@ -47,10 +49,11 @@ impl Churn {
         let writes = plan.records_writes().then(Mutex::default);
         let shared = Arc::new(Shared { writes, ..Shared::default() });
         let (operations, resource) = (Some(plan.operations()), plan.resource_name());
+        let steer = plan.config().rate.steer().cloned();
         let operator = Operator { client, plan, shared: Arc::clone(&shared) };
         let worker = Worker::new(operator, Arc::clone(&shared));
         let engine = Engine::start("churn", worker, Arc::clone(&shared.counts))?;
-        let mut churn = Self { engine, operations, shared, begin: Instant::now(), resource };
+        let mut churn = Self { engine, operations, shared, begin: Instant::now(), resource, steer };
         if let Err(error) = churn.engine.ask(Command::Fill).await.ok_or(Error::Ended)? {
             // Leave nothing behind, as far as the API lets us.
             let _ = tokio::time::timeout(FAILED_FILL_CLEANUP, churn.empty()).await;
@@ -63,7 +66,10 @@ impl Churn {
     pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
         let Some(operations) = self.operations.take() else { return Ok(()) };
         self.begin = begin.max(Instant::now());
-        Ok(self.engine.go(operations, self.begin)?)
+        match self.steer.clone() {
+            Some(steer) => Ok(self.engine.go_steered(operations, steer)?),
+            None => Ok(self.engine.go(operations, self.begin)?),
+        }
     }
 
     /// What is churned: `packages.longhaul.dev`, or `configmaps` in the core group.

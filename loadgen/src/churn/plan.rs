@@ -143,9 +143,9 @@ impl Plan {
         self.records_writes
     }
 
-    /// How many operations the whole run plans, the fill not counted.
+    /// How many operations the whole run plans, the fill not counted; at most, where the rate is found out.
     pub fn planned(&self) -> u64 {
-        arrivals::count(self.config.rate, self.length)
+        arrivals::count(self.config.rate.most(), self.length)
     }
 
     /// How long the plan is.
@@ -207,7 +207,7 @@ impl Plan {
         let band = u64::from((self.config.population / BAND).max(1));
         Operations {
             // Evenly spaced, so that the rate holds in every second and not only over the run.
-            times: Times::new(Arrivals::Constant, self.config.rate, self.length, self.stream("churn times")),
+            times: Times::new(Arrivals::Constant, self.config.rate.most(), self.length, self.stream("churn times")),
             rng: self.stream("churn operations"),
             mix: self.config.weights(),
             also: self.config.also.as_ref().map_or(0, |also| also.weight),
@@ -232,8 +232,17 @@ impl Plan {
         if of.contains(&self.canary_place()) {
             next.insert(self.canary_place(), from);
         }
-        let operations = self.operations().skip_while(|(at, _)| *at < from).take_while(|(at, _)| *at <= until);
-        for (at, operation) in operations {
+        let settled = match self.config.rate.steer().map(|steer| steer.settled()) {
+            // While the rate is found out nobody knows: any object may be written at once.
+            Some(None) => return of.iter().map(|place| (place.clone(), from)).collect(),
+            settled => settled.flatten(),
+        };
+        let time = |(number, (at, operation))| match &settled {
+            Some(settled) => settled.offset_of(number).map(|at| (at, operation)),
+            None => Some((at, operation)),
+        };
+        let operations = (0..).zip(self.operations()).filter_map(time);
+        for (at, operation) in operations.skip_while(|(at, _)| *at < from).take_while(|(at, _)| *at <= until) {
             let objects = match operation.kind {
                 Kind::Collect => self.groups().of(operation.object),
                 _ => operation.object..operation.object + 1,

@@ -46,6 +46,7 @@ const PEAK_LEAST: f64 = 1.05;
 /// Appends the facts of a run to its record.
 pub struct Writer {
     dir: PathBuf,
+    manifest: Manifest,
     last: Last,
     intervals: Rows,
     samples: Rows,
@@ -92,6 +93,7 @@ impl Writer {
         out.write_all(&text).map_err(io_error("write", &path))?;
         Ok(Self {
             dir: dir.to_owned(),
+            manifest: manifest.clone(),
             last: Last::reserve(dir.join(file::END))?,
             intervals: Rows::create(dir.join(file::INTERVALS))?,
             samples: Rows::create(dir.join(file::SAMPLES))?,
@@ -111,6 +113,18 @@ impl Writer {
             lost: None,
             whole_to_ms: 0,
         })
+    }
+
+    /// Writes into the manifest which rate the churn has, where the run had to find it out, with a note for people.
+    pub fn churn_rate(&mut self, per_second: f64, note: String) -> Result<(), Error> {
+        self.manifest.churn_rate_per_second = Some(per_second);
+        self.manifest.notes.push(note);
+        let result = write_whole(&self.dir.join(file::MANIFEST), |bytes| {
+            serde_json::to_writer_pretty(&mut *bytes, &self.manifest)?;
+            bytes.push(b'\n');
+            Ok(())
+        });
+        self.kept(result)
     }
 
     /// Also writes every commit and observation that is handed to [`Self::commit`] and [`Self::observation`]. The files have no

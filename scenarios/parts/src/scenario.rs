@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loadgen::churn::Pace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
@@ -160,7 +161,11 @@ impl Scenario {
         let Some(times) = self.phases.hurry_rates(rate) else { return };
         let faster = |rate: &mut units::Rate| *rate = units::Rate::per_second(rate.as_per_second() * times);
         self.admission.iter_mut().for_each(|load| faster(&mut load.rate));
-        self.churn.0.iter_mut().for_each(|section| faster(&mut section.rate));
+        for section in &mut self.churn.0 {
+            if let Pace::At(rate) = &mut section.rate {
+                faster(rate);
+            }
+        }
     }
 
     /// How many times shorter everything lives that the control plane lets live for a while.

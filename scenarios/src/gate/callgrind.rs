@@ -203,7 +203,7 @@ fn slow(source: &Source, patience: Duration) -> Source {
     let sections = source.scenario.churn.len() as f64;
     for churn in source.scenario.churn.iter_mut() {
         churn.population = churn.population.min(POPULATION_MAX);
-        churn.rate = Rate::per_second(churn.rate.as_per_second().min(CHANGES / sections));
+        churn.rate = Rate::per_second(churn.rate.most().as_per_second().min(CHANGES / sections)).into();
     }
     source
 }

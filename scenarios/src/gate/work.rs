@@ -49,7 +49,11 @@ impl Work {
              `${{LONGHAUL_WEBHOOK_PORT}}` and leave `port` out"
         );
         let population = scenario.churn.iter().map(|churn| u64::from(churn.population)).sum();
-        let rate: f64 = scenario.churn.iter().map(|churn| churn.rate.as_per_second()).sum();
+        ensure!(
+            scenario.churn.iter().all(|churn| churn.rate.at().is_some()),
+            "{origin}: both builds of a gate do the same, so `churn.rate` cannot be `auto`: write the rate that a soak of the older one found"
+        );
+        let rate: f64 = scenario.churn.iter().map(|churn| churn.rate.most().as_per_second()).sum();
         let churn = (!scenario.churn.is_empty()).then_some((population, rate));
         ensure!(
             reviews.is_some() || churn.is_some(),

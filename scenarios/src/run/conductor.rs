@@ -35,6 +35,7 @@ use super::live::{self, Facts};
 use super::load::{Load, LoadPlan};
 use super::manifest::{describe, fault_id};
 use super::moves::Moves;
+use super::pacing::Pacing;
 use super::quiet::Quiet;
 use super::ready::{Ready, wait_until_ready};
 use super::redis::Redis;
@@ -113,6 +114,8 @@ struct Stage<'a> {
     /// What is done to its validators.
     validators: Validators,
     moves: Moves,
+    /// Finds out how often the churn may write, where the scenario does not say.
+    pacing: Option<Pacing>,
     timeline: Timeline,
     canaries: Canaries,
     active: Vec<usize>,
@@ -261,6 +264,7 @@ impl<'a> Conductor<'a> {
             redis: plan.redis,
             validators: plan.validators,
             moves: Moves::of(self.scenario, self.world),
+            pacing: Pacing::of(self.scenario),
             timeline,
             canaries: Canaries::default(),
             commits_before_fault: (!armed.is_empty()).then_some(0),
@@ -439,6 +443,9 @@ impl<'a> Conductor<'a> {
             self.unasked()?;
             self.canaries(now_ms)?;
             self.keep_up(now_ms).await?;
+            let stage = self.stage()?;
+            let waiting = stage.events.pending();
+            stage.pacing.iter_mut().for_each(|pacing| pacing.tick(now_ms, waiting));
             if now_ms >= self.stage()?.interval_due_ms {
                 self.interval(false)?;
             }
@@ -489,6 +496,11 @@ impl<'a> Conductor<'a> {
             stage.events.end_warm_up(p99_us);
         }
         stage.phase = phase;
+        let found = stage.pacing.take().map(|pacing| pacing.settle(Instant::now()));
+        if let Some(found) = found {
+            self.live.say(&found.note());
+            self.writer.churn_rate(found.rate.as_per_second(), found.note())?;
+        }
         Ok(())
     }
 

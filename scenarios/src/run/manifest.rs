@@ -6,6 +6,8 @@ use mock_faults::On;
 use reports::judge::DRIFT;
 use reports::record::{Manifest, MetricsPlan, Need, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
+use units::Rate;
+
 use super::load::LoadPlan;
 use super::plane::Plane;
 use super::{Options, validators};
@@ -81,12 +83,17 @@ pub(super) fn manifest(
             .admission
             .as_ref()
             .map(|(plan, _)| plan.planned() as f64 / plan.length().as_secs_f64()),
-        churn_rate_per_second: (!scenario.churn.is_empty())
-            .then(|| scenario.churn.iter().map(|churn| churn.rate.as_per_second()).sum()),
+        churn_rate_per_second: churn_rate(scenario),
         webhooks: super::registration::planned(scenario),
         repeat: options.repeat.clone(),
         notes: notes(options, plane),
     }
+}
+
+/// Changes a second of all sections; none without churn, and where the rate is yet to be found out.
+fn churn_rate(scenario: &Scenario) -> Option<f64> {
+    let rates = scenario.churn.iter().map(|churn| churn.rate.at().map(Rate::as_per_second));
+    rates.sum::<Option<f64>>().filter(|_| !scenario.churn.is_empty())
 }
 
 /// What a reader of the report must know about this run.

@@ -82,11 +82,12 @@ pub fn describe(scenario: &Scenario) -> String {
         }
     }
     for churn in scenario.churn.iter() {
-        let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
-        line(format!(
-            "churn           {} at {} on a population of {}: about {planned:.0} writes",
-            churn.resource, churn.rate, churn.population
-        ));
+        let what =
+            format!("churn           {} at {} on a population of {}", churn.resource, churn.rate, churn.population);
+        line(match churn.rate.at() {
+            Some(rate) => format!("{what}: about {:.0} writes", rate.as_per_second() * phases.loaded().as_secs_f64()),
+            None => format!("{what}: half of what the subject sustains in the warm-up"),
+        });
         for text in churn.lifecycle() {
             line(format!("{:15} {text}", ""));
         }
@@ -304,7 +305,7 @@ fn own_rates(scenario: &Scenario) -> Vec<(&'static str, f64)> {
         return Vec::new();
     }
     let load = scenario.admission.iter().map(|load| ("admission", load.rate));
-    let churn = scenario.churn.iter().map(|section| ("churn", section.rate));
+    let churn = scenario.churn.iter().filter_map(|section| Some(("churn", section.rate.at()?)));
     load.chain(churn).map(|(what, rate)| (what, rate.as_per_second())).collect()
 }
 
@@ -315,7 +316,7 @@ fn created_each_second(scenario: &Scenario) -> f64 {
         let all = f64::from(mix.create) + f64::from(mix.update) + f64::from(mix.delete);
         // The population is constant: creates and deletes come equally often, each half of both.
         let created = f64::midpoint(f64::from(mix.create), f64::from(mix.delete));
-        churn.rate.as_per_second() * created / all.max(1.0)
+        churn.rate.expected().as_per_second() * created / all.max(1.0)
     };
     scenario.churn.iter().map(created).sum()
 }

@@ -3,6 +3,7 @@
 
 mod at_rest;
 mod bad_input;
+mod behind;
 mod busy;
 mod calibrate;
 mod capacity;

@@ -9,7 +9,7 @@ fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
     let config = Config {
         resource: "packages.longhaul.dev/v1alpha1".to_owned(),
         population,
-        rate: Rate::per_second(per_second),
+        rate: Rate::per_second(per_second).into(),
         mix,
         size: None,
         template: None,
@@ -216,4 +216,24 @@ fn the_next_write_of_an_object_is_that_of_the_operations() {
     assert!(!next.is_empty() && next.len() < 30, "some are left alone: {}", next.len());
     let canary = plan.canary_place();
     assert_eq!(plan.next_writes(&BTreeSet::from([canary.clone()]), from, until).get(&canary), Some(&from));
+}
+
+/// Where the rate is found out the same seed makes the same operations in the same order, and what is said of their times is what comes.
+#[test]
+fn a_plan_that_is_steered_makes_the_same_operations() {
+    let config: Config =
+        serde_json::from_str(r#"{"resource": "v1/configmaps", "population": 20, "rate": "auto"}"#).unwrap();
+    let length = Duration::from_secs(60);
+    let steered = Plan::build(&config, 7, length).unwrap();
+    let fixed = Plan::build(&Config { rate: Rate::per_second(4.0).into(), ..config.clone() }, 7, length).unwrap();
+    let of = |plan: &Plan| plan.operations().map(|(_, operation)| operation).take(200).collect::<Vec<_>>();
+    assert_eq!(of(&steered), of(&fixed));
+    let place = steered.place(of(&steered)[12].object);
+    let (wanted, now) = (BTreeSet::from([place.clone()]), Duration::from_secs(11));
+    let next = |plan: &Plan| plan.next_writes(&wanted, now, length).get(&place).copied();
+    assert_eq!(next(&steered), Some(now), "nobody knows");
+    let steer = config.rate.steer().unwrap();
+    steer.settle(std::time::Instant::now(), Duration::from_secs(10), Rate::per_second(2.0));
+    let first = of(&steered).iter().skip(1).position(|operation| steered.place(operation.object) == place).unwrap();
+    assert_eq!(next(&steered), Some(Duration::from_millis(11_000 + 500 * first as u64)));
 }

@@ -1,10 +1,15 @@
 //! Does what a scenario sends fit: reviews, calls, alerts, the shared cache, and the steps of a script?
 
+use std::time::Duration;
+
 use loadgen::admission::Through;
 use mock_faults::{Family, Name};
 
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
+
+/// In less time a subject that serves one object a second has shown nothing.
+const FIND_OUT_MIN: Duration = Duration::from_secs(5);
 
 pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(config) = &scenario.admission {
@@ -17,6 +22,12 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     calls(scenario)?;
     if let Err(error) = scenario.churn.check() {
         return problem("churn", error.to_string());
+    }
+    if scenario.churn.iter().any(|churn| churn.rate.steer().is_some()) && scenario.phases.warm_up.0 < FIND_OUT_MIN {
+        let text = format!(
+            "`rate: auto` finds out in the warm-up what the subject sustains: make `phases.warmUp` {FIND_OUT_MIN:?} or longer, or write a rate"
+        );
+        return Err(Problem { section: Some("churn"), part: Some(Part::Key("rate")), text });
     }
     if scenario.churn.len() > 1 && scenario.control_plane.kind != ControlPlaneKind::Mock {
         let text = "several sections are judged where the harness sees inside: use `controlPlane: {kind: mock}`, or one section";

@@ -1,0 +1,139 @@
+//! [`Pace`]: how often churn writes, or that this is to be found out.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use units::Rate;
+
+use crate::open_loop::Steer;
+
+/// The word for it.
+const AUTO: &str = "auto";
+/// What a plan with `auto` writes at most, in a second.
+const AUTO_MOST: f64 = 50.0;
+/// What is expected of a rate that nobody knows before the run: so low that a plan promises too little rather than too much.
+const AUTO_EXPECTED: f64 = 1.0;
+
+/// Operations per second: `10/s`, or `auto`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pace {
+    /// So many.
+    At(Rate),
+    /// Half of what the subject sustains in the warm-up. Clones share what was found out.
+    Auto(Arc<Steer>),
+}
+
+impl Pace {
+    /// The rate as it was written; none for `auto`.
+    pub fn at(&self) -> Option<Rate> {
+        match self {
+            Self::At(rate) => Some(*rate),
+            Self::Auto(_) => None,
+        }
+    }
+
+    /// The way to a plan whose rate is found out while it runs.
+    pub fn steer(&self) -> Option<&Arc<Steer>> {
+        match self {
+            Self::At(_) => None,
+            Self::Auto(steer) => Some(steer),
+        }
+    }
+
+    /// What is planned at most.
+    pub fn most(&self) -> Rate {
+        self.at().unwrap_or(Rate::per_second(AUTO_MOST))
+    }
+
+    /// What a plan may count on.
+    pub fn expected(&self) -> Rate {
+        self.at().unwrap_or(Rate::per_second(AUTO_EXPECTED))
+    }
+}
+
+impl From<Rate> for Pace {
+    fn from(rate: Rate) -> Self {
+        Self::At(rate)
+    }
+}
+
+impl FromStr for Pace {
+    type Err = units::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == AUTO { Ok(Self::Auto(Arc::default())) } else { text.parse().map(Self::At) }
+    }
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(rate) => rate.fmt(f),
+            Self::Auto(_) => f.pad(AUTO),
+        }
+    }
+}
+
+impl serde::Serialize for Pace {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Pace {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Pace;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate with a unit such as `200/s`, `30/m` or `5/h`, or `auto`")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Pace, E> {
+                text.parse().map_err(E::custom)
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Pace, E> {
+                number.to_string().parse().map_err(E::custom)
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Pace, E> {
+                number.to_string().parse().map_err(E::custom)
+            }
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Pace, E> {
+                number.to_string().parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl schemars::JsonSchema for Pace {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Pace".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "a rate with a unit such as `200/s`, `30/m` or `5/h`, or `auto`",
+            "pattern": r"^(auto|[0-9.]+/(s|m|h))$",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_or_auto() {
+        let read = |text: &str| serde_json::from_str::<Pace>(text);
+        assert_eq!(read(r#""10/s""#).unwrap().at(), Some(Rate::per_second(10.0)));
+        let auto = read(r#""auto""#).unwrap();
+        assert!(auto.steer().is_some() && auto.at().is_none());
+        for text in [r#""10/s""#, r#""auto""#] {
+            assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);
+        }
+        assert!(read("10").unwrap_err().to_string().starts_with("`10` has no unit: write for example `200/s`"));
+        assert!(read("true").unwrap_err().to_string().contains("or `auto`"));
+    }
+}

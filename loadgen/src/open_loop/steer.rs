@@ -1,0 +1,130 @@
+//! [`Steer`]: lets a plan begin step by step, as the other side keeps up, and then go on at a rate.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use units::Rate;
+
+/// How long the pacing thread waits before it looks again whether one more may begin.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The way to a plan whose rate is found out while it runs.
+///
+/// Until the rate is settled each operation needs a permit. Which operations come, and in which order, does not depend on it.
+#[derive(Debug, Default)]
+pub struct Steer {
+    permit: AtomicBool,
+    given: AtomicU64,
+    settled: Mutex<Option<Settled>>,
+}
+
+/// From when on a plan goes by a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Settled {
+    at: Instant,
+    /// The same since the plan began.
+    since: Duration,
+    /// Operations that began before that.
+    after: u64,
+    rate: Rate,
+}
+
+impl Steer {
+    /// Lets one more operation begin. Permits do not add up.
+    pub fn permit(&self) {
+        self.permit.store(true, Ordering::Release);
+    }
+
+    /// Operations that have begun.
+    pub fn given(&self) -> u64 {
+        self.given.load(Ordering::Acquire)
+    }
+
+    /// From `at` on, which is `since` after the plan began, operations come at this rate, evenly.
+    pub fn settle(&self, at: Instant, since: Duration, rate: Rate) {
+        let mut settled = self.settled.lock();
+        *settled = Some(Settled { at, since, after: self.given(), rate });
+    }
+
+    /// Nothing was begun yet.
+    pub(crate) fn reset(&self) {
+        *self.settled.lock() = None;
+        self.permit.store(false, Ordering::Release);
+        self.given.store(0, Ordering::Release);
+    }
+
+    pub(crate) fn settled(&self) -> Option<Settled> {
+        *self.settled.lock()
+    }
+
+    /// Begins the next operation if it may: the time for which it was planned, which is not later than now.
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let settled = self.settled.lock();
+        let planned = match &*settled {
+            Some(settled) => settled.time_of(self.given()).filter(|at| *at <= now)?,
+            None => self.permit.swap(false, Ordering::AcqRel).then_some(now)?,
+        };
+        self.given.fetch_add(1, Ordering::AcqRel);
+        Some(planned)
+    }
+
+    /// When to look again; none where nothing comes any more.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        match &*self.settled.lock() {
+            Some(settled) => settled.time_of(self.given()),
+            None if self.permit.load(Ordering::Acquire) => Some(Instant::now()),
+            None => Some(Instant::now() + LOOK_AGAIN),
+        }
+    }
+}
+
+impl Settled {
+    /// When an operation comes, by its number from 0, as it counts since the plan began; none for what came before, and at a rate of zero.
+    pub(crate) fn offset_of(&self, number: u64) -> Option<Duration> {
+        Some(self.since + self.behind(number)?)
+    }
+
+    fn time_of(&self, number: u64) -> Option<Instant> {
+        Some(self.at + self.behind(number)?)
+    }
+
+    fn behind(&self, number: u64) -> Option<Duration> {
+        let place = number.checked_sub(self.after)? + 1;
+        // A wait of a year is for ever, and can be added to any time.
+        let seconds = (place as f64 / self.rate.as_per_second()).min(3.2e7);
+        (self.rate.as_per_second() > 0.0).then(|| Duration::from_secs_f64(seconds))
+    }
+}
+
+/// Two plans are the same whatever their rates came to.
+impl PartialEq for Steer {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One permit lets one operation begin; later they come evenly, and none is lost or early.
+    #[test]
+    fn permits_first_and_then_a_rate() {
+        let (steer, now) = (Steer::default(), Instant::now());
+        assert_eq!(steer.due(now), None);
+        steer.permit();
+        steer.permit();
+        assert_eq!((steer.due(now), steer.due(now), steer.given()), (Some(now), None, 1));
+        steer.settle(now, Duration::from_secs(9), Rate::per_second(10.0));
+        let settled = steer.settled().unwrap();
+        assert_eq!((settled.offset_of(0), settled.offset_of(1)), (None, Some(Duration::from_millis(9100))));
+        let after = |ms| now + Duration::from_millis(ms);
+        assert_eq!(steer.due(after(99)), None);
+        assert_eq!(steer.due(after(250)), Some(after(100)));
+        assert_eq!(steer.due(after(250)), Some(after(200)));
+        assert_eq!((steer.due(after(250)), steer.next_at()), (None, Some(after(300))));
+        steer.reset();
+        assert_eq!((steer.given(), steer.settled(), steer.due(after(1000))), (0, None, None));
+    }
+}

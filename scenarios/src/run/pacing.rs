@@ -1,0 +1,194 @@
+//! `churn: {rate: auto}`: what the subject sustains is found out in the warm-up, and the run goes on at half of that.
+//!
+//! Owns the closed loop: while few versions wait for the subject one more write is let at a time, so the subject is busy and not behind. What
+//! it got through while something waited is what it sustains. Pure but for the permits: time and what waits are handed in.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loadgen::churn::Steer;
+use units::Rate;
+
+use crate::scenario::Scenario;
+
+/// Versions that may wait while one more is written: a subject with a few workers has one for each.
+const WAITING_MAX: u64 = 4;
+/// Writes a second at most: one is let with each tick of the run.
+const MOST: f64 = 50.0;
+/// The run goes on at this share of what was found out, …
+const SHARE: f64 = 0.5;
+/// … and not slower than this, so that something happens.
+const LEAST: f64 = 0.2;
+
+/// The loop of one run.
+#[derive(Debug)]
+pub(super) struct Pacing {
+    steers: Vec<Arc<Steer>>,
+    /// Whose turn it is.
+    turn: usize,
+    /// Nothing tells what the subject has done.
+    is_mute: bool,
+    first: Option<Look>,
+    last: Look,
+    /// How long something waited.
+    busy_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Look {
+    t_ms: u64,
+    waiting: u64,
+}
+
+/// What was found out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Found {
+    /// Writes a second that the subject sustained.
+    pub(super) sustained: Rate,
+    /// What the run goes on at, of all sections together.
+    pub(super) rate: Rate,
+    is_mute: bool,
+}
+
+impl Pacing {
+    /// None where the scenario names all rates.
+    pub(super) fn of(scenario: &Scenario) -> Option<Self> {
+        let steers: Vec<_> = scenario.churn.iter().filter_map(|churn| churn.rate.steer().cloned()).collect();
+        (!steers.is_empty()).then(|| Self::new(steers, scenario.subject.watches_nothing()))
+    }
+
+    fn new(steers: Vec<Arc<Steer>>, is_mute: bool) -> Self {
+        Self { steers, turn: 0, is_mute, first: None, last: Look::default(), busy_ms: 0 }
+    }
+
+    /// So many versions wait for the subject now. Called every few milliseconds while the warm-up goes on.
+    pub(super) fn tick(&mut self, t_ms: u64, waiting: u64) {
+        let now = Look { t_ms, waiting };
+        if self.first.is_none() {
+            (self.first, self.last) = (Some(now), now);
+        }
+        if self.last.waiting > 0 || waiting > 0 {
+            self.busy_ms += t_ms.saturating_sub(self.last.t_ms);
+        }
+        self.last = now;
+        if waiting >= WAITING_MAX && !self.is_mute {
+            return;
+        }
+        self.turn = (self.turn + 1) % self.steers.len();
+        self.steers[self.turn].permit();
+    }
+
+    /// The warm-up is over: the rest of the run goes by a rate from now on.
+    pub(super) fn settle(self, at: Instant) -> Found {
+        let found = self.found();
+        let each = Rate::per_second(found.rate.as_per_second() / self.steers.len() as f64);
+        let since = Duration::from_millis(self.last.t_ms);
+        self.steers.iter().for_each(|steer| steer.settle(at, since, each));
+        found
+    }
+
+    fn found(&self) -> Found {
+        let given: u64 = self.steers.iter().map(|steer| steer.given()).sum();
+        let before = self.first.map_or(0, |first| first.waiting);
+        let done = (given + before).saturating_sub(self.last.waiting);
+        // A subject for which nothing ever waited keeps up with whatever is let.
+        let sustained = if self.is_mute || self.busy_ms == 0 {
+            MOST
+        } else {
+            (done as f64 * 1000.0 / self.busy_ms as f64).min(MOST)
+        };
+        let rate = rounded((sustained * SHARE).max(LEAST));
+        Found { sustained: Rate::per_second(sustained), rate: Rate::per_second(rate), is_mute: self.is_mute }
+    }
+}
+
+/// Two digits, downwards, so that the rate can be written down as it was.
+fn rounded(rate: f64) -> f64 {
+    let step = if rate >= 10.0 { 1.0 } else { 10.0 };
+    if rate >= 1.0 { (rate * step + 1e-9).floor() / step } else { (rate * 100.0 + 1e-9).floor() / 100.0 }
+}
+
+impl Found {
+    /// What a reader of the report must know.
+    pub(super) fn note(&self) -> String {
+        let (rate, sustained) = (self.rate.as_per_second(), self.sustained.as_per_second());
+        let found = if self.is_mute {
+            "nothing tells what the subject sustains".to_owned()
+        } else {
+            format!("the subject sustained {sustained:.1} changes a second in the warm-up")
+        };
+        format!("`churn.rate` is `auto`: {found}, and the run went on at {rate}/s; repeat it with `rate: {rate}/s`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A subject that serves one change after the other, each in so long, and had so many to begin with.
+    fn play(service_ms: u64, begins_with: u64, warm_up_ms: u64) -> (Found, u64) {
+        let steer = Arc::new(Steer::default());
+        let mut pacing = Pacing::new(vec![Arc::clone(&steer)], false);
+        let (mut waiting, mut served_ms, mut most, mut now) = (begins_with, 0, 0, Instant::now());
+        for t_ms in (0..warm_up_ms).step_by(20) {
+            now += Duration::from_millis(20);
+            if waiting == 0 {
+                served_ms = t_ms;
+            }
+            while waiting > 0 && served_ms + service_ms <= t_ms {
+                waiting -= 1;
+                served_ms += service_ms;
+            }
+            pacing.tick(t_ms, waiting);
+            let before = steer.given();
+            steer.due(now);
+            waiting += steer.given() - before;
+            most = most.max(waiting);
+        }
+        (pacing.settle(now), most)
+    }
+
+    #[test]
+    fn what_a_subject_sustains_is_found_out_without_a_queue() {
+        let (found, most) = play(100, 0, 10_000);
+        assert!((9.0..=10.1).contains(&found.sustained.as_per_second()), "{found:?}");
+        assert!((4.5..=5.0).contains(&found.rate.as_per_second()), "{found:?}");
+        assert!(most <= WAITING_MAX, "{most}");
+        // One that is limited to five requests a second and needs fifteen for an object.
+        let (found, _) = play(3000, 0, 30_000);
+        assert!((0.2..0.4).contains(&found.sustained.as_per_second()), "{found:?}");
+        assert_eq!(found.rate, Rate::per_second(LEAST));
+        // A full world is work as well.
+        let (found, _) = play(200, 60, 10_000);
+        assert!((4.8..=5.1).contains(&found.sustained.as_per_second()), "{found:?}");
+        let (fast, _) = play(1, 0, 10_000);
+        assert_eq!(fast.rate, Rate::per_second(25.0), "{fast:?}");
+        assert_eq!(
+            fast.note(),
+            "`churn.rate` is `auto`: the subject sustained 50.0 changes a second in the warm-up, and the run went on at 25/s; repeat it with \
+             `rate: 25/s`"
+        );
+    }
+
+    #[test]
+    fn sections_take_turns_and_share_the_rate() {
+        let steers = [(); 2].map(|()| Arc::new(Steer::default()));
+        let mut pacing = Pacing::new(steers.to_vec(), true);
+        let now = Instant::now();
+        (0..10).for_each(|at| {
+            pacing.tick(at * 20, 100);
+            steers.iter().for_each(|steer| drop(steer.due(now)));
+        });
+        assert_eq!(steers.each_ref().map(|steer| steer.given()), [5, 5], "nobody tells what waits");
+        let found = pacing.settle(now);
+        assert_eq!(found.rate, Rate::per_second(25.0));
+        assert!(found.note().contains("nothing tells"));
+    }
+
+    #[test]
+    fn a_rate_has_two_digits() {
+        for (rate, expected) in [(24.99, 24.0), (3.79, 3.7), (0.256, 0.25), (0.2, 0.2)] {
+            assert!((rounded(rate) - expected).abs() < 1e-9, "{rate}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A queue is not a loss, and what the subject could not do is not its client's fault: each with the operator that shows it and one that does not.
+
+use crate::support::{Soak, findings, has_python, soak_text};
+
+const SCENARIO: &str = include_str!("../files/behind.yaml");
+const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/behind_operator.py");
+
+fn play(mode: &str, population: u32, rate: &str) -> Option<Soak> {
+    if !has_python() {
+        return None;
+    }
+    let text = SCENARIO.replace("OPERATOR", OPERATOR).replace("MODE", mode);
+    Some(soak_text(&text.replace("POPULATION", &population.to_string()).replace("RATE", rate), &[]))
+}
+
+/// The cause on the first screen, with parts of its sentence.
+fn says(soak: &Soak, cause: &str, parts: &[&str]) {
+    let markdown = std::fs::read_to_string(soak.record().join("report.md")).unwrap();
+    let line = markdown.lines().find(|line| line.contains(cause)).unwrap_or_else(|| panic!("{cause}:\n{markdown}"));
+    parts.iter().for_each(|part| assert!(line.contains(part), "no `{part}` in: {line}"));
+    assert!(!markdown.contains("lost in the client"), "{markdown}");
+}
+
+#[test]
+#[ignore = "slow"]
+fn an_operator_that_is_behind_has_lost_nothing() {
+    let Some(soak) = play("limited", 40, "4/s") else { return };
+    assert_eq!((soak.code(), soak.broken()), (Some(2), vec![]), "{}", soak.story());
+    assert!(findings(&soak.verdict(), "inconclusive").contains(&"events.missed".to_owned()), "{}", soak.story());
+    let said = soak.stdout();
+    assert!(said.contains(" still waited in the subject's queue, which needs "), "{said}");
+    assert!(said.contains(" requests a second; `rate: ") && said.contains("/s` fits"), "{said}");
+    says(&soak, "still in the subject's queue", &[" still waited", "more at its "]);
+}
+
+/// The same operator at the rate that it can take, which the run finds out.
+#[test]
+#[ignore = "slow"]
+fn a_rate_that_is_found_out_leaves_nothing_behind() {
+    let Some(soak) = play("limited", 8, "auto") else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let said = soak.stdout();
+    assert!(
+        said.contains("`churn.rate` is `auto`: the subject sustained ") && said.contains("repeat it with `rate: "),
+        "{said}"
+    );
+    let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let rate = manifest["churnRatePerSecond"].as_f64().unwrap();
+    assert!((0.2..=2.0).contains(&rate), "{rate}");
+}
+
+#[test]
+#[ignore = "slow"]
+fn an_operator_that_passes_objects_by_has_lost_them() {
+    let Some(soak) = play("passes", 20, "4/s") else { return };
+    assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["events.missed".to_owned()]), "{}", soak.story());
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_write_that_is_refused_is_named() {
+    let Some(soak) = play("refused", 10, "1/s") else { return };
+    let parts =
+        ["the subject's `create` of configmaps ", "-config was refused ", " with 422, last at ", "Invalid value"];
+    says(&soak, "whose writes were refused", &parts);
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_lease_that_is_refused_is_named() {
+    let Some(soak) = play("unled", 10, "1/s") else { return };
+    let parts = ["it never became the leader: its Lease in the namespace `nowhere` was refused ", "not found"];
+    says(&soak, "of a subject that never led", &parts);
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_workload_that_does_not_become_ready_is_named() {
+    let Some(soak) = play("workload", 10, "1/s") else { return };
+    says(&soak, "behind a workload that is not ready", &["it made deployments.apps ", "nothing in this control plane"]);
+}
