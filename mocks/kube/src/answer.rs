@@ -27,8 +27,6 @@ pub(crate) struct Answer {
     pub streams: bool,
     /// What the audit is told of it.
     pub about: About,
-    /// The revision of the object, or of the list, that it shows.
-    pub revision: Option<u64>,
     /// What the audit is told of it in words.
     pub said: Option<Arc<Said>>,
 }
@@ -45,9 +43,13 @@ impl Answer {
             holds_head: false,
             streams: false,
             about: About::default(),
-            revision: None,
             said: None,
         }
+    }
+
+    /// The same, and the audit is told that it is this version of an object.
+    pub fn of(self, revision: u64) -> Self {
+        Self { about: About { revision: Some(revision), ..self.about }, ..self }
     }
 
     pub fn value(status: StatusCode, value: &Value) -> Self {

@@ -98,7 +98,7 @@ pub(crate) async fn handle(
         watch.hold(open);
     }
     record.status = answer.status.as_u16();
-    record.revision = answer.revision;
+    record.revision = answer.about.revision;
     app.cluster.audit.requests.push(record);
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;

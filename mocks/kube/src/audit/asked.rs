@@ -65,7 +65,7 @@ pub struct Said {
 pub struct About {
     /// Items of a list, or object versions that were sent on a watch.
     pub objects: u64,
-    /// The revision of a list, or the newest one of an object that was sent on a watch.
+    /// The revision of a list, of the object that was read or written, or the newest one of an object that was sent on a watch.
     pub revision: Option<u64>,
     /// The newest revision that a bookmark told on a watch.
     pub bookmark: Option<u64>,

@@ -47,9 +47,8 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     let version = if wanted.is_some() || call.injection.stale.is_some() { seen(call, name, current) } else { current };
     note_stale(call, call.sees(call.cluster().revision()));
     let version = version.ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
-    let revision = Some(version.revision);
     let version = call.shown(version).await?;
-    Ok(Answer { revision, ..Answer::json(StatusCode::OK, renderer.object(&version)) })
+    Ok(Answer::json(StatusCode::OK, renderer.object(&version)).of(version.revision))
 }
 
 /// The version of an object that this endpoint has seen; `current` unless it lags.

@@ -104,9 +104,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
             call.cluster().define(&candidate)?;
         }
         match call.put(Expect::Absent, candidate).await? {
-            Ok(version) => {
-                return Ok(Answer { revision: Some(version.revision), ..made(renderer.object(&version)) });
-            }
+            Ok(version) => return Ok(made(renderer.object(&version)).of(version.revision)),
             Err(_) if generated => {}
             Err(_) => return Err(taken()),
         }
@@ -269,7 +267,7 @@ pub(super) async fn replace(
         }
     }
     match commit(call, current, value).await? {
-        Ok(version) => Ok(Some(Answer { revision: Some(version.revision), ..done(renderer.object(&version)) })),
+        Ok(version) => Ok(Some(done(renderer.object(&version)).of(version.revision))),
         Err(_) if !fixed => Ok(None),
         Err(Refused::Absent) => Err(Failure::not_found(resource.about(name))),
         Err(_) => Err(Failure::stale(resource.about(name))),
