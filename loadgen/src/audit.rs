@@ -64,6 +64,8 @@ pub struct Config {
     /// Nothing of what is there already: the feed begins with the next change. Then there is nothing to confirm, and no
     /// [`Audit::finish`].
     pub from_now: bool,
+    /// The reader is told of each [`Hole`] by [`Error::Hole`], and reads on. Else the report has them.
+    pub tells_holes: bool,
     /// Commits that wait for their reader; what is over it is lost and reported as [`Error::Overrun`].
     pub queue_commits: usize,
     /// A stream that brings nothing for so long is dropped and resumed.
@@ -178,6 +180,12 @@ pub enum Error {
         /// How many.
         lost: u64,
     },
+    /// There is a hole before what comes next. Reading goes on after it.
+    #[error("read the audit without a hole: {hole}")]
+    Hole {
+        /// What is known of it.
+        hole: Box<Hole>,
+    },
     /// The control plane was out of reach for too long. Commits are missing from here on.
     #[error("the audit lost the control plane: {problem}")]
     Lost {
@@ -217,6 +225,7 @@ impl Config {
             pod_spec: None,
             fields: Vec::new(),
             from_now: false,
+            tells_holes: false,
             queue_commits: QUEUE_COMMITS,
             silence_limit: SILENCE_LIMIT,
             stream_s: STREAM_S,

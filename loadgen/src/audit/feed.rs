@@ -223,6 +223,9 @@ impl Feed {
         let after = std::mem::replace(&mut self.resource_version, relisted.clone());
         let hole = Hole { from: self.heard, until: at, after, relisted, changes, reason: reason.to_owned() };
         tracing::warn!(%hole, "the audit has a hole");
+        if self.config.tells_holes {
+            self.shared.queue.tell(hole.clone());
+        }
         let mut state = self.shared.state.lock();
         state.holes_total += 1;
         if state.holes.len() < HOLES_MAX {

@@ -1,13 +1,17 @@
 //! The bounded queue between the watch and whoever reads the commits.
 //!
-//! Owns the overrun: when the reader is too slow the oldest commits go, and the reader is told how many before it reads on.
+//! Owns the overrun: when the reader is too slow the oldest commits go, and the reader is told how many before it reads on. A reader that asks for it is
+//! told of holes likewise.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{Entry, Error};
+use super::{Entry, Error, Hole};
+
+/// Holes that wait for their reader.
+const HOLES_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -20,6 +24,8 @@ pub(super) struct Queue {
 struct State {
     commits: VecDeque<Entry>,
     lost: u64,
+    /// Holes that nobody has been told of; only where the reader asks for them.
+    holes: VecDeque<Hole>,
     /// Why nothing more will come.
     end: Option<End>,
 }
@@ -44,6 +50,17 @@ impl Queue {
                     state.lost += 1;
                 }
                 state.commits.push_back(commit);
+            }
+        }
+        self.filled.notify_waiters();
+    }
+
+    /// There is a hole before what comes next. Of too many at once the first ones are told.
+    pub(super) fn tell(&self, hole: Hole) {
+        {
+            let mut state = self.state.lock();
+            if state.holes.len() < HOLES_MAX {
+                state.holes.push_back(hole);
             }
         }
         self.filled.notify_waiters();
@@ -77,6 +94,9 @@ impl Queue {
         let mut state = self.state.lock();
         if state.lost > 0 {
             return Err(Error::Overrun { lost: std::mem::take(&mut state.lost) });
+        }
+        if let Some(hole) = state.holes.pop_front() {
+            return Err(Error::Hole { hole: Box::new(hole) });
         }
         let count = state.commits.len().min(max);
         match (&state.end, state.commits.is_empty()) {
@@ -131,6 +151,18 @@ mod tests {
         assert_eq!(orders(queue.take(2).unwrap()), [2, 3]);
         assert_eq!(orders(queue.next(9).await.unwrap()), [4]);
         assert!(queue.take(9).unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_hole_is_told_to_who_waits_and_reading_goes_on() {
+        let queue = Queue::new(3);
+        let (from, until) = (Instant::now(), Instant::now());
+        let (after, relisted, reason) = ("7".to_owned(), "9".to_owned(), "gone".to_owned());
+        let hole = Hole { from, until, after, relisted, changes: 0, reason };
+        let ((), read) = tokio::join!(async { queue.tell(hole.clone()) }, queue.next(9));
+        assert!(matches!(read, Err(Error::Hole { hole: told }) if *told == hole));
+        queue.push([entry(0)]);
+        assert_eq!(queue.next(9).await.unwrap().len(), 1);
     }
 
     #[tokio::test]
