@@ -193,7 +193,7 @@ impl Store {
 
     /// How many events are kept.
     pub fn history_len(&self) -> usize {
-        self.order.len()
+        self.order.len() - self.order.partition_point(|kept| kept.revision <= self.floor)
     }
 
     /// The bytes of the kept events' frames.
@@ -327,13 +327,11 @@ impl Store {
         self.shelf(resource).map_or(Ok(true), |shelf| shelf.log.pull(cursor, most, through, out))
     }
 
-    /// Drops the history up to and including `revision`: older watches and lists answer 410 from now on.
+    /// Forgets the history up to and including `revision`: watches and lists that begin before it answer 410 from now on. A watch that is open
+    /// and a little behind goes on, as it does in a real server, whose watch cache no compaction of etcd touches: what it has not read yet stays
+    /// within the limits of the history.
     pub fn compact(&mut self, revision: u64) {
-        let target = revision.min(self.revision);
-        while self.order.front().is_some_and(|kept| kept.revision <= target) {
-            self.drop_oldest();
-        }
-        self.floor = self.floor.max(target);
+        self.floor = self.floor.max(revision.min(self.revision));
     }
 
     /// Uses up one revision without a commit.

@@ -195,6 +195,21 @@ fn the_history_is_bounded_and_a_slow_cursor_is_told() {
     assert_eq!(store.pull(RESOURCE, &mut cursor, 10, u64::MAX, &mut Vec::new()), Err(Lost));
 }
 
+/// A harness on a busy machine reads a few milliseconds late, and must not lose what a fault compacts for its subject.
+#[test]
+fn a_watch_that_is_open_reads_on_behind_a_compaction() {
+    let mut store = Store::new(LIMITS);
+    write(&mut store, RESOURCE, "a", "x");
+    let before = store.revision();
+    let mut open = store.cursor(RESOURCE, before).unwrap();
+    (0..3).for_each(|_| drop(write(&mut store, RESOURCE, "a", "y")));
+    store.compact(store.revision());
+    let mut read = Vec::new();
+    assert_eq!(store.pull(RESOURCE, &mut open, 10, u64::MAX, &mut read), Ok(store.revision()));
+    assert_eq!(read.len(), 3);
+    assert!(store.cursor(RESOURCE, before).is_err(), "a new one does not");
+}
+
 #[test]
 fn a_late_reader_of_commits_is_told_how_many_it_lost() {
     let mut store = Store::new(Limits { commits_max: 4, ..LIMITS });
