@@ -21,7 +21,7 @@ const INTERVAL_MS: u64 = 5000;
 const WARM_UP_MS: u64 = 20_000;
 const STEADY_MS: u64 = 120_000;
 const DRAIN_MS: u64 = 20_000;
-const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
+pub const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
 /// Reviews and object changes in an interval with load.
 const REVIEWS: u64 = 1000;
 const CHANGES: u64 = 250;
@@ -62,7 +62,7 @@ impl Example {
             latencies: Vec::new(),
             end_state: None,
             objects: None,
-            end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed, lost: None }),
+            end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed, lost: None, holes: Vec::new() }),
         };
         for start_ms in (0..LENGTH_MS).step_by(5000) {
             example.add_interval(start_ms);

@@ -24,6 +24,9 @@ mod events;
 mod finalizers;
 mod harness;
 #[cfg(test)]
+mod holes;
+mod objects;
+#[cfg(test)]
 mod page;
 mod quantile;
 mod queue;
@@ -59,6 +62,7 @@ const JUDGES: [Judge; 15] = [
     events::judge,
     writes::judge,
     finalizers::judge,
+    objects::judge,
     children::judge,
     requests::judge,
     admission::judge,
@@ -93,8 +97,8 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `writes`, `finalizers`, `children`, `requests`, `admission`, `alerts`, `api`, `registry`, `resources`, `subject` or
-    /// `validity`.
+    /// The judge: `events`, `writes`, `finalizers`, `objects`, `children`, `requests`, `admission`, `alerts`, `api`, `registry`, `resources`,
+    /// `subject` or `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,

@@ -204,7 +204,7 @@ fn a_killed_run_keeps_its_open_slices() {
     // At thirty hours a slice is seven and a half minutes.
     let lines = || fs::read_to_string(dir.path().join(file::LATENCY)).unwrap().matches("Tag=").count();
     assert_eq!(lines(), 2);
-    writer.end(&End { ended_ms: 31 * hour_ms, reason: EndReason::Completed, lost: None }).unwrap();
+    writer.end(&End { ended_ms: 31 * hour_ms, reason: EndReason::Completed, lost: None, holes: Vec::new() }).unwrap();
     assert_eq!((read(), lines(), open.exists()), (2000, 3, false));
 }
 
@@ -229,7 +229,7 @@ fn long_runs_are_thinned_without_losing_peaks_or_counts() {
         let row = Interval { start_ms, end_ms: start_ms + 5000, ..example.intervals[10].clone() };
         writer.interval(&row).unwrap();
     }
-    writer.end(&End { ended_ms: 3 * hour_ms, reason: EndReason::Completed, lost: None }).unwrap();
+    writer.end(&End { ended_ms: 3 * hour_ms, reason: EndReason::Completed, lost: None, holes: Vec::new() }).unwrap();
     let record = Record::open(dir.path()).unwrap();
     assert_eq!((record.intervals.len(), record.samples.len()), (720, 1440));
     let kept = |peak: bool| record.samples.iter().filter(move |row| row.peak == peak);
@@ -266,7 +266,7 @@ fn commits_and_observations_are_kept_on_request_only() {
         }
         writer.commit(&event).unwrap();
         writer.observation(&seen).unwrap();
-        writer.end(&End { ended_ms: 10, reason: EndReason::Completed, lost: None }).unwrap();
+        writer.end(&End { ended_ms: 10, reason: EndReason::Completed, lost: None, holes: Vec::new() }).unwrap();
         assert_eq!(path.join(file::COMMITS).exists(), keep);
         let (commits, observations) =
             if keep { (vec![event.clone()], vec![seen.clone()]) } else { (Vec::new(), Vec::new()) };
@@ -281,7 +281,7 @@ fn a_torn_file_of_events_is_read_up_to_there() {
     let seen = Observation { t_ms: 6, uid: "u".into(), revision: "7".into(), change: Change::Added };
     let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().keep_events().unwrap();
     writer.observation(&seen).unwrap();
-    writer.end(&End { ended_ms: 10, reason: EndReason::Completed, lost: None }).unwrap();
+    writer.end(&End { ended_ms: 10, reason: EndReason::Completed, lost: None, holes: Vec::new() }).unwrap();
     let path = dir.path().join(file::OBSERVATIONS);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
@@ -404,7 +404,7 @@ fn rows_with_times_that_no_run_reaches_are_refused_with_their_place() {
         assert!(Record::open(dir.path()).is_ok(), "{name} {key}");
     }
     let dir = written(&Example {
-        end: Some(End { ended_ms: u64::MAX, reason: EndReason::Completed, lost: None }),
+        end: Some(End { ended_ms: u64::MAX, reason: EndReason::Completed, lost: None, holes: Vec::new() }),
         ..example
     });
     assert!(matches!(Record::open(dir.path()), Err(Error::Time { .. })));
@@ -550,7 +550,8 @@ fn a_record_that_cannot_be_written_says_so_at_its_end() {
     let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
     writer.interval(&example.intervals[0]).unwrap();
     writer.sample(&example.samples[0]).unwrap();
-    let error = writer.end(&End { ended_ms: 5000, reason: EndReason::Completed, lost: None }).unwrap_err();
+    let error =
+        writer.end(&End { ended_ms: 5000, reason: EndReason::Completed, lost: None, holes: Vec::new() }).unwrap_err();
     assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
     drop(writer);
     fs::remove_file(dir.path().join(file::SAMPLES)).unwrap();
@@ -586,7 +587,7 @@ fn fills_and_empties(disk: &Path) {
     let (ballast, dir) = (disk.join("ballast"), disk.join("record"));
     let example = Example::clean();
     let reason = EndReason::Interrupted { signal: "SIGTERM".into() };
-    let end = End { ended_ms: 5000, reason, lost: None };
+    let end = End { ended_ms: 5000, reason, lost: None, holes: Vec::new() };
     let mut rows =
         (0..).map(|n| Interval { start_ms: 5000 * n, end_ms: 5000 * (n + 1), ..example.intervals[0].clone() });
     let mut append = |writer: &mut Writer| {

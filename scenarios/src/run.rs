@@ -35,6 +35,7 @@ mod evidence;
 mod failing;
 mod feed;
 mod field_managers;
+mod foreign;
 mod front;
 mod growth;
 mod hanging;
@@ -64,6 +65,7 @@ mod testbed;
 mod timeline;
 mod told;
 mod trouble;
+mod unowned;
 mod upkeep;
 mod validators;
 mod wake;
@@ -150,7 +152,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let mut conductor =
         conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth);
     let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
-    conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None });
+    conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None, holes: Vec::new() });
     drop(conductor);
     if let Err(error) = world.keep_logs(&directory).await {
         crate::out::err!("longhaul: the control plane's logs could not be kept: {error:#}");

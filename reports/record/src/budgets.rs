@@ -2,7 +2,7 @@
 //!
 //! Owns what a scenario may write; what is judged of it, and the defaults, are rows of the judges. An absent section or field is not judged, with two exceptions:
 //! what breaks the API's contract has the budget zero as soon as [`Events`] or [`Admission`] is present, and [`Writes`],
-//! [`Finalizers`] and [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
+//! [`Finalizers`], [`ObjectLimits`] and [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
 
 mod admission;
 mod alerts;
@@ -21,7 +21,7 @@ pub use admission::{Admission, Registry};
 pub use alerts::Alerts;
 pub use api::Api;
 pub use events::{Delivery, Events};
-pub use objects::{ChildrenLimits, Finalizers, Writes};
+pub use objects::{ChildrenLimits, Finalizers, ObjectLimits, Writes};
 pub use process::{Crashes, Descriptors, Memory, OpenWatches, OwnSeries, Threads};
 pub use requests::{AtLeast, Connections, Requests};
 
@@ -36,6 +36,8 @@ pub struct Budgets {
     pub writes: Option<Writes>,
     /// What the subject's finalizers may hold up. Judged without it as well.
     pub finalizers: Option<Finalizers>,
+    /// What the subject may do to objects that it did not make. Judged without it as well, where the control plane tells who asked for what.
+    pub objects: Option<ObjectLimits>,
     /// What the subject may do with its children at any time. Judged without it as well, wherever `subject.children` names some.
     pub children: Option<ChildrenLimits>,
     /// What the subject may ask of the control plane. Only the mock control plane tells who asked what.

@@ -155,6 +155,9 @@ pub struct ChildrenState {
     pub found: u64,
     /// Parents with fewer children than they should have.
     pub lacking: u64,
+    /// Those of them for which there is an object that could be the child, but has no owner reference.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unowned: u64,
     /// Parents with more.
     pub surplus: u64,
     /// Children of an older version of their parent.
@@ -165,6 +168,11 @@ pub struct ChildrenState {
     pub orphans: u64,
     /// The first few of what is wrong, by parent.
     pub examples: Vec<ChildProblem>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl ChildrenState {

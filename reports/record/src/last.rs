@@ -34,7 +34,7 @@ impl Last {
     pub fn say(&mut self, end: &End) -> Result<(), Error> {
         self.write(end).or_else(|error| {
             let reason = EndReason::HarnessError { detail: chain(&error) };
-            self.write(&End { ended_ms: end.ended_ms, reason, lost: end.lost })
+            self.write(&End { ended_ms: end.ended_ms, reason, lost: end.lost, holes: Vec::new() })
         })?;
         fs::rename(&self.part, &self.path).map_err(io_error("write", &self.path))
     }

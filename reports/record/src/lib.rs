@@ -44,17 +44,20 @@ pub use manifest::{
     Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
 };
 pub use objects::{
-    Backlog, Drifted, FLIPS_MAX, Flip, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX, Objects, PutOn, Quiet,
-    REWRITTEN_MAX, Refusals, Rewritten, Siblings, TOO_MANY_MAX, TooMany,
+    Backlog, Carried, DEEDS_MAX, Deed, Drifted, FLIPS_MAX, Flip, Foreign, HUNG_MAX, Hanging, Held, NAMED_CHILDREN_MAX,
+    ORPHANS_MAX, Objects, Orphaned, PutOn, Quiet, REWRITTEN_MAX, Read, Refusals, Rewritten, Siblings, TOO_MANY_MAX,
+    TooMany,
 };
 pub use open::file_of;
 pub use outcome::{EventCounts, Outcome};
 pub use reader::{Record, RecordFile};
-pub use requests::{EndedBy, LEASES, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
+pub use requests::{
+    EndedBy, LEASES, OTHER_LINES_MAX, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb,
+};
 pub use rows::{
-    AdmissionRow, AlertsRow, AnomalyRow, ApiRow, CallsRow, ChurnRow, CommitEvent, End, EndReason, FaultEvent, FaultRow,
-    Fds, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample,
-    StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
+    AdmissionRow, AlertsRow, AnomalyRow, ApiRow, Audited, CallsRow, ChurnRow, CommitEvent, End, EndReason, FaultEvent,
+    FaultRow, Fds, HOLE_DETAIL_MAX, HOLES_MAX, Hole, Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused,
+    RegistryRow, SAMPLES_BEYOND, Sample, StoredRow, WebhookRow, WitnessRow, is_unsure, quantile_us, samples_needed,
 };
 pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};

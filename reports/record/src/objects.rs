@@ -1,5 +1,5 @@
 //! `objects.json`: what the control plane's objects tell of the subject besides single versions: what it goes on writing when nobody else
-//! writes, which of them hang in their deletion, and which have children too many.
+//! writes, which of them hang in their deletion, what it did to objects that it did not make, and which have children too many or orphaned.
 //!
 //! Owns the facts and their bounds. It does not judge: how much is too much says a budget.
 
@@ -16,6 +16,10 @@ pub const HUNG_MAX: usize = 1000;
 pub const TOO_MANY_MAX: usize = 20;
 /// Children that are named for one of them.
 pub const NAMED_CHILDREN_MAX: usize = 5;
+/// Deeds of each sort that are told in full. The counts have no bound.
+pub const DEEDS_MAX: usize = 20;
+/// Orphans of each kind of children that are named.
+pub const ORPHANS_MAX: usize = 20;
 
 /// What was seen of the objects.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
@@ -26,6 +30,9 @@ pub struct Objects {
     pub quiet: Option<Quiet>,
     /// What hung in its deletion at the end; none likewise.
     pub hanging: Option<Hanging>,
+    /// What the subject did to objects that it did not make; none where the control plane does not tell who asked for what, or nothing is
+    /// judged.
+    pub foreign: Option<Foreign>,
     /// How many children parents had at any time, by kind of children.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub siblings: Vec<Siblings>,
@@ -189,6 +196,105 @@ pub enum PutOn {
     ControlPlane,
 }
 
+/// What the subject did to objects that others made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Foreign {
+    /// What was looked at, such as `packages.longhaul.dev`.
+    pub resources: Vec<String>,
+    /// Why that is not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+    /// Objects of others that went without the subject having asked for it.
+    pub gone: u64,
+    /// Those of them that the subject made again under the same namespace and name.
+    pub made_again: u64,
+    /// The first of them.
+    pub again: Vec<Deed>,
+    /// Objects of others that the subject deleted.
+    pub deleted: u64,
+    /// The first of them.
+    pub deletions: Vec<Deed>,
+}
+
+/// A request of the subject about an object that others made.
+#[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Deed {
+    /// What the object is.
+    pub resource: String,
+    /// Namespace and name.
+    pub object: String,
+    /// When the request arrived.
+    pub t_ms: u64,
+    /// Its method, such as `POST`.
+    pub method: String,
+    /// Its path.
+    pub path: String,
+    /// Its `User-Agent`.
+    pub user_agent: String,
+    /// When the object of that name was gone; none where it was there.
+    pub gone_ms: Option<u64>,
+    /// What the subject had read of the object before, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<Read>,
+}
+
+/// What the subject had read of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", tag = "kind")]
+pub enum Read {
+    /// It asked for the object.
+    Got {
+        /// When that was answered.
+        t_ms: u64,
+        /// The status of the answer.
+        status: u16,
+        /// The version that was answered; none where there was none.
+        revision: Option<u64>,
+    },
+    /// It listed the resource when the object was there, or when it was not.
+    Listed {
+        /// When that was answered.
+        t_ms: u64,
+        /// The version of the list.
+        revision: u64,
+        /// Whether the object was in it.
+        there: bool,
+    },
+    /// A watch carried a version.
+    Sent {
+        /// When.
+        t_ms: u64,
+        /// The version.
+        revision: u64,
+        /// What it was.
+        what: Carried,
+    },
+}
+
+/// What a watch carried of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carried {
+    /// A version.
+    Version,
+    /// The version in which its deletion was asked for.
+    Leaving,
+    /// Its deletion.
+    Deletion,
+}
+
+impl Read {
+    /// When it was read.
+    pub fn t_ms(self) -> u64 {
+        match self {
+            Self::Got { t_ms, .. } | Self::Listed { t_ms, .. } | Self::Sent { t_ms, .. } => t_ms,
+        }
+    }
+}
+
 /// How many children of one kind parents had, at any time of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -208,6 +314,31 @@ pub struct Siblings {
     pub excess: u64,
     /// The first of them.
     pub examples: Vec<TooMany>,
+    /// Children without an owner reference that were there at the end, and whose parent was gone.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub orphaned: u64,
+    /// The first of them, the longest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub orphans: Vec<Orphaned>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A child that outlived its parent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Orphaned {
+    /// Namespace and name of the child.
+    pub child: String,
+    /// Namespace and name of the parent.
+    pub parent: String,
+    /// How its parent is known, such as `by its name` or `by the label app`.
+    pub known: String,
+    /// For how long the parent had been gone.
+    pub for_ms: u64,
 }
 
 /// A parent that had too many children.

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 /// Lines of single requests in `requests.jsonl`: 8 MB at most. A subject that sends more is known by its first ones, and by
 /// [`RequestSummary`] afterwards.
 pub const REQUEST_LINES_MAX: u64 = 20_000;
+/// Lines of requests that are neither list nor watch. The others are kept for those: how a subject follows what is judged is known as long as it
+/// follows at a sane rate, however much else it asks.
+pub const OTHER_LINES_MAX: u64 = REQUEST_LINES_MAX / 4 * 3;
 
 /// By which processes agree on a leader.
 pub const LEASES: &str = "leases.coordination.k8s.io";
@@ -126,7 +129,7 @@ pub struct RequestRow {
     pub ended_by: Option<EndedBy>,
     /// Object versions that were sent on a watch, or items of a list.
     pub objects: u64,
-    /// The revision of a list, or the newest one of an object that was sent on a watch.
+    /// The revision of a list, of the object that was read or written, or the newest one of an object that was sent on a watch.
     #[serde_with(skip_apply)]
     pub last_revision: Option<u64>,
     /// The newest revision that a bookmark told on a watch.
@@ -141,7 +144,8 @@ pub struct RequestRow {
     pub message: Option<String>,
 }
 
-/// Requests of one interval that have no line of their own, because there were [`REQUEST_LINES_MAX`] before.
+/// Requests of one interval that have no line of their own, because there were [`REQUEST_LINES_MAX`] before, or [`OTHER_LINES_MAX`] that are neither
+/// list nor watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestSummary {
@@ -258,12 +262,30 @@ impl Requests {
     pub fn complete_until_ms(&self) -> Option<u64> {
         self.summaries.first().map(|summary| summary.start_ms)
     }
+
+    /// The same of lists and watches.
+    pub fn follows_until_ms(&self) -> Option<u64> {
+        let left_out = |summary: &&RequestSummary| summary.lists + summary.watches + summary.lost > 0;
+        self.summaries.iter().find(left_out).map(|summary| summary.start_ms)
+    }
+
+    /// Requests of which nobody knows more than their number, because the harness fell behind: from when, until when, and how many.
+    pub fn lost(&self) -> Option<(u64, u64, u64)> {
+        let mut lost = self.summaries.iter().filter(|summary| summary.lost > 0);
+        let first = lost.next()?;
+        let rest = |(from_ms, to_ms, number): (u64, u64, u64), summary: &RequestSummary| {
+            (from_ms, to_ms.max(summary.end_ms), number + summary.lost)
+        };
+        Some(lost.fold((first.start_ms, first.end_ms, first.lost), rest))
+    }
 }
 
 /// Decides which requests get a line of their own.
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     lines: u64,
+    /// Those of them that are neither list nor watch.
+    others: u64,
     /// Watches whose second line is still to come; no more than lines.
     open: BTreeSet<u64>,
     summary: RequestSummary,
@@ -278,8 +300,9 @@ impl Cap {
         if row.ended_ms.is_some() && self.open.remove(&row.id) {
             return true;
         }
-        if self.lines < REQUEST_LINES_MAX {
+        if self.lines < REQUEST_LINES_MAX && (row.follows() || self.others < OTHER_LINES_MAX) {
             self.lines += 1;
+            self.others += u64::from(!row.follows());
             if row.ended_ms.is_none() {
                 self.open.insert(row.id);
             }

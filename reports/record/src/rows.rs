@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{EventCounts, is_zero};
 
-pub use happened::{AnomalyRow, CommitEvent, End, EndReason, FaultEvent, FaultRow, Lost, is_unsure};
+pub use happened::{
+    AnomalyRow, Audited, CommitEvent, End, EndReason, FaultEvent, FaultRow, HOLE_DETAIL_MAX, HOLES_MAX, Hole, Lost,
+    is_unsure,
+};
 pub use load::{
     AdmissionRow, AlertsRow, CallsRow, ChurnRow, Quantiles, Refused, SAMPLES_BEYOND, StoredRow, WebhookRow,
     quantile_us, samples_needed,

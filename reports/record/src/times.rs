@@ -125,13 +125,20 @@ impl Times for Objects {
         let examples = self.siblings.iter().flat_map(|kind| &kind.examples);
         let times = examples.flat_map(|one| [one.from_ms, one.to_ms.unwrap_or(0)]);
         let queues = self.queues.iter().flat_map(|queue| [queue.from_ms, queue.to_ms]);
-        quiet.chain(held).chain(times).chain(queues).max().unwrap_or(0)
+        let orphans = self.siblings.iter().flat_map(|kind| kind.orphans.iter().map(|orphan| orphan.for_ms));
+        let deeds = self.foreign.iter().flat_map(|foreign| foreign.again.iter().chain(&foreign.deletions));
+        let deeds = deeds.flat_map(|deed| {
+            let read = deed.read.iter().map(|read| read.t_ms());
+            read.chain([deed.t_ms, deed.gone_ms.unwrap_or(0)])
+        });
+        quiet.chain(held).chain(times).chain(queues).chain(orphans).chain(deeds).max().unwrap_or(0)
     }
 }
 
 impl Times for End {
     fn latest_ms(&self) -> u64 {
-        self.ended_ms
+        let holes = self.holes.iter().flat_map(|hole| [hole.from_ms, hole.to_ms]);
+        holes.fold(self.ended_ms, u64::max)
     }
 }
 

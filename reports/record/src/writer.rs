@@ -360,7 +360,7 @@ impl Writer {
             reason @ EndReason::HarnessError { .. } => reason.clone(),
             _ => EndReason::HarnessError { detail },
         };
-        self.last.say(&End { ended_ms: end.ended_ms, reason, lost: self.lost })?;
+        self.last.say(&End { ended_ms: end.ended_ms, reason, lost: self.lost, holes: end.holes.clone() })?;
         Err(error)
     }
 

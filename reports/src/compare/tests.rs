@@ -42,8 +42,12 @@ fn died() -> Example {
     example.samples.truncate(76);
     example.latencies.retain(|(_, start_ms, ..)| *start_ms < 75_000);
     let (status, detail) = ("signal: 9 (SIGKILL)".to_owned(), "first\nheap exhausted\n".to_owned());
-    example.end =
-        Some(record::End { ended_ms: 75_400, reason: EndReason::SubjectExited { status, detail }, lost: None });
+    example.end = Some(record::End {
+        ended_ms: 75_400,
+        reason: EndReason::SubjectExited { status, detail },
+        lost: None,
+        holes: Vec::new(),
+    });
     example
 }
 

@@ -1,4 +1,4 @@
-//! The judge of children at any time: what the end state cannot show because somebody tidied up before.
+//! The judge of children at any time: what the end state cannot show because somebody tidied up before, or because it knows a child by its owner.
 //!
 //! Owns `children.*`; whether children are right at the end is `events.restored`. The rules are files with rows (`judge/rule.rs`), and lines of
 //! the list below. It reads what the record says of siblings; a scenario without `subject.children` has nothing.
@@ -7,31 +7,45 @@ use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
 use crate::budgets::ChildrenLimits;
 use crate::record::{Record, Siblings};
+use crate::words::{count, counted};
 
 mod excess;
+mod orphaned;
 
 section! {
     ChildrenLimits as "children", judge "children", facts<'a> &'a [Siblings];
     excess "excess": u64 = excess::Excess,
+    orphaned "orphaned": u64 = orphaned::Orphaned,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let budget = record.manifest.budgets.children.clone().unwrap_or_default();
     let kinds = record.objects.as_ref().map_or(&[][..], |objects| &objects.siblings);
-    let unread = match kinds {
-        [] => Some("the run did not come to the end of its drain, or its scenario names no `subject.children`"),
-        kinds if kinds.iter().all(|kind| kind.excess == 0) => kinds.iter().find_map(|kind| kind.unread.as_deref()),
-        _ => None,
-    };
-    match unread {
-        None => budget.judge_each(record, &kinds, findings),
-        Some(why) if budget.excess.is_some() => {
-            let limit = budget.excess.unwrap_or_default().to_string();
-            let text = format!("how many children there were at any time was not seen: {why}.");
-            findings.push(Name::of::<excess::Excess>(), Verdict::Inconclusive, "not seen", limit, text);
+    if !kinds.is_empty() {
+        budget.judge_each(record, &kinds, findings);
+        return;
+    }
+    let limits = [(Name::of::<excess::Excess>(), budget.excess), (Name::of::<orphaned::Orphaned>(), budget.orphaned)];
+    for (name, limit) in limits {
+        let Some(limit) = limit else { continue };
+        let text = "how many children there were at any time was not seen: the run did not come to the end of its drain, or its scenario names no \
+            `subject.children`.";
+        findings.push(name, Verdict::Inconclusive, "not seen", limit.to_string(), text);
+    }
+}
+
+/// What is found of a number of objects: broken if they are too many, undecided if not all of them were seen.
+fn tell(kinds: &[Siblings], name: Name, (number, limit): (u64, u64), text: String, findings: &mut Findings) {
+    let observed = counted(number, "object");
+    match kinds.iter().find_map(|kind| kind.unread.as_deref()) {
+        Some(why) if number <= limit => {
+            let text = format!("not decided, because {why}; as far as it was seen: {text}");
+            findings.push(name, Verdict::Inconclusive, observed, count(limit), text);
         }
-        Some(why) if !kinds.is_empty() => findings.note(format!("children.excess was not judged: {why}.")),
-        Some(_) => {}
+        _ => {
+            let verdict = if number > limit { Verdict::Fail } else { Verdict::Pass };
+            findings.push(name, verdict, observed, count(limit), text).used(number as f64, limit as f64);
+        }
     }
 }
 

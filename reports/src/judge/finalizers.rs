@@ -22,15 +22,14 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         Some(hanging) => hanging.unread.clone().filter(|_| hanging.held.is_empty()),
         None => Some("the run did not come to the end of its drain, or nothing is churned in it".to_owned()),
     };
+    let limit = budget.stuck.unwrap_or_default().to_string();
     match (hanging, unread) {
         (Some(hanging), None) => budget.judge_each(record, &hanging, findings),
-        (_, Some(why)) if budget.stuck.is_some() => {
-            let limit = budget.stuck.unwrap_or_default().to_string();
+        (_, Some(why)) if hanging.is_some() || budget.stuck.is_some() => {
             let text = format!("which objects hang in their deletion was not read: {why}.");
             findings.push(Name::of::<stuck::Stuck>(), Verdict::Inconclusive, "not read", limit, text);
         }
-        (Some(_), Some(why)) => findings.note(format!("finalizers.stuck was not judged: {why}.")),
-        (None, _) => {}
+        _ => {}
     }
 }
 

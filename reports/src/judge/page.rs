@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use super::rule::{Name, Row, Section};
 use super::{Word, validity};
 use crate::budgets::{
-    Admission, Alerts, Api, ChildrenLimits, Crashes, Descriptors, Events, Finalizers, Memory, OpenWatches, OwnSeries,
-    Registry, Requests, Threads, Writes,
+    Admission, Alerts, Api, ChildrenLimits, Crashes, Descriptors, Events, Finalizers, Memory, ObjectLimits,
+    OpenWatches, OwnSeries, Registry, Requests, Threads, Writes,
 };
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -64,6 +64,7 @@ fn words(text: &mut String) {
     let sections = sections.into_iter().chain([
         Writes::ROWS,
         Finalizers::ROWS,
+        ObjectLimits::ROWS,
         ChildrenLimits::ROWS,
         Crashes::ROWS,
         OpenWatches::ROWS,
@@ -100,6 +101,7 @@ fn parts() -> [(&'static str, &'static str, String); 9] {
     example::<Events>(&mut events);
     table::<Writes>(&mut objects);
     table::<Finalizers>(&mut objects);
+    table::<ObjectLimits>(&mut objects);
     table::<ChildrenLimits>(&mut objects);
     table::<Requests>(&mut requests);
     requests.push_str(JUDGED_RESOURCES);
@@ -157,6 +159,7 @@ fn the_keys_are_those_of_the_schema() {
     compare::<Events>();
     compare::<Writes>();
     compare::<Finalizers>();
+    compare::<ObjectLimits>();
     compare::<ChildrenLimits>();
     compare::<Requests>();
     compare::<Admission>();

@@ -24,6 +24,7 @@ mod scope;
 mod tests;
 
 pub(crate) use blind::longest_ms as longest_blind_ms;
+pub(super) use hot_loop::excluded as excludes_hot_loop;
 use scope::Asked;
 
 /// A section, and all its limits where nothing can be judged.
@@ -64,8 +65,9 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &Asked::of(record), findings);
     if let Some(complete_ms) = record.requests.complete_until_ms() {
         let more: u64 = record.requests.summaries.iter().map(|summary| summary.requests + summary.lost).sum();
+        let others = if record.requests.follows_until_ms().is_none() { " that are neither list nor watch" } else { "" };
         findings.note(format!(
-            "requests have rows until {}; the {} afterwards are only counted and not judged.",
+            "requests{others} have rows until {}; the {} afterwards are only counted and not judged.",
             millis(complete_ms),
             count(more)
         ));

@@ -377,7 +377,7 @@ fn each_planted_fault_fires_exactly_its_finding() {
 fn how_a_run_ended_decides_whether_it_counts() {
     let ended = |reason: EndReason| {
         let mut example = Example::clean();
-        example.end = Some(End { ended_ms: 90_000, reason, lost: None });
+        example.end = Some(End { ended_ms: 90_000, reason, lost: None, holes: Vec::new() });
         fired(&example)
     };
     let detail = String::from("nothing listened on 127.0.0.1:8443");
@@ -415,7 +415,7 @@ fn a_subject_that_crashed_before_a_fault_is_not_excused_by_it() {
     let mut example = Example::clean();
     example.faults.truncate(1);
     let reason = EndReason::SubjectExited { status: "exit status 101".into(), detail: String::new() };
-    example.end = Some(End { ended_ms: 30_000, reason, lost: None });
+    example.end = Some(End { ended_ms: 30_000, reason, lost: None, holes: Vec::new() });
     assert_eq!(fired(&example), ["subject.exited fail", "fail"]);
 }
 
@@ -688,8 +688,12 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
         named
     };
     assert!(told(&example), "a run that was played to its end has to show it");
-    example.end =
-        Some(End { ended_ms: 70_000, reason: EndReason::Interrupted { signal: "SIGINT".into() }, lost: None });
+    example.end = Some(End {
+        ended_ms: 70_000,
+        reason: EndReason::Interrupted { signal: "SIGINT".into() },
+        lost: None,
+        holes: Vec::new(),
+    });
     example.intervals.truncate(14);
     example.samples.truncate(70);
     assert!(!told(&example));

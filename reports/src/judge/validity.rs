@@ -2,7 +2,7 @@
 //!
 //! Owns `validity.*` and `subject.exited`: each condition says which budgets rest on it (`doubt.rs`). It must not look at what the subject
 //! did right or wrong: a subject that crashes fails, and what a harness could not measure is undecided. Faults are in `validity/faults.rs`,
-//! a harness that stood still in `validity/stalls.rs`.
+//! a harness that stood still in `validity/stalls.rs`, one that did not see all in `validity/holes.rs`.
 
 use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;
@@ -11,6 +11,7 @@ use crate::record::{CrashRow, EndReason, FaultEvent, Phase, Record, quantile_us,
 use crate::words::{count, counted, micros, millis, percent};
 
 mod faults;
+mod holes;
 mod machine;
 mod stalls;
 
@@ -69,6 +70,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_lost(record, findings);
     judge_intervals(record, findings);
     stalls::judge(record, findings);
+    holes::judge(record, findings);
     judge_rate(record, findings);
     judge_lateness(record, findings);
     faults::judge(record, exited, findings);
@@ -416,7 +418,15 @@ fn judge_clocks(record: &Record, findings: &mut Findings) {
     let timed = |name: Name| {
         let never = matches!(
             name.key,
-            "wrongVerdicts" | "unpinned" | "wrong" | "lost" | "letIn" | "regressed" | "phantom" | "resurrected"
+            "wrongVerdicts"
+                | "unpinned"
+                | "wrong"
+                | "lost"
+                | "letIn"
+                | "regressed"
+                | "phantom"
+                | "resurrected"
+                | "deletedByOthers"
         );
         !doubt::is_about_ends(name) && !doubt::is_sampled(name) && name.section != "registry" && !never
     };

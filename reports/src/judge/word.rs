@@ -61,6 +61,12 @@ words! {
     Excess = "excess",
     /// Its finalizer holds what should be gone.
     Stuck = "stuck",
+    /// It makes again what somebody deleted.
+    MadeAgain = "made-again",
+    /// It deletes what it did not make.
+    DeletesOthers = "deletes-others",
+    /// It leaves children behind that nobody takes.
+    Orphaned = "orphaned",
     /// It goes on writing when nobody else does.
     WriteLoop = "write-loop",
     /// It stopped asking.

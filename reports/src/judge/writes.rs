@@ -3,7 +3,7 @@
 //! Owns `writes.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads the quiet of the record; a run
 //! without churn, or a record from before the quiet was looked at, has none.
 
-use super::rule::{Name, Section, section};
+use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
 use crate::budgets::Writes;
 use crate::record::{Quiet, Record};
@@ -22,34 +22,45 @@ section! {
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let budget = record.manifest.budgets.writes.clone().unwrap_or_default();
     let quiet = record.objects.as_ref().and_then(|objects| objects.quiet.as_ref());
-    match (quiet, untold(quiet)) {
-        (Some(quiet), None) => budget.judge_each(record, &quiet, findings),
-        (_, Some(why)) if budget.steady.is_some() => {
-            let limit = budget.steady.map_or_else(String::new, |limit| limit.to_string());
-            findings.push(Name::of::<steady::Steady>(), Verdict::Inconclusive, "not seen", limit, format!("{why}."));
+    let unseen = |limit: Option<units::Rate>, why: String, findings: &mut Findings| {
+        let limit = limit.or(steady::Steady::DEFAULT).map_or_else(String::new, |limit| limit.to_string());
+        findings.push(Name::of::<steady::Steady>(), Verdict::Inconclusive, "not seen", limit, format!("{why}."));
+    };
+    match quiet {
+        Some(quiet) => match untold(quiet) {
+            None => budget.judge_each(record, &quiet, findings),
+            Some(Untold::Short(why)) if budget.steady.is_none() => {
+                findings.note(format!("writes.steady was not judged: {why}."));
+            }
+            Some(Untold::Short(why) | Untold::Unseen(why)) => unseen(budget.steady, why, findings),
+        },
+        None if budget.steady.is_some() => {
+            let why = "the run did not come to the end of its drain, or nothing is churned in it";
+            unseen(budget.steady, why.to_owned(), findings);
         }
-        // Who asked for nothing is told, and not held up.
-        (Some(_), Some(why)) => findings.note(format!("writes.steady was not judged: {why}.")),
-        (None, _) => {}
+        None => {}
     }
 }
 
 /// Why nothing can be said.
-fn untold(quiet: Option<&Quiet>) -> Option<String> {
-    let Some(quiet) = quiet else {
-        return Some("the run did not come to the end of its drain, or nothing is churned in it".to_owned());
-    };
-    if let Some(why) = quiet.unread.as_ref().filter(|_| quiet.lasting == 0) {
-        return Some(format!("what the subject wrote could not be followed: {why}"));
-    }
+enum Untold {
+    /// The scenario leaves no time for it: who asked for nothing is told, and not held up.
+    Short(String),
+    /// The harness has a hole there.
+    Unseen(String),
+}
+
+fn untold(quiet: &Quiet) -> Option<Untold> {
     let length_ms = quiet.to_ms.saturating_sub(quiet.from_ms);
-    (length_ms < QUIET_MIN_MS).then(|| {
-        format!(
+    if length_ms < QUIET_MIN_MS && (quiet.unread.is_none() || quiet.from_ms > 0) {
+        return Some(Untold::Short(format!(
             "the drain leaves the subject {} alone once it may have caught up, and it takes {}: make `phases.drain` longer",
             millis(length_ms),
             millis(QUIET_MIN_MS)
-        )
-    })
+        )));
+    }
+    let why = quiet.unread.as_ref().filter(|_| quiet.lasting == 0)?;
+    Some(Untold::Unseen(format!("what the subject wrote could not be followed: {why}")))
 }
 
 #[cfg(test)]

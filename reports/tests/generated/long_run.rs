@@ -205,7 +205,9 @@ impl Run {
             writer.interval(&row).unwrap();
             each(row.end_ms);
         }
-        writer.end(&End { ended_ms: self.length_ms, reason: EndReason::Completed, lost: None }).unwrap();
+        writer
+            .end(&End { ended_ms: self.length_ms, reason: EndReason::Completed, lost: None, holes: Vec::new() })
+            .unwrap();
     }
 }
 

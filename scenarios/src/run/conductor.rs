@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission::Truth;
-use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
+use reports::record::{EndReason, FaultEvent, Hole, MetricsRow, Phase, Writer};
 
 use self::faults::kube_id;
 use self::unasked::Unasked;
@@ -85,6 +85,8 @@ pub(super) struct Conductor<'a> {
     growth: Growth,
     /// The disk was full when the last row was written.
     full: bool,
+    /// What the harness did not see of a real control plane.
+    holes: Vec<Hole>,
 }
 
 /// What exists while subject and load run.
@@ -186,10 +188,11 @@ impl<'a> Conductor<'a> {
             drained: None,
             told: Told::from_now(scenario, &world.plane),
             unasked: None,
-            requests: Requests::new(&scenario.judged()),
+            requests: Requests::new(scenario, &world.plane),
             truth: None,
             growth,
             full: false,
+            holes: Vec::new(),
         }
     }
 
@@ -359,11 +362,12 @@ impl<'a> Conductor<'a> {
         self.stage()?.load.confirm().await.context(unsure)?;
         // What was watched until then is read before it is compared.
         self.interval(false)?;
-        let Self { stage, writer, .. } = self;
+        let Self { stage, writer, holes, .. } = self;
         let Some(stage) = stage.as_mut() else { return Ok(drained) };
         stage.load.agreed().context(unsure)?;
         stage.events.wrote(stage.load.writes());
-        stage.events.confirm(writer).await.context("the harness cannot vouch for its own account of the commits")?;
+        let unseen = stage.events.confirm(writer).await;
+        holes.extend(unseen.context("the harness cannot vouch for its own account of the commits")?);
         Ok(drained)
     }
 
@@ -434,6 +438,8 @@ impl<'a> Conductor<'a> {
         }
         if self.clock.runs() {
             self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
+        } else {
+            self.requests.read_commits();
         }
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };

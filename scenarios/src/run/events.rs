@@ -6,12 +6,12 @@ use loadgen::churn::Writes;
 use mock_faults::Fault;
 use mock_kube::Sending;
 use reports::ledger::{self, Ledger};
-use reports::record::{Backlog, CommitEvent, EventCounts, Writer};
+use reports::record::{Audited, Backlog, CommitEvent, EventCounts, HOLE_DETAIL_MAX, Hole, Writer};
 
 use super::arrival::{self, Arrivals};
 use super::claims::Claims;
 use super::evidence::{Dossiers, Requested, Sources};
-use super::feed::{Entry, Feed};
+use super::feed::{Entry, Feed, Unseen};
 use super::plane::Plane;
 use crate::clock::Clock;
 use crate::witness::{Commits, Counts, Statement};
@@ -141,11 +141,19 @@ impl<'a> Events<'a> {
         self.feed.wrote(writes);
     }
 
-    /// Waits for the audit's last word before the run is closed: an error means that the harness has gaps.
-    pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<()> {
-        self.feed.confirm().await?;
+    /// Waits for the audit's last word before the run is closed, and says what it did not see.
+    pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<Vec<Hole>> {
+        let mut unseen = self.feed.confirm().await?;
         self.catch_up(writer)?;
-        self.feed.agreed()
+        unseen.extend(self.feed.agreed());
+        let now_ms = self.clock.now_ms();
+        let hole = |Unseen { between, mut why }: Unseen| {
+            let (from_ms, to_ms) =
+                between.map_or((0, now_ms), |(from, until)| (self.clock.at_ms(from), self.clock.at_ms(until)));
+            why.truncate(why.floor_char_boundary(HOLE_DETAIL_MAX));
+            Hole { of: Audited::Commits, from_ms, to_ms, detail: why }
+        };
+        Ok(unseen.into_iter().map(hole).collect())
     }
 
     /// Enters what the subject proved, after everything that was committed before.

@@ -1,19 +1,27 @@
 //! Commits in order, whoever tells them: the mock's own log, or the harness's audit of a real control plane.
 //!
-//! The audit is a second opinion on what churn wrote. Where the two disagree, the harness must not blame the subject: the
-//! run is invalid.
+//! The audit is a second opinion on what churn wrote. Where it has holes, or the two disagree, the harness must not blame the subject: what rests on
+//! the commits is not decided.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use facts::{Commit, Looks, Order};
 use loadgen::audit::{self, Agreement, Audit};
 use loadgen::churn::{self, Writes};
+use reports::record::HOLES_MAX;
 
 pub(super) use super::entry::Entry;
 use super::plane::Plane;
 use super::restored::Past;
+
+/// What is not known of the commits: since when, until when, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Unseen {
+    pub(super) between: Option<(Instant, Instant)>,
+    pub(super) why: String,
+}
 
 /// A cursor over the commits of the resources that are judged.
 pub(super) enum Feed {
@@ -97,39 +105,35 @@ impl Feed {
         }
     }
 
-    /// The last word of the audit: a final list, and churn's own account. An error means that the harness has gaps.
-    pub(super) async fn confirm(&mut self) -> Result<()> {
-        let Self::Audit(audited) = self else { return Ok(()) };
+    /// The last word of the audit: a final list, and what it does not know.
+    pub(super) async fn confirm(&mut self) -> Result<Vec<Unseen>> {
+        let Self::Audit(audited) = self else { return Ok(Vec::new()) };
         let report = audited.audit.finish().await.context("the audit of the control plane failed")?;
-        if let Some(hole) = report.holes.first() {
-            bail!(
-                "the audit lost its stream {} times ({}), so versions may have been written that only the subject saw",
-                report.holes_total,
-                hole.reason
-            );
-        }
+        let mut unseen: Vec<Unseen> = report
+            .holes
+            .iter()
+            .take(HOLES_MAX)
+            .map(|hole| Unseen { between: Some((hole.from, hole.until)), why: hole.reason.clone() })
+            .collect();
         if let Some(first) = report.disagreements.first() {
-            bail!(
-                "the audit's watch and its last list disagree on {} objects, first: {first}",
-                report.disagreements_total
-            );
+            let number = report.disagreements_total;
+            let why = format!("its watch and its last list disagree on {number} objects, first: {first}");
+            unseen.push(Unseen { between: None, why });
         }
-        Ok(())
+        Ok(unseen)
     }
 
     /// After everything was read: whether every write of churn was shown.
-    pub(super) fn agreed(&mut self) -> Result<()> {
-        let Self::Audit(audited) = self else { return Ok(()) };
+    pub(super) fn agreed(&mut self) -> Option<Unseen> {
+        let Self::Audit(audited) = self else { return None };
         let outcome = std::mem::take(&mut audited.agreement).finish();
-        if !outcome.agrees() {
-            bail!(
-                "the audit confirmed {} writes of the churn, never saw {}, and {} could not be compared",
-                outcome.confirmed,
-                outcome.unseen_total,
-                outcome.uncompared
+        (!outcome.agrees()).then(|| {
+            let why = format!(
+                "its watch confirmed {} writes of the churn, never showed {}, and {} could not be compared",
+                outcome.confirmed, outcome.unseen_total, outcome.uncompared
             );
-        }
-        Ok(())
+            Unseen { between: None, why }
+        })
     }
 
     /// Whether whatever is committed is known at once.

@@ -2,18 +2,50 @@
 
 use std::time::Duration;
 
-use loadgen::audit::{Audit, Config, Entry, Error};
+use loadgen::audit::{Audit, Config, Entry, Error, Hole};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::clock::Clock;
 
 /// How often time passes where nothing changes.
 const TICK: Duration = Duration::from_millis(250);
 /// What a watch showed is in the channel within this.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Changes, at most so many at a time as were asked for, or why no more of them come.
-pub(super) type Batch = Result<Vec<Entry>, String>;
+/// Changes, at most so many at a time as were asked for, or why some of them are not known.
+pub(super) type Batch = Result<Vec<Entry>, Unseen>;
+
+/// Changes that the watch did not show: those of a hole, or all from now on.
+#[derive(Debug)]
+pub(super) struct Unseen {
+    pub(super) why: String,
+    /// When that was noticed.
+    pub(super) at: std::time::Instant,
+}
+
+impl Unseen {
+    fn of(resource: &str, error: &Error) -> Self {
+        let why = match error {
+            Error::Hole { hole } => {
+                let Hole { from, until, reason, .. } = &**hole;
+                let long_ms = until.saturating_duration_since(*from).as_millis();
+                format!("the harness's watch of {resource} had a hole of {long_ms} ms ({reason})")
+            }
+            Error::Overrun { lost } => {
+                format!("the harness fell behind its watch of {resource}, and {lost} changes are not known")
+            }
+            error => format!("the harness's watch of {resource} ended ({error})"),
+        };
+        Self { why, at: std::time::Instant::now() }
+    }
+}
+
+/// For people, with the time of the run.
+pub(super) fn told(Unseen { why, at }: Unseen, clock: &Clock) -> String {
+    format!("{why} at {}", reports::words::millis(clock.at_ms(at)))
+}
 
 /// Begins it. `message` makes of a batch what stands in the channel for it.
 pub(super) async fn listen<T: Send + 'static>(
@@ -22,11 +54,13 @@ pub(super) async fn listen<T: Send + 'static>(
     changes: mpsc::Sender<T>,
     message: impl Fn(Batch) -> T + Send + 'static,
 ) -> Result<AbortOnDropHandle<()>, Error> {
-    let audit = Audit::start(config).await?;
+    let resource = loadgen::churn::names(&config.resource).map_or_else(|| config.resource.clone(), |(name, _)| name);
+    let audit = Audit::start(Config { tells_holes: true, ..config }).await?;
     let listens = async move {
         loop {
-            let batch = audit.next_batch(batch_max).await.map_err(|error| error.to_string());
-            let over = batch.is_err();
+            let batch = audit.next_batch(batch_max).await;
+            let over = matches!(&batch, Err(error) if !matches!(error, Error::Hole { .. } | Error::Overrun { .. }));
+            let batch = batch.map_err(|error| Unseen::of(&resource, &error));
             if changes.send(message(batch)).await.is_err() || over {
                 return;
             }

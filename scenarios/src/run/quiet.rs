@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::rewrites::Rewrites;
 pub(super) use self::writers::Writers;
 use super::end_state::all_spelled;
-use super::listen::{Batch, gather, listen};
+use super::listen::{Batch, gather, listen, told};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
@@ -126,7 +126,7 @@ async fn count(
 ) -> Rewrites {
     let take = |batch: Option<Batch>| match batch {
         Some(Ok(batch)) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
-        Some(Err(why)) => rewrites.lost(why),
+        Some(Err(unseen)) => rewrites.lost(told(unseen, &clock)),
         None => {}
     };
     gather(changes, stopped, take).await;

@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
+use mock_kube::Tail;
 use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
 use super::evidence::Requested;
 use super::failing::Failing;
-use super::plane::Plane;
+use super::foreign::{self, Foreign};
+use super::plane::{Mock, Plane};
 use super::quiet::Writers;
 use crate::clock::Clock;
+use crate::scenario::Scenario;
+
+/// Commits that are read at a time.
+const COMMITS_MAX: usize = 4096;
 
 /// Takes the requests from the mock, and counts those that follow what is judged, because the record does not keep all of a
 /// long run.
@@ -23,18 +29,55 @@ pub(super) struct Requests {
     writers: Writers,
     /// What it tried in vain.
     failing: Failing,
+    /// What it did to objects of others, and the commits that tell whose they are.
+    foreign: Option<(Foreign, Tail)>,
+}
+
+/// What went to the subject on watches of the mock.
+struct OnWatches<'a> {
+    mock: &'a Mock,
+    subject: &'a str,
+    clock: &'a Clock,
 }
 
 impl Requests {
+    /// Nothing seen yet of the subject of a scenario.
+    pub(super) fn new(scenario: &Scenario, plane: &Plane) -> Self {
+        let foreign = plane.mock().and_then(|mock| Some((Foreign::of(scenario)?, mock.server.tail())));
+        Self { foreign, ..Self::over(&scenario.judged()) }
+    }
+
     /// Nothing seen yet of `judged` (names and spellings).
-    pub(super) fn new(judged: &[(String, String)]) -> Self {
+    fn over(judged: &[(String, String)]) -> Self {
         Self {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
             follows: Some(0),
             newest: Requested::default(),
             writers: Writers::default(),
             failing: Failing::default(),
+            foreign: None,
         }
+    }
+
+    /// Reads what was committed, so that the control plane need not remember it.
+    pub(super) fn read_commits(&mut self) {
+        let Some((foreign, tail)) = &mut self.foreign else { return };
+        loop {
+            match tail.try_batch(COMMITS_MAX) {
+                Ok(batch) if batch.is_empty() => return,
+                Ok(batch) => batch.iter().for_each(|entry| foreign.commit(entry)),
+                Err(overrun) => {
+                    foreign
+                        .lost(format!("the harness fell behind the commits, {} of them are not known", overrun.lost));
+                }
+            }
+        }
+    }
+
+    /// What the subject did to objects of others, once.
+    pub(super) fn take_foreign(&mut self) -> Option<record::Foreign> {
+        self.read_commits();
+        self.foreign.take().map(|(mut foreign, _)| foreign.take())
     }
 
     /// Writes every request that was answered or ended since the last call.
@@ -45,14 +88,22 @@ impl Requests {
         };
         let (facts, lost) = mock.server.take_requests(plane.subject());
         writer.requests_lost(lost);
+        // Whatever these requests wrote is among the commits by now.
+        self.read_commits();
+        let wire = OnWatches { mock, subject: plane.subject(), clock };
+        if let Some((foreign, _)) = self.foreign.as_mut().filter(|_| lost > 0) {
+            foreign.lost(format!("the harness fell behind the subject's requests, {lost} of them are not known"));
+        }
         let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
         let mut rows = Vec::with_capacity(facts.len());
         for fact in facts {
-            let path = fact.record.path.clone();
-            let row = row(fact, at_ms);
+            let row = row(&fact, at_ms);
             self.newest.note(&row);
-            self.writers.note(&row, &path);
+            self.writers.note(&row, &fact.record.path);
             self.failing.note(&row);
+            if let Some((foreign, _)) = &mut self.foreign {
+                foreign.request(foreign::Request::of(&fact, &row), &wire);
+            }
             rows.push(row);
         }
         let seen = rows.iter().filter(|row| self.is_begun(row)).count() as u64;
@@ -98,10 +149,22 @@ impl Requests {
     }
 }
 
-fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
+impl foreign::Wire for OnWatches<'_> {
+    fn sent(&self, resource: &str, revisions: &[u64], before_us: u64) -> Option<(u64, u64)> {
+        let sent = self.mock.server.sendings(self.subject, resource, revisions, 0).into_iter();
+        let sent = sent.filter(|sending| sending.withheld_by.is_none() && sending.at_us <= before_us);
+        sent.map(|sending| (sending.at_us, sending.revision)).max()
+    }
+
+    fn at_ms(&self, at_us: u64) -> u64 {
+        self.clock.at_ms(self.mock.epoch + Duration::from_micros(at_us))
+    }
+}
+
+fn row(fact: &mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
     let asked = fact.asked();
     let verb = verb(asked.verb);
-    let mock_kube::RequestFact { number, record, about, ended, objects_us, said } = fact;
+    let mock_kube::RequestFact { number, record, about, ended, objects_us, said } = fact.clone();
     let said = said.as_deref();
     // The path of a creation names no object. Where the namespace is missing the answer is about that.
     let is_object = |said: &&mock_kube::Said| verb == Verb::Create && asked.namespace.as_ref() != Some(&said.name);
@@ -165,7 +228,7 @@ mod tests {
 
     #[test]
     fn each_list_and_watch_of_what_is_judged_counts_once() {
-        let requests = Requests::new(&[("packages.longhaul.dev".to_owned(), "packages.longhaul.dev/v1".to_owned())]);
+        let requests = Requests::over(&[("packages.longhaul.dev".to_owned(), "packages.longhaul.dev/v1".to_owned())]);
         let of = |verb, status, ended_ms, resource: &str| {
             let resource = resource.to_owned();
             requests.is_begun(&RequestRow { verb, status, ended_ms, resource, ..RequestRow::default() })
@@ -181,11 +244,11 @@ mod tests {
 
     #[test]
     fn what_was_counted_is_taken_once_and_is_unknown_where_nothing_is_judged() {
-        let mut requests = Requests::new(&[("a".to_owned(), "a/v1".to_owned())]);
+        let mut requests = Requests::over(&[("a".to_owned(), "a/v1".to_owned())]);
         requests.follows = Some(3);
         assert_eq!((requests.take_follows(), requests.take_follows()), (Some(3), Some(0)));
         requests.follows = None;
         assert_eq!((requests.take_follows(), requests.take_follows()), (None, Some(0)), "only that row is unknown");
-        assert_eq!(Requests::new(&[]).take_follows(), None);
+        assert_eq!(Requests::over(&[]).take_follows(), None);
     }
 }

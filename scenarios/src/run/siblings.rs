@@ -1,9 +1,10 @@
-//! Siblings: how many children each parent has at any time, from the first of them to the end of the run.
+//! Siblings: how many children each parent has at any time, from the first of them to the end of the run, and which of them outlive it.
 //!
 //! Listens with watches of the harness's own, one for the parents and one for each kind of children, on any control plane. What is counted, and
 //! when it is too much, is in [`census`], which does no I/O.
 
 mod census;
+mod orphans;
 
 use anyhow::{Context, Result};
 use loadgen::audit;
@@ -14,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::census::Census;
 use super::end_state::{all_spelled, churned};
-use super::listen::{Batch, gather, listen};
+use super::listen::{Batch, gather, listen, told};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
@@ -32,7 +33,7 @@ type Reported = (Option<usize>, Batch);
 /// The census under way.
 pub(super) struct Siblings {
     stop: oneshot::Sender<()>,
-    counts: AbortOnDropHandle<Vec<record::Siblings>>,
+    counts: AbortOnDropHandle<(Census, Clock)>,
 }
 
 impl Siblings {
@@ -60,11 +61,11 @@ impl Siblings {
         Ok(Some(Self { stop, counts: AbortOnDropHandle::new(counts) }))
     }
 
-    /// Ends it, and returns what was counted.
-    pub(super) async fn end(self) -> Vec<record::Siblings> {
+    /// Ends it, and returns what was counted. A child may outlive its parent by `grace_ms`.
+    pub(super) async fn end(self, grace_ms: u64) -> Vec<record::Siblings> {
         // It ends by itself only when every watch was lost.
         let _ = self.stop.send(());
-        self.counts.await.unwrap_or_default()
+        self.counts.await.map(|(census, clock)| census.finish(clock.now_ms(), grace_ms)).unwrap_or_default()
     }
 }
 
@@ -83,7 +84,7 @@ async fn count(
     changes: mpsc::Receiver<Reported>,
     stopped: oneshot::Receiver<()>,
     _listening: Vec<AbortOnDropHandle<()>>,
-) -> Vec<record::Siblings> {
+) -> (Census, Clock) {
     let take = |reported: Option<Reported>| match reported {
         Some((kind, Ok(batch))) => {
             for entry in &batch {
@@ -94,9 +95,9 @@ async fn count(
                 }
             }
         }
-        Some((_, Err(why))) => census.lost(why),
+        Some((_, Err(unseen))) => census.lost(told(unseen, &clock)),
         None => census.advance(clock.now_ms()),
     };
     gather(changes, stopped, take).await;
-    census.finish(clock.now_ms())
+    (census, clock)
 }

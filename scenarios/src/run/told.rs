@@ -1,21 +1,24 @@
 //! What the control plane tells of the subject: how much it asked, and what was refused to it for want of a right.
 //!
-//! The mock counts both; a real API server writes each request into its audit log, which is read as it grows, also across its rotation. A
+//! The mock counts both; a real API server writes each request into its audit log, which is read as it grows, also across its rotations. What cannot be read
+//! of it is a hole: the log is not there any more, or was rotated away and removed before it was read to its end. A
 //! 403 for any other reason is no refusal of a right: both also answer so when a namespace is going away. Connections are in no such log, and
 //! an API server that is killed writes no end of its watches: where that is planned, open watches are not told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use mock_kube::Traffic;
-use reports::record::Refused;
+use reports::record::{Audited, HOLES_MAX, Hole, Refused};
 use serde_json::Value;
 
 use super::plane::{HARNESS, Plane};
 use super::ready::Asked;
+use crate::clock::Clock;
 use crate::scenario::Scenario;
 
 /// Lines of an audit log are short: it has no bodies.
@@ -47,8 +50,14 @@ pub(super) struct Told {
     is_killed: bool,
     /// When something of the subject's was read last.
     last: Option<Instant>,
-    /// How far the audit log was read.
+    /// How far the audit log was read, which file that is, and when.
     offset: u64,
+    inode: Option<u64>,
+    read: Option<Instant>,
+    /// Since when it cannot be read.
+    away: Option<Instant>,
+    /// What was not read of it: since when, until when, and why.
+    holes: Vec<(Instant, Instant, &'static str)>,
     traffic: Traffic,
     requests: u64,
     follows: u64,
@@ -68,8 +77,23 @@ impl Told {
 
     /// The same from now on: a control plane that outlives runs has the requests of those before in its log.
     pub(super) fn from_now(scenario: &Scenario, plane: &Plane) -> Self {
-        let length = plane.audit_log().and_then(|log| log.metadata().ok()).map(|metadata| metadata.len());
-        Self { offset: length.unwrap_or_default(), ..Self::new(scenario) }
+        let log = plane.audit_log().and_then(|log| log.metadata().ok());
+        let (offset, inode) = log.map_or((0, None), |log| (log.len(), Some(log.ino())));
+        Self { offset, inode, read: inode.map(|_| Instant::now()), ..Self::new(scenario) }
+    }
+
+    /// What could not be read of the audit log, once.
+    pub(super) fn take_holes(&mut self, clock: &Clock) -> Vec<Hole> {
+        if let Some(since) = self.away.take() {
+            self.hole(since, "it cannot be read any more");
+        }
+        let hole = |(from, to, why): (Instant, Instant, &str)| Hole {
+            of: Audited::Requests,
+            from_ms: clock.at_ms(from),
+            to_ms: clock.at_ms(to),
+            detail: why.to_owned(),
+        };
+        std::mem::take(&mut self.holes).into_iter().map(hole).collect()
     }
 
     /// What the subject has asked for by now, as far as anybody tells. A scenario that judges no resource is content with any request.
@@ -152,16 +176,50 @@ impl Told {
         }
     }
 
-    /// Reads what a real API server has added to its audit log. A log that cannot be read tells nothing.
+    /// Reads what a real API server has added to its audit log, and to those that were rotated away meanwhile. One that was never there tells
+    /// nothing.
     fn read(&mut self, audit_log: &Path, user: &str) {
-        let Ok(file) = File::open(audit_log) else { return };
-        if file.metadata().is_ok_and(|metadata| metadata.len() < self.offset) {
-            if let Some(old) = rotated(audit_log).and_then(|old| File::open(old).ok()) {
-                self.rest(old, user);
+        let Some((file, inode)) = opened(audit_log) else {
+            if let Some(last) = self.read {
+                self.away.get_or_insert(last);
+            }
+            return;
+        };
+        let is_shorter = file.metadata().is_ok_and(|metadata| metadata.len() < self.offset);
+        if self.inode.is_some_and(|known| known != inode) || is_shorter {
+            self.rotated(audit_log, user);
+            self.offset = 0;
+        }
+        self.away = None;
+        self.inode = Some(inode);
+        self.rest(file, user);
+        self.read = Some(Instant::now());
+    }
+
+    /// The log that was read is not the log any more: reads the rest of it, and those between it and the present one.
+    fn rotated(&mut self, audit_log: &Path, user: &str) {
+        let since = self.away.or(self.read).unwrap_or_else(Instant::now);
+        let old = rotated(audit_log);
+        let known = self.inode.and_then(|known| {
+            old.iter().position(|path| path.metadata().is_ok_and(|metadata| metadata.ino() == known))
+        });
+        let from = known.unwrap_or_else(|| {
+            self.hole(since, "it was rotated away, and gone before it was read to its end");
+            old.len()
+        });
+        for path in &old[from..] {
+            match File::open(path) {
+                Ok(file) => self.rest(file, user),
+                Err(_) => self.hole(since, "it was rotated away, and cannot be read"),
             }
             self.offset = 0;
         }
-        self.rest(file, user);
+    }
+
+    fn hole(&mut self, since: Instant, why: &'static str) {
+        if self.holes.len() < HOLES_MAX {
+            self.holes.push((since, Instant::now(), why));
+        }
     }
 
     fn rest(&mut self, mut file: File, user: &str) {
@@ -234,14 +292,23 @@ impl Told {
     }
 }
 
-/// The newest of the logs that were rotated away: their names are the log's own with a time that sorts.
-fn rotated(audit_log: &Path) -> Option<PathBuf> {
-    let stem = audit_log.file_stem()?.to_str()?;
-    let entries = std::fs::read_dir(audit_log.parent()?).ok()?.flatten().map(|entry| entry.path());
+/// A log, and which file it is.
+fn opened(path: &Path) -> Option<(File, u64)> {
+    let file = File::open(path).ok()?;
+    let inode = file.metadata().ok()?.ino();
+    Some((file, inode))
+}
+
+/// The logs that were rotated away, the oldest first: their names are the log's own with a time that sorts.
+fn rotated(audit_log: &Path) -> Vec<PathBuf> {
+    let stem = audit_log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let entries = audit_log.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let is_old = |path: &PathBuf| {
         path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&format!("{stem}-")))
     };
-    entries.filter(is_old).max()
+    let mut old: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_old).collect();
+    old.sort();
+    old
 }
 
 fn full_name(resource: &str, group: &str) -> String {
@@ -320,5 +387,46 @@ mod tests {
         told.is_killed = true;
         told.traffic.watches_open = 3;
         assert_eq!(told.row().traffic.watches_open, 0, "who is killed tells no end");
+        assert!(told.take_holes(&Clock::default()).is_empty());
+    }
+
+    /// A log that is rotated twice between two looks is read to its end; one that is removed before that is a hole, and so is one that is away.
+    #[test]
+    fn what_cannot_be_read_of_an_audit_log_is_a_hole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let rotate = |time: &str| {
+            let old = folder.path().join(format!("audit-{time}.log"));
+            std::fs::rename(&path, &old).unwrap();
+            old
+        };
+        let list = line("me", "list", "ResponseComplete", 200, "allow") + "\n";
+        let clock = Clock::default();
+        let mut told = Told::default();
+        std::fs::write(&path, &list).unwrap();
+        told.read(&path, "me");
+        std::fs::write(&path, list.repeat(2)).unwrap();
+        rotate("2026-11-27T10-00-00.000");
+        std::fs::write(&path, list.repeat(3)).unwrap();
+        rotate("2026-11-27T10-00-01.000");
+        std::fs::write(&path, list.repeat(4)).unwrap();
+        told.read(&path, "me");
+        assert_eq!((told.row().traffic.requests, told.take_holes(&clock).len()), (9, 0), "each line once");
+        std::fs::write(&path, list.repeat(5)).unwrap();
+        let old = rotate("2026-11-27T10-00-02.000");
+        std::fs::write(&path, &list).unwrap();
+        std::fs::remove_file(old).unwrap();
+        told.read(&path, "me");
+        let holes = told.take_holes(&clock);
+        assert_eq!((told.row().traffic.requests, holes.len(), holes[0].of), (10, 1, Audited::Requests));
+        let away = folder.path().join("away");
+        std::fs::rename(&path, &away).unwrap();
+        told.read(&path, "me");
+        std::fs::rename(&away, &path).unwrap();
+        told.read(&path, "me");
+        assert!(told.take_holes(&clock).is_empty(), "it is the same one again");
+        std::fs::remove_file(&path).unwrap();
+        told.read(&path, "me");
+        assert_eq!(told.take_holes(&clock)[0].detail, "it cannot be read any more");
     }
 }

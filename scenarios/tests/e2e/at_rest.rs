@@ -1,4 +1,5 @@
-//! What the objects of the control plane tell of a subject: whether it comes to rest, lets go, and makes no child twice. Each mistake is caught by
+//! What the objects of the control plane tell of a subject: whether it comes to rest, lets go, makes no child twice, leaves none behind, and keeps off
+//! what it did not make. Each mistake is caught by
 //! its own judge and by no other, and the clean twin passes.
 
 use crate::support::Soak;
@@ -68,4 +69,39 @@ fn drift_after_the_load_shows_who_looks_after_children() {
         return;
     };
     assert!(text.contains("have too few children"), "{text}");
+}
+
+#[test]
+#[ignore = "slow"]
+fn who_makes_again_what_others_deleted_is_found_with_what_it_had_read() {
+    let (modes, judged) = (["annotation", "annotation again"], ["objects.resurrected", "objects.deletedByOthers"]);
+    let Some(text) = clean_and_mistaken(ANNOTATION, modes, UNASKED, &judged, "objects.resurrected") else { return };
+    assert!(text.contains("objects again that others had deleted: packages.longhaul.dev lh-"), "{text}");
+    assert!(text.contains("later by POST /apis/longhaul.dev/v1alpha1/namespaces/lh-"), "{text}");
+    assert!(text.contains("it was no more in the list "), "{text}");
+}
+
+#[test]
+#[ignore = "slow"]
+fn who_deletes_what_others_made_is_found_unless_that_is_allowed() {
+    let (modes, judged) = (["annotation", "annotation reaps"], ["objects.deletedByOthers"]);
+    let Some(text) = clean_and_mistaken(ANNOTATION, modes, UNASKED, &judged, "objects.deletedByOthers") else { return };
+    assert!(text.contains("by DELETE /apis/longhaul.dev/v1alpha1/namespaces/lh-"), "{text}");
+    let allowed = format!("{UNASKED}\n  objects: {{deletedByOthers: 1000}}");
+    let Some(allowed) = play(ANNOTATION, "annotation reaps", &allowed) else { return };
+    assert_eq!(allowed.finding("objects.deletedByOthers")["verdict"], "pass", "{}", allowed.story());
+}
+
+/// "Too few children" is not all that there is to say.
+#[test]
+#[ignore = "slow"]
+fn a_child_without_an_owner_is_found_behind_its_parent_and_beside_it() {
+    let witness = [ANNOTATION[0], "children: {resource: configmaps/v1, by: owner}"];
+    let (modes, judged) = (["annotation owned", "annotation unowned"], ["children.orphaned", "children.excess"]);
+    let Some(text) = clean_and_mistaken(&witness, modes, UNASKED, &judged, "children.orphaned") else { return };
+    assert!(text.contains("without an owner reference outlive"), "{text}");
+    let Some(asked) = play(&witness, "annotation unowned", "{unseen: 0, restored: true}") else { return };
+    asked.fails_by(&["children.orphaned", "events.restored"]);
+    let text = asked.finding("events.restored")["text"].to_string();
+    assert!(text.contains("have too few children (they exist, but without an owner reference)"), "{text}");
 }

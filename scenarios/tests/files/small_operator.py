@@ -8,7 +8,8 @@ looked after: whoever deletes or edits it finds it restored), `finalizer`,
 `condition` and `annotation` (the generation that it handled), `log` (lines such as controller-runtime writes) or `metrics` (a series for
 each object, and one whose value is its generation, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
 `no-delete` whatever goes, `restless` never comes to rest (`annotation` and `condition` change in each round), `twice` makes each ConfigMap
-twice, as with a cache that does not have the first yet, and tidies up in the next round. With `watch` it follows the Packages by a watch and lists
+twice, as with a cache that does not have the first yet, and tidies up in the next round, `again` makes a Package again that somebody deleted,
+`reaps` deletes every fifth Package, `unowned` makes a ConfigMap for each that nobody owns; with `owned` each has its owner. With `watch` it follows the Packages by a watch and lists
 them at the start and when that ends; with `hold` it holds each by its finalizer as well. Needs Python 3.9 or newer and nothing else.
 """
 
@@ -103,10 +104,13 @@ class Follower:
 class Operator:
     def __init__(self, mode, options):
         self.api, self.mode = Api(os.environ["KUBECONFIG"]), mode
-        self.bug = next((one for one in options if one.startswith("no-") or one in ("restless", "twice")), "")
+        bugs = ("restless", "twice", "again", "reaps", "unowned")
+        self.bug = next((one for one in options if one.startswith("no-") or one in bugs), "")
+        self.owns = mode == "owner" or "owned" in options
         self.holds = mode == "finalizer" or "hold" in options
         self.follower = Follower() if "watch" in options else None
         self.handled = {}  # uid -> generation
+        self.seen = {}  # uid -> Package, as it was last
         self.extra = []  # paths
 
     def packages(self):
@@ -118,9 +122,16 @@ class Operator:
         while self.extra:
             self.api.ask("DELETE", self.extra.pop())
         packages = self.packages()
+        if self.bug == "again":
+            for uid in [uid for uid in self.seen if uid not in packages]:
+                self.make_again(self.seen.pop(uid))
+            self.seen.update(packages)
         for uid, package in packages.items():
             meta = package["metadata"]
             if self.bug == "no-create" and uid not in self.handled and int(uid[-4:], 16) % 5 == 0:
+                continue
+            if self.bug == "reaps" and int(uid[-4:], 16) % 5 == 0:
+                self.api.ask("DELETE", self.package(meta))
                 continue
             if "deletionTimestamp" in meta:
                 self.leave(meta)
@@ -128,6 +139,8 @@ class Operator:
                 if self.bug == "no-update" and uid in self.handled:
                     continue
                 self.handle(meta, package)
+                if self.mode != "owner" and (self.owns or self.bug == "unowned"):
+                    self.child(meta)
                 if self.bug == "twice" and uid not in self.handled:
                     self.child_again(meta)
                 self.handled[uid] = meta["generation"]
@@ -181,7 +194,7 @@ class Operator:
                 "name": f"{meta['name']}-config",
                 "namespace": meta["namespace"],
                 "labels": {MADE_BY: "small-operator", UID: meta["uid"]},
-                "ownerReferences": [owner] if self.mode == "owner" else [],
+                "ownerReferences": [owner] if self.owns else [],
             },
             "data": {"generation": str(meta["generation"])},
         }
@@ -201,6 +214,11 @@ class Operator:
         made = self.api.ask("POST", place, child)
         if made:
             self.extra.append(f"{place}/{made['metadata']['name']}")
+
+    def make_again(self, package):
+        meta = {key: package["metadata"][key] for key in ("name", "namespace")}
+        again = {"apiVersion": package["apiVersion"], "kind": package["kind"], "metadata": meta, "spec": package["spec"]}
+        self.api.ask("POST", self.package(meta).rsplit("/", 1)[0], again)
 
     def look_after(self, packages, children):
         there = {}

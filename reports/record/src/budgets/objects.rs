@@ -1,4 +1,4 @@
-//! What the subject may write, hold up and make of children.
+//! What the subject may write, hold up, do to objects of others, and make of children.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,20 @@ pub struct Finalizers {
     pub stuck: Option<u64>,
 }
 
+/// What the subject may do to objects of what is churned or judged that it did not make. Judged of every run whose control plane tells who asked
+/// for what (the mock), with or without this section.
+#[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectLimits {
+    /// Objects that others made and deleted, and that the subject made again under the same namespace and name. What the subject itself had
+    /// made or deleted does not count: children that it restores are its own. Default 0.
+    pub resurrected: Option<u64>,
+    /// Objects that others made and that the subject deleted before anybody else asked for that. A subject that deletes by its trade, as one
+    /// that enforces a time to live, is allowed a number. Default 0.
+    pub deleted_by_others: Option<u64>,
+}
+
 /// What the subject may do with its children at any time. Judged of every scenario that says what they are (`subject.children`), with or
 /// without this section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
@@ -35,4 +49,8 @@ pub struct ChildrenLimits {
     /// Objects that at any time had more children than `subject.children` says, also where that was mended before the end. Children of an
     /// older version of their parent may stand beside those that replace them, for the least deadline of events. Default 0.
     pub excess: Option<u64>,
+    /// Children without an owner reference that are still there at the end although their parent is gone: no garbage collector takes them, and the
+    /// subject did not. What outlived its parent by less than the deadline of events does not count. With `by: owner` a child without an owner
+    /// reference is known by the name or a label of the parent. Default 0.
+    pub orphaned: Option<u64>,
 }

@@ -101,7 +101,39 @@ pub struct End {
     /// What of the record was lost, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
+    /// What the harness could not see of a real control plane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Hole>,
 }
+
+/// A stretch of time of which an audit of the harness knows no more than its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Hole {
+    /// Of which audit.
+    pub of: Audited,
+    /// Up to here nothing was lost.
+    pub from_ms: u64,
+    /// From here on everything was seen again.
+    pub to_ms: u64,
+    /// Why.
+    pub detail: String,
+}
+
+/// What an audit of the harness tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Audited {
+    /// Which versions were written.
+    Commits,
+    /// What the subject asked, by the audit log of a real API server.
+    Requests,
+}
+
+/// Holes that are told: what they leave open, more of them leave open as well.
+pub const HOLES_MAX: usize = 10;
+/// Bytes that are told of why there is one.
+pub const HOLE_DETAIL_MAX: usize = 200;
 
 /// What a full disk took from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,10 @@
 //! The usual one is made twice because the subject asked a cache that did not have the first yet, under a name that the server chose. A
 //! garbage collector, or the subject's own next look, hides it before the end.
 
-use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
+use super::tell;
+use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Record, Siblings, TooMany};
-use crate::words::{count, counted, millis};
+use crate::words::{count, millis};
 
 /// `children.excess`.
 pub(super) struct Excess;
@@ -16,10 +17,7 @@ impl Rule for Excess {
 
     fn judge(_: &Record, kinds: &&[Siblings], limit: &u64, findings: &mut Findings) {
         let excess: u64 = kinds.iter().map(|kind| kind.excess).sum();
-        let verdict = if excess > *limit { Verdict::Fail } else { Verdict::Pass };
-        findings
-            .push(Name::of::<Self>(), verdict, counted(excess, "object"), count(*limit), text(kinds, excess))
-            .used(excess as f64, *limit as f64);
+        tell(kinds, Name::of::<Self>(), (excess, *limit), text(kinds, excess), findings);
     }
 }
 

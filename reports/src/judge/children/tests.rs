@@ -2,7 +2,7 @@
 
 use crate::example::Example;
 use crate::judge::{Judgement, Verdict, Word};
-use crate::record::{Objects, Siblings, TooMany};
+use crate::record::{Objects, Orphaned, Siblings, TooMany};
 
 fn kind(excess: u64) -> Siblings {
     let example = TooMany {
@@ -34,7 +34,11 @@ fn judged(siblings: Vec<Siblings>, budgets: Option<&str>) -> Judgement {
 }
 
 fn said(judgement: &Judgement) -> (Verdict, &str) {
-    let found = judgement.findings.iter().find(|finding| finding.budget == "children.excess");
+    said_of(judgement, "children.excess")
+}
+
+fn said_of<'a>(judgement: &'a Judgement, budget: &str) -> (Verdict, &'a str) {
+    let found = judgement.findings.iter().find(|finding| finding.budget == budget);
     found.map_or((Verdict::Pass, ""), |finding| (finding.verdict, finding.text.as_str()))
 }
 
@@ -58,10 +62,40 @@ fn who_makes_what_it_should_passes() {
 
 #[test]
 fn what_was_not_seen_decides_nothing() {
-    let unread = |excess| Siblings { unread: Some("the watch was lost".into()), ..kind(excess) };
-    assert_eq!(said(&judged(vec![unread(0)], Some(r#"{"children": {"excess": 0}}"#))).0, Verdict::Inconclusive);
-    let judgement = judged(vec![unread(0)], None);
-    assert_eq!((judgement.verdict, said(&judgement)), (Verdict::Pass, (Verdict::Pass, "")));
-    assert!(judgement.notes.iter().any(|note| note.contains("the watch was lost")), "{:?}", judgement.notes);
+    let why = "the watch of configmaps had a hole from 12 s to 13 s";
+    let unread = |excess| Siblings { unread: Some(why.into()), ..kind(excess) };
+    for budgets in [None, Some(r#"{"children": {"excess": 0}}"#)] {
+        let judgement = judged(vec![unread(0)], budgets);
+        let (verdict, text) = said(&judgement);
+        assert!(verdict == Verdict::Inconclusive && text.contains(why), "{text}");
+        assert_eq!(said_of(&judgement, "children.orphaned").0, Verdict::Inconclusive);
+        assert_eq!(judgement.verdict, Verdict::Inconclusive);
+        assert!(judgement.reason.contains(why), "{}", judgement.reason);
+    }
     assert_eq!(said(&judged(vec![unread(1)], None)).0, Verdict::Fail, "what was seen is said");
+}
+
+fn orphaned(orphaned: u64) -> Siblings {
+    let orphan = Orphaned {
+        child: "n/a-config".into(),
+        parent: "n/a".into(),
+        known: "known by its name".into(),
+        for_ms: 42_000,
+    };
+    Siblings { orphaned, orphans: if orphaned > 0 { vec![orphan] } else { Vec::new() }, ..kind(0) }
+}
+
+#[test]
+fn a_child_without_an_owner_that_outlives_its_parent_is_named() {
+    let judgement = judged(vec![orphaned(3)], None);
+    let text = "3 configmaps without an owner reference outlive their parents, so no garbage collector takes them and the subject did not: \
+        configmaps n/a-config (known by its name) is there 42 s after caches.example.com n/a was gone.";
+    assert_eq!(said_of(&judgement, "children.orphaned"), (Verdict::Fail, text));
+    assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Orphaned][..]));
+    assert_eq!(said(&judgement).0, Verdict::Pass, "they are not too many");
+    let allowed = judged(vec![orphaned(3)], Some(r#"{"children": {"orphaned": 3}}"#));
+    assert_eq!(said_of(&allowed, "children.orphaned").0, Verdict::Pass);
+    let clean = judged(vec![orphaned(0)], None);
+    let text = "no child without an owner reference outlived its parent.";
+    assert_eq!(said_of(&clean, "children.orphaned"), (Verdict::Pass, text));
 }

@@ -32,7 +32,7 @@ fn judge(record: &Record, findings: &mut Findings) {
     let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
     let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
     // Where each request is known it is known too which of them brought something; the pages of a long list do.
-    if record.requests.told && record.requests.complete_until_ms().is_none() {
+    if record.requests.told && record.requests.follows_until_ms().is_none() {
         return requests::judge_hot_loop(record, name, Rate::per_second(most), cause, findings);
     }
     if untold(record) {

@@ -120,7 +120,16 @@ fn kinds(children: &ChildrenState) -> String {
         .filter(|(number, ..)| *number > 0)
         .map(|(number, one, many)| format!("{} {}", count(number), if number == 1 { one } else { many }))
         .collect();
-    said.join(", ")
+    // What is lacking comes first, if anything is.
+    let unowned = match (children.unowned, children.lacking) {
+        (0, _) | (_, 0) => return said.join(", "),
+        (1, 1) => " (it exists, but without an owner reference)".to_owned(),
+        (unowned, lacking) if unowned >= lacking => " (they exist, but without an owner reference)".to_owned(),
+        (unowned, _) => format!(" (those of {} exist, but without an owner reference)", count(unowned)),
+    };
+    let (lacking, rest) = said.split_at(1);
+    let lacking = lacking.iter().map(|lacking| format!("{lacking}{unowned}"));
+    lacking.chain(rest.iter().cloned()).collect::<Vec<_>>().join(", ")
 }
 
 fn named(children: &ChildrenState) -> String {

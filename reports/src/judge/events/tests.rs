@@ -139,6 +139,17 @@ fn each_thing_wrong_with_children_is_told_of() {
     let text = "events.restored fail: of 500 objects of packages.longhaul.dev, 1 has too few children, after the harness deleted or \
         edited 30 children; first: n/a: 1 child instead of 2 children.";
     assert_eq!(spoil(|children| children.lacking = 1), [text]);
+    for (lacking, unowned, said) in [
+        (1, 1, "1 has too few children (it exists, but without an owner reference), after"),
+        (3, 3, "3 have too few children (they exist, but without an owner reference), after"),
+        (3, 2, "3 have too few children (those of 2 exist, but without an owner reference), after"),
+    ] {
+        let mut state = state();
+        let children = state.children.as_mut().unwrap();
+        (children.lacking, children.unowned) = (lacking, unowned);
+        let fired = fired(Some(state));
+        assert!(fired.len() == 1 && fired[0].contains(said), "{fired:?}");
+    }
     for (way, said) in [
         ((|children| children.surplus = 2) as fn(&mut ChildrenState), "2 have too many children"),
         (|children| children.stale = 1, "1 child is of an older version"),

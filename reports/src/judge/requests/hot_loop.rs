@@ -29,10 +29,28 @@ impl Rule for HotLoop {
     const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
-        // Who backs off does so by its own clock.
-        let limit = Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)));
-        judge(asked, Name::of::<Self>(), limit, "", findings);
+        judge(asked, Name::of::<Self>(), of_its_clock(record, *limit), "", findings);
     }
+}
+
+/// Who backs off does so by its own clock.
+fn of_its_clock(record: &Record, limit: Rate) -> Rate {
+    Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)))
+}
+
+/// Whether the requests that are only counted are too few for a hot loop, be all of them fruitless and for the same.
+pub(in crate::judge) fn excluded(record: &Record) -> bool {
+    let Some(limit) = record.manifest.budgets.requests.as_ref().and_then(|limits| limits.hot_loop) else { return true };
+    let limit = of_its_clock(record, limit).as_per_second() * WINDOW_MS as f64 / 1000.0;
+    let summaries = &record.requests.summaries;
+    summaries.iter().enumerate().all(|(at, first)| {
+        let within = summaries[at..].iter().take_while(|next| next.start_ms < first.end_ms.saturating_add(WINDOW_MS));
+        let counted: u64 = within.map(|one| one.lists + one.watches + one.refused + one.lost).sum();
+        let before_ms = first.start_ms.saturating_sub(WINDOW_MS);
+        let rows = record.requests.rows.iter().filter(|row| row.t_ms >= before_ms && row.t_ms < first.end_ms);
+        let rows = rows.filter(|row| row.follows() || !row.succeeded()).count() as u64;
+        (counted + rows) as f64 <= limit
+    })
 }
 
 /// `name` is the budget; `cause` is said behind the time, if there is one.

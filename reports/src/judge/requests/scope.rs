@@ -1,6 +1,7 @@
 //! The subject's requests, sorted by what they follow.
 //!
-//! Owns the time up to which requests are judged: as far as every request has its row, and no further than the subject ran.
+//! Owns the time up to which requests are judged: as far as every list and watch has its row, and no further than the subject ran. Of other requests
+//! there may be rows for the first ones alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +23,7 @@ pub(in crate::judge) struct Asked<'a> {
     pub rows: Vec<&'a RequestRow>,
     /// Lists and watches, in the order of arrival.
     pub scopes: BTreeMap<Scope<'a>, Vec<&'a RequestRow>>,
-    /// Nothing is known of later requests.
+    /// Nothing is known of later lists and watches.
     pub until_ms: u64,
 }
 
@@ -31,7 +32,7 @@ impl<'a> Asked<'a> {
         // The last row is written after the subject was stopped, the one before when the drain phase ended.
         let before_stop = record.intervals.iter().rev().find(|row| !row.last).or(record.intervals.last());
         let ran_ms = before_stop.map_or(0, |row| row.end_ms);
-        let until_ms = record.requests.complete_until_ms().map_or(ran_ms, |complete_ms| complete_ms.min(ran_ms));
+        let until_ms = record.requests.follows_until_ms().map_or(ran_ms, |complete_ms| complete_ms.min(ran_ms));
         let rows: Vec<&RequestRow> = record.requests.rows.iter().filter(|row| row.t_ms <= until_ms).collect();
         let mut scopes: BTreeMap<Scope<'a>, Vec<&RequestRow>> = BTreeMap::new();
         for row in rows.iter().copied().filter(|row| row.follows()) {

@@ -356,19 +356,40 @@ fn what_nobody_tells_is_not_decided() {
     assert_eq!(judgement.crossed().len(), 2);
 }
 
-/// After the last row nothing is known: silence there is the file's, not the subject's.
+/// After the last row nothing is known: silence there is the file's, not the subject's, and no proof that it went on asking.
 #[test]
 fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     let mut rows = good();
     rows.truncate(3);
-    let example = example(serde_json::json!({"blind": "20s"}), rows);
-    let mut record = example.opened();
-    record.requests.summaries =
-        vec![RequestSummary { start_ms: 70_000, end_ms: 75_000, requests: 9, ..Default::default() }];
-    let judgement = judge(&record);
-    assert_eq!(judgement.verdict, Verdict::Pass, "{:#?}", judgement.crossed());
+    let judged = |rows: Vec<RequestRow>, lists| {
+        let mut record = example(serde_json::json!({"blind": "20s"}), rows).opened();
+        let summary = RequestSummary { start_ms: 70_000, end_ms: 75_000, requests: 9, lists, ..Default::default() };
+        record.requests.summaries = vec![summary];
+        judge(&record)
+    };
+    let judgement = judged(rows, 1);
+    assert_eq!(judgement.verdict, Verdict::Invalid, "nothing else is judged: {:#?}", judgement.crossed());
+    let text = "not decided, because of 9 requests of the subject from 1 min 10 s on only the number is known; as it was measured: the subject kept asking.";
+    assert!(judgement.findings.iter().any(|finding| finding.text == text), "{:#?}", judgement.findings);
     let note = "requests have rows until 1 min 10 s; the 9 afterwards are only counted and not judged.";
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
+    let judgement = judged(good(), 0);
+    assert_eq!(judgement.verdict, Verdict::Pass, "no list and no watch is among them: {:#?}", judgement.crossed());
+    let note = "requests that are neither list nor watch have rows until 1 min 10 s; the 9 afterwards are only counted and not judged.";
+    assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
+}
+
+/// Counts alone can say that there was no hot loop, and never that there was one.
+#[test]
+fn what_is_only_counted_excludes_a_hot_loop_where_it_is_little() {
+    let verdict = |refused| {
+        let mut record = example(serde_json::json!({"hotLoop": "2/s"}), good()).opened();
+        let summary = RequestSummary { start_ms: 70_000, end_ms: 75_000, requests: 90, refused, ..Default::default() };
+        record.requests.summaries = vec![summary, RequestSummary { start_ms: 75_000, end_ms: 80_000, ..summary }];
+        judge(&record).findings.into_iter().find(|finding| finding.budget == "requests.hotLoop").unwrap().verdict
+    };
+    assert_eq!(verdict(3), Verdict::Pass);
+    assert_eq!(verdict(9), Verdict::Inconclusive);
 }
 
 fn asked(rows: &[RequestRow]) -> Asked<'_> {

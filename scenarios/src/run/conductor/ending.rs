@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use reports::record::{End, EndReason};
+use reports::record::{End, EndReason, HOLES_MAX};
 
 use super::{Conductor, Halt};
 use crate::run::harness_error;
@@ -89,10 +89,13 @@ impl Conductor<'_> {
     /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
     pub(in crate::run) fn close(&mut self, end: &End) {
         let rows = self.last_rows();
+        let mut holes = self.told.take_holes(&self.clock);
+        holes.append(&mut self.holes);
+        holes.truncate(HOLES_MAX);
         // Even where rows were lost, as on a full disk, the end itself may still fit.
         let end = match &rows {
-            Ok(()) => end.clone(),
-            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error), lost: None },
+            Ok(()) => End { holes, ..end.clone() },
+            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error), lost: None, holes },
         };
         let closed = self.writer.end(&end).map_err(anyhow::Error::from);
         if let Some(error) = rows.err().or(closed.err()) {

@@ -62,7 +62,8 @@ impl Conductor<'_> {
         }
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let told = self.world.plane.mock().is_some();
-        let mut objects = Objects { drift, queues, ..Objects::default() };
+        let foreign = self.requests.take_foreign();
+        let mut objects = Objects { drift, queues, foreign, ..Objects::default() };
         if let Some(quiet) = self.stage()?.quiet.take() {
             let writers = std::mem::take(self.requests.writers());
             objects.quiet = Some(match quiet {
@@ -71,7 +72,8 @@ impl Conductor<'_> {
             });
         }
         if let Some(siblings) = self.stage()?.siblings.take() {
-            objects.siblings = self.beside(siblings.end()).await?;
+            let grace_ms = self.stage()?.events.deadline_ms();
+            objects.siblings = self.beside(siblings.end(grace_ms)).await?;
         }
         let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
         let failing = std::mem::take(self.requests.failing());
@@ -83,8 +85,17 @@ impl Conductor<'_> {
 
     /// The run ended early: what was seen until then is seen. What only the drain shows was not.
     pub(super) async fn objects_so_far(&mut self) {
-        let Some(siblings) = self.stage.as_mut().and_then(|stage| stage.siblings.take()) else { return };
-        let objects = Objects { siblings: siblings.end().await, ..Objects::default() };
+        let Some(stage) = self.stage.as_mut() else { return };
+        let grace_ms = stage.events.deadline_ms();
+        let siblings = match stage.siblings.take() {
+            Some(siblings) => siblings.end(grace_ms).await,
+            None => Vec::new(),
+        };
+        let foreign = self.requests.take_foreign();
+        if siblings.is_empty() && foreign.is_none() {
+            return;
+        }
+        let objects = Objects { siblings, foreign, ..Objects::default() };
         if let Err(error) = self.writer.objects(&objects) {
             self.live.say(&format!("{:#}", anyhow::Error::from(error)));
         }

@@ -6,6 +6,7 @@ use reports::record::{ChildProblem, ChildProblemKind, ChildrenState, EXAMPLES_MA
 use serde_json::{Map, Value};
 
 use super::list::Item;
+use crate::run::unowned::hints;
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
@@ -34,6 +35,7 @@ pub(super) fn compare(
         parents.iter().filter(|item| leaving(item)).map(|item| item.uid.as_str()).collect();
     let known = Known::of(resource, parents);
     let (mut of_parent, mut problems) = (BTreeMap::<&str, Vec<&Item>>::new(), Vec::new());
+    let mut unowned = BTreeMap::<&str, &Item>::new();
     let mut state = ChildrenState {
         resource: loadgen::churn::names(&keys.resource).map_or_else(String::new, |(name, _)| name),
         ..ChildrenState::default()
@@ -52,7 +54,12 @@ pub(super) fn compare(
                     found,
                 });
             }
-            Parent::Nobodys => continue,
+            Parent::Nobodys => {
+                if let Some(uid) = known.resembling(&keys.by, child) {
+                    unowned.entry(uid).or_insert(child);
+                }
+                continue;
+            }
         }
         state.found += 1;
     }
@@ -71,7 +78,15 @@ pub(super) fn compare(
         };
         if found != wanted {
             let kind = if found < wanted { ChildProblemKind::Lacking } else { ChildProblemKind::Surplus };
-            problems.push(problem(kind, None, children_of(wanted), children_of(found)));
+            let nobodys = unowned.get(parent.uid.as_str()).filter(|_| kind == ChildProblemKind::Lacking);
+            state.unowned += u64::from(nobodys.is_some());
+            let found = match nobodys {
+                Some(child) => {
+                    format!("{} ({} exists, but without an owner reference)", children_of(found), child.place())
+                }
+                None => children_of(found),
+            };
+            problems.push(problem(kind, None, children_of(wanted), found));
         }
         for child in mine {
             if let Some((wanted, found)) = stale(keys, parent, child) {
@@ -125,6 +140,17 @@ impl<'a> Known<'a> {
                 .collect(),
             group: resource.split_once('.').map_or("", |(_, group)| group),
         }
+    }
+
+    /// The parent of a child that nobody owns, by its name and its labels, where owners alone say whose it is.
+    fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
+        if *by != By::Owner || !owners(child).is_empty() {
+            return None;
+        }
+        hints(&child.name, &child.object["metadata"]["labels"]).into_iter().find_map(|hint| {
+            let named = || self.names.get(&(child.namespace.as_str(), hint.text)).copied();
+            self.uids.get(hint.text).copied().or_else(named)
+        })
     }
 
     fn parent(&self, by: &By, child: &Item) -> Parent<'a> {
@@ -325,6 +351,22 @@ mod tests {
         // One that the subject controls by itself is.
         pod.object["metadata"]["ownerReferences"][0]["apiVersion"] = json!("longhaul.dev/v1alpha1");
         assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
+    }
+
+    /// "Too few" alone sends its reader to look for children that are there.
+    #[test]
+    fn a_child_without_an_owner_is_told_where_one_is_lacking() {
+        let keys = keys("{resource: configmaps/v1, by: owner}");
+        let mut unowned = child("p-config", "0", "1");
+        unowned.object["metadata"]["ownerReferences"] = json!([]);
+        unowned.object["metadata"]["labels"] = json!({});
+        let state = compare(&keys, OF, &[parent("p", "1", 1, 0), parent("q", "2", 1, 0)], &[unowned.clone()], true);
+        assert_eq!((state.lacking, state.unowned), (2, 1));
+        let found: Vec<&str> = state.examples.iter().map(|example| example.found.as_str()).collect();
+        assert_eq!(found, ["0 children (n/p-config exists, but without an owner reference)", "0 children"]);
+        let owned = child("p-config", "1", "1");
+        let state = compare(&keys, OF, &[parent("p", "1", 1, 0)], &[owned, unowned], true);
+        assert_eq!((state.problems(), state.unowned), (0, 0), "nothing is lacking");
     }
 
     #[test]

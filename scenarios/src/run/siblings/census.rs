@@ -7,7 +7,7 @@
 //! - there are more than it ever wanted, of whatever version, for longer than [`REPLACED_MS`] after one was made.
 //!
 //! Both are looked at a moment after the child came, when the parent's own version has come as well. Memory: an entry for each live child and
-//! for each parent that is there.
+//! for each parent that is there. Children that nobody owns are in [`Orphans`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -16,19 +16,27 @@ use loadgen::audit;
 use reports::record::{self, NAMED_CHILDREN_MAX, TOO_MANY_MAX, TooMany};
 use serde_json::Value;
 
+use super::orphans::{Found, Orphans};
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
 /// The least deadline of events: for so long a child may stand beside the one that replaces it.
 const REPLACED_MS: u64 = 5000;
 /// How far two watches of one control plane are apart at most, on a busy machine.
-const APART_MS: u64 = 1000;
+pub(super) const APART_MS: u64 = 1000;
 
 /// How a parent is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Of {
+pub(super) enum Of {
     Uid(Uid),
     Name(std::sync::Arc<str>, std::sync::Arc<str>),
+}
+
+/// The parents that are there.
+#[derive(Debug, Default)]
+pub(super) struct Parents {
+    by_uid: HashMap<Uid, Parent>,
+    names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
 }
 
 /// What is known of a parent.
@@ -92,9 +100,9 @@ pub(super) struct Census {
     /// The parents' resource and its group, empty for the core group.
     resource: String,
     group: String,
-    parents: HashMap<Uid, Parent>,
-    names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
+    parents: Parents,
     kinds: Vec<Kind>,
+    orphans: Orphans,
     doubts: VecDeque<Doubt>,
     later: VecDeque<Doubt>,
     unread: Option<String>,
@@ -115,9 +123,9 @@ impl Census {
         Self {
             resource: resource.to_owned(),
             group: resource.split_once('.').map_or_else(String::new, |(_, group)| group.to_owned()),
-            parents: HashMap::new(),
-            names: HashMap::new(),
+            parents: Parents::default(),
             kinds: kinds.into_iter().map(kind).collect(),
+            orphans: Orphans::default(),
             doubts: VecDeque::new(),
             later: VecDeque::new(),
             unread: None,
@@ -133,10 +141,8 @@ impl Census {
     pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
         let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
         if entry.commit.change == Change::Deleted {
-            self.parents.remove(uid);
-            if self.names.get(&place) == Some(uid) {
-                self.names.remove(&place);
-            }
+            self.parents.remove(uid, &place);
+            self.orphans.parent_gone(uid, t_ms);
             for kind in &mut self.kinds {
                 for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
                     let example = kind.excess.remove(&of).flatten().and_then(|at| kind.examples.get_mut(at));
@@ -152,18 +158,18 @@ impl Census {
             None => kind.keys.per_parent.unwrap_or(1).into(),
         };
         let wanted: Vec<u64> = self.kinds.iter().enumerate().map(wants).collect();
-        let known = self.parents.entry(uid.clone()).or_default();
+        let known = self.parents.by_uid.entry(uid.clone()).or_default();
         // Where objects have no generation each version may be another wish.
         let generation = entry.progress.generation;
         if generation == 0 || known.generation != generation {
             (known.since_ms, known.generation) = (t_ms, generation);
             known.specified += 1;
         }
-        known.place = if place.0.is_empty() { place.1.to_string() } else { format!("{}/{}", place.0, place.1) };
+        known.place = self::place(&place.0, &place.1);
         known.wanted.resize(wanted.len(), 0);
         known.wanted.iter_mut().zip(wanted).for_each(|(most, wanted)| *most = wanted.max(*most));
         known.going = is_set(entry.fields.first());
-        self.names.insert(place.clone(), uid.clone());
+        self.parents.names.insert(place.clone(), uid.clone());
         for kind in 0..self.kinds.len() {
             for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
                 if self.kinds[kind].live.contains_key(&of) {
@@ -179,7 +185,13 @@ impl Census {
         let Some(kind_of) = self.kinds.get_mut(kind) else { return };
         let uid = &entry.commit.uid;
         let gone = entry.commit.change == Change::Deleted || is_set(entry.fields.first());
+        let is_owned = entry.fields.get(1).and_then(Value::as_array).is_some_and(|owners| !owners.is_empty());
         let of = if gone { None } else { parent_of(&kind_of.keys.by, &group, entry) };
+        if gone || is_owned {
+            self.orphans.left(uid);
+        } else {
+            self.orphans.unowned(kind, t_ms, entry, (&kind_of.keys.by, of.as_ref()), &self.parents);
+        }
         if kind_of.of.get(uid) != of.as_ref()
             && let Some((left, fewer)) = kind_of.leave(uid)
         {
@@ -219,11 +231,7 @@ impl Census {
 
     /// A parent has children of a kind.
     fn has(&mut self, kind: usize, of: &Of) {
-        let uid = match of {
-            Of::Uid(uid) => Some(uid.clone()),
-            Of::Name(namespace, name) => self.names.get(&(namespace.clone(), name.clone())).cloned(),
-        };
-        let Some(parent) = uid.and_then(|uid| self.parents.get_mut(&uid)) else { return };
+        let Some(parent) = self.parents.get_mut(of) else { return };
         parent.had.resize(self.kinds.len(), false);
         if !std::mem::replace(&mut parent.had[kind], true) {
             self.kinds[kind].parents += 1;
@@ -243,10 +251,11 @@ impl Census {
         for kind in 0..self.kinds.len() {
             self.settle(kind, now_ms);
         }
+        self.orphans.advance(now_ms, &self.parents);
     }
 
-    /// The run is over.
-    pub(super) fn finish(mut self, now_ms: u64) -> Vec<record::Siblings> {
+    /// The run is over. Children that outlived their parent by no more than `grace_ms` may still be taken.
+    pub(super) fn finish(mut self, now_ms: u64, grace_ms: u64) -> Vec<record::Siblings> {
         // Whatever both watches showed is there by now.
         self.advance(now_ms);
         let rest: Vec<Doubt> = self.doubts.drain(..).collect();
@@ -254,7 +263,8 @@ impl Census {
             self.look(doubt, now_ms);
         }
         let (of, unread) = (self.resource, self.unread);
-        let kind = |kind: Kind| record::Siblings {
+        let found = self.orphans.finish(self.kinds.len(), now_ms, grace_ms);
+        let kind = |(kind, found): (Kind, Found)| record::Siblings {
             resource: loadgen::churn::names(&kind.keys.resource).map_or_else(String::new, |(name, _)| name),
             of: of.clone(),
             unread: unread.clone(),
@@ -262,16 +272,14 @@ impl Census {
             made: kind.made,
             excess: kind.excess_total,
             examples: kind.examples,
+            orphaned: found.total,
+            orphans: found.first,
         };
-        self.kinds.into_iter().map(kind).collect()
+        self.kinds.into_iter().zip(found).map(kind).collect()
     }
 
     fn known(&self, of: &Of) -> Option<&Parent> {
-        let uid = match of {
-            Of::Uid(uid) => uid,
-            Of::Name(namespace, name) => self.names.get(&(namespace.clone(), name.clone()))?,
-        };
-        self.parents.get(uid)
+        self.parents.get(of)
     }
 
     fn look(&mut self, doubt: Doubt, now_ms: u64) {
@@ -341,6 +349,42 @@ impl Census {
             }
         }
     }
+}
+
+impl Parents {
+    /// The uid and the place of one.
+    pub(super) fn find(&self, of: &Of) -> Option<(Uid, String)> {
+        let uid = self.uid(of)?;
+        Some((uid.clone(), self.by_uid.get(uid)?.place.clone()))
+    }
+
+    fn uid<'a>(&'a self, of: &'a Of) -> Option<&'a Uid> {
+        match of {
+            Of::Uid(uid) => Some(uid),
+            Of::Name(namespace, name) => self.names.get(&(namespace.clone(), name.clone())),
+        }
+    }
+
+    fn get(&self, of: &Of) -> Option<&Parent> {
+        self.by_uid.get(self.uid(of)?)
+    }
+
+    fn get_mut(&mut self, of: &Of) -> Option<&mut Parent> {
+        let uid = self.uid(of)?.clone();
+        self.by_uid.get_mut(&uid)
+    }
+
+    fn remove(&mut self, uid: &Uid, place: &(std::sync::Arc<str>, std::sync::Arc<str>)) {
+        self.by_uid.remove(uid);
+        if self.names.get(place) == Some(uid) {
+            self.names.remove(place);
+        }
+    }
+}
+
+/// Namespace and name, as people write them.
+pub(super) fn place(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl Kind {

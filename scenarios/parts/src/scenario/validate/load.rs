@@ -77,7 +77,11 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
             "`children` is judged from children, and none are named: add `children` to `subject`",
         );
     }
-    let writes = [("writes", scenario.budgets.writes.is_some()), ("finalizers", scenario.budgets.finalizers.is_some())];
+    let writes = [
+        ("writes", scenario.budgets.writes.is_some()),
+        ("finalizers", scenario.budgets.finalizers.is_some()),
+        ("objects", scenario.budgets.objects.is_some()),
+    ];
     if let Some((key, _)) = writes.iter().find(|(_, is_asked)| *is_asked)
         && scenario.churn.is_empty()
         && scenario.script.is_none()

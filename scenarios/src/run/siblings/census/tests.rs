@@ -47,7 +47,7 @@ fn gone(name: &str, of: &str) -> audit::Entry {
 
 /// What the census says at 60 s.
 fn end(census: Census) -> record::Siblings {
-    census.finish(60_000).remove(0)
+    census.finish(60_000, REPLACED_MS).remove(0)
 }
 
 /// A cache that did not have the first child yet: the second is there for a tenth of a second.
@@ -181,6 +181,99 @@ fn what_is_gone_is_forgotten() {
     let kind = &census.kinds[0];
     assert!(kind.live.is_empty() && kind.of.is_empty() && kind.excess.is_empty(), "{:?}", kind.excess);
     assert!(
-        census.parents.is_empty() && census.names.is_empty() && census.doubts.is_empty() && census.later.is_empty()
+        census.parents.by_uid.is_empty()
+            && census.parents.names.is_empty()
+            && census.doubts.is_empty()
+            && census.later.is_empty()
     );
+}
+
+fn unowned(name: &str, labels: Value, change: Change) -> audit::Entry {
+    entry(name, change, 0, json!([null, [], labels]))
+}
+
+fn orphans(keys: &str, said: impl FnOnce(&mut Census)) -> Vec<String> {
+    let mut census = census(keys);
+    census.parent(1000, &parent("p", 1, 0));
+    said(&mut census);
+    let end = end(census);
+    assert_eq!(end.orphaned, end.orphans.len() as u64);
+    end.orphans
+        .into_iter()
+        .map(|one| format!("{} of {}, {}, {} ms", one.child, one.parent, one.known, one.for_ms))
+        .collect()
+}
+
+fn parent_gone(census: &mut Census, t_ms: u64) {
+    census.parent(t_ms, &entry("p", Change::Deleted, 0, json!([null, null])));
+}
+
+/// The garbage collector takes what has an owner; this has none.
+#[test]
+fn a_child_that_nobody_owns_and_that_outlives_its_parent_is_an_orphan() {
+    for (keys, name, labels, known) in [
+        (OWNED, "p-config", json!({}), "known by its name"),
+        (OWNED, "config-p", json!({}), "known by its name"),
+        (OWNED, "x", json!({"app": "p"}), "known by its label app"),
+        ("{resource: configmaps/v1, by: {label: of}}", "x", json!({"of": "uid-p"}), "known by its label of"),
+        ("{resource: configmaps/v1, by: {name: \"{name}-config\"}}", "p-config", json!({}), "known by its name"),
+    ] {
+        let found = orphans(keys, |census| {
+            census.child(0, 1010, &unowned(name, labels.clone(), Change::Added));
+            parent_gone(census, 20_000);
+        });
+        assert_eq!(found, [format!("n/{name} of n/p, {known}, 40000 ms")], "{keys}");
+    }
+}
+
+#[test]
+fn who_has_an_owner_or_is_taken_in_time_is_no_orphan() {
+    let none: [&str; 0] = [];
+    let made = || unowned("p-config", json!({}), Change::Added);
+    assert_eq!(orphans(OWNED, |census| census.child(0, 1010, &made())), none, "its parent is there");
+    assert_eq!(
+        orphans(OWNED, |census| {
+            census.child(0, 1010, &made());
+            parent_gone(census, 57_000);
+        }),
+        none,
+        "the subject may still take it"
+    );
+    assert_eq!(
+        orphans(OWNED, |census| {
+            census.child(0, 1010, &made());
+            parent_gone(census, 20_000);
+            census.child(0, 20_400, &unowned("p-config", json!({}), Change::Deleted));
+        }),
+        none,
+        "the subject took it"
+    );
+    assert_eq!(
+        orphans(OWNED, |census| {
+            census.child(0, 1010, &made());
+            census.child(0, 1020, &owned("p-config", "p", Change::Modified));
+            parent_gone(census, 20_000);
+        }),
+        none,
+        "it has an owner now"
+    );
+    assert_eq!(
+        orphans(OWNED, |census| {
+            census.child(0, 1010, &unowned("kube-root-ca.crt", json!({}), Change::Added));
+            parent_gone(census, 20_000);
+        }),
+        none,
+        "it is nobody's child"
+    );
+}
+
+/// Two watches have no order between them.
+#[test]
+fn a_parent_that_comes_later_than_its_child_is_found() {
+    let mut census = census(OWNED);
+    census.child(0, 1000, &unowned("q-config", json!({}), Change::Added));
+    census.parent(1400, &parent("q", 1, 0));
+    census.advance(2100);
+    census.parent(9000, &entry("q", Change::Deleted, 0, json!([null, null])));
+    assert_eq!(end(census).orphans[0].parent, "n/q");
 }

@@ -53,6 +53,9 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !cache.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, &cache)
 	}
+	if planted.Unused(&cache) {
+		return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, &cache))
+	}
 	if controllerutil.AddFinalizer(&cache, cachev1.Finalizer) {
 		if err := r.Update(ctx, &cache); err != nil {
 			return ctrl.Result{}, fmt.Errorf("adding the finalizer: %w", err)
@@ -94,15 +97,14 @@ func (r *CacheReconciler) finalize(ctx context.Context, cache *cachev1.Cache) er
 	if err := r.Delete(ctx, servers); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the Deployment: %w", err)
 	}
-	planted.RemoveFinalizer(cache, cachev1.Finalizer)
-	return client.IgnoreNotFound(r.Update(ctx, cache))
+	return planted.LetGo(ctx, r.Client, cache, cachev1.Finalizer)
 }
 
 func (r *CacheReconciler) configMap(ctx context.Context, cache *cachev1.Cache) (*corev1.ConfigMap, error) {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cache.Namespace, Name: cache.Name}}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, config, func() error {
 		config.Data = map[string]string{"cache.conf": lines(cache)}
-		return controllerutil.SetControllerReference(cache, config, r.Scheme)
+		return planted.SetOwner(cache, config, r.Scheme)
 	})
 	return config, err
 }

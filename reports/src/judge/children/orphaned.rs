@@ -1,0 +1,45 @@
+//! `children.orphaned`: children without an owner reference that outlive their parent.
+//!
+//! The garbage collector takes what has an owner; what has none is the subject's to delete. Who counts children by their owners takes such a child for
+//! one that is missing.
+
+use super::tell;
+use crate::judge::rule::{Findings, Name, Rule, Word};
+use crate::record::{Orphaned as Child, Record, Siblings};
+use crate::words::{count, millis};
+
+/// `children.orphaned`.
+pub(super) struct Orphaned;
+
+impl Rule for Orphaned {
+    const WORD: Option<Word> = Some(Word::Orphaned);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, kinds: &&[Siblings], limit: &u64, findings: &mut Findings) {
+        let orphaned: u64 = kinds.iter().map(|kind| kind.orphaned).sum();
+        tell(kinds, Name::of::<Self>(), (orphaned, *limit), text(kinds, orphaned), findings);
+    }
+}
+
+fn text(kinds: &[Siblings], orphaned: u64) -> String {
+    let first = kinds.iter().find_map(|kind| Some((kind, kind.orphans.first()?)));
+    let Some((kind, first)) = first.filter(|_| orphaned > 0) else {
+        return "no child without an owner reference outlived its parent.".to_owned();
+    };
+    let Child { child, parent, known, for_ms } = first;
+    let many: Vec<String> = kinds
+        .iter()
+        .filter(|kind| kind.orphaned > 0)
+        .map(|kind| {
+            let outlive = if kind.orphaned == 1 { "outlives its parent" } else { "outlive their parents" };
+            format!("{} {} without an owner reference {outlive}", count(kind.orphaned), kind.resource)
+        })
+        .collect();
+    format!(
+        "{}, so no garbage collector takes them and the subject did not: {} {child} ({known}) is there {} after {} {parent} was gone.",
+        many.join(", "),
+        kind.resource,
+        millis(*for_ms),
+        kind.of
+    )
+}

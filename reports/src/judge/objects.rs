@@ -1,0 +1,99 @@
+//! The judge of what the subject does to objects that it did not make.
+//!
+//! Owns `objects.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads what the record says of foreign
+//! objects; a control plane that does not tell who asked for what, or a record from before that was counted, has nothing.
+
+use super::rule::{Name, Section, section};
+use super::{Findings, Verdict};
+use crate::budgets::ObjectLimits;
+use crate::record::{Carried, Deed, Foreign, Read, Record};
+use crate::words::{count, millis};
+
+mod deleted_by_others;
+mod resurrected;
+
+/// Things that the subject had read of one object: a sentence with more is not read.
+const READ_TOLD: usize = 2;
+
+section! {
+    ObjectLimits as "objects", judge "objects", facts<'a> &'a Foreign;
+    resurrected "resurrected": u64 = resurrected::Resurrected,
+    deleted_by_others "deletedByOthers": u64 = deleted_by_others::DeletedByOthers,
+}
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let asked = record.manifest.budgets.objects.clone().unwrap_or_default();
+    if let Some(foreign) = record.objects.as_ref().and_then(|objects| objects.foreign.as_ref()) {
+        asked.judge_each(record, &foreign, findings);
+        return;
+    }
+    if record.objects.is_some() && record.manifest.control_plane != "mock" && !record.manifest.judged.is_empty() {
+        findings.note("objects.resurrected and objects.deletedByOthers were not judged: this control plane does not tell who asked for what; the mock does.");
+    }
+    let limits = [
+        (Name::of::<resurrected::Resurrected>(), asked.resurrected),
+        (Name::of::<deleted_by_others::DeletedByOthers>(), asked.deleted_by_others),
+    ];
+    for (name, limit) in limits {
+        let Some(limit) = limit else { continue };
+        let text = "what the subject did to objects that it did not make was not seen: this control plane does not tell who asked for what (the \
+            mock does), or the run did not come to the end of its drain.";
+        findings.push(name, Verdict::Inconclusive, "not seen", count(limit), text);
+    }
+}
+
+/// What is found of a number of deeds: broken if they are too many, undecided if not each of them was seen.
+fn tell(foreign: &Foreign, name: Name, (number, limit): (u64, u64), text: String, findings: &mut Findings) {
+    let observed = if number == 1 { "1 object".to_owned() } else { format!("{} objects", count(number)) };
+    match &foreign.unread {
+        Some(why) if number <= limit => {
+            let text = format!("not decided, because {why}; as far as it was seen: {text}");
+            findings.push(name, Verdict::Inconclusive, observed, count(limit), text);
+        }
+        _ => {
+            let verdict = if number > limit { Verdict::Fail } else { Verdict::Pass };
+            findings.push(name, verdict, observed, count(limit), text).used(number as f64, limit as f64);
+        }
+    }
+}
+
+/// The request, for a sentence.
+fn request(deed: &Deed) -> String {
+    let agent = if deed.user_agent.is_empty() { String::new() } else { format!(" ({})", deed.user_agent) };
+    format!("{} {}{agent}", deed.method, deed.path)
+}
+
+/// What the subject had read of the object before, as a sentence.
+fn had_read(deed: &Deed) -> String {
+    let newest = &deed.read[deed.read.len().saturating_sub(READ_TOLD)..];
+    if newest.is_empty() {
+        return "Nothing is known of what the subject had read of it before.".to_owned();
+    }
+    let told: Vec<String> = newest.iter().map(|read| one(*read, deed.t_ms)).collect();
+    format!("What the subject had read of it before: {}.", told.join("; "))
+}
+
+fn one(read: Read, t_ms: u64) -> String {
+    let before = format!("{} before", millis(t_ms.saturating_sub(read.t_ms())));
+    match read {
+        Read::Got { status, revision: Some(revision), .. } => {
+            format!("a GET {before} was answered {status}, version {revision}")
+        }
+        Read::Got { status, revision: None, .. } => format!("a GET {before} was answered {status}"),
+        Read::Listed { revision, there, .. } => {
+            let was = if there { "was in" } else { "was no more in" };
+            format!("it {was} the list {before}, version {revision}")
+        }
+        Read::Sent { revision, what, .. } => {
+            let what = match what {
+                Carried::Version => "it",
+                Carried::Leaving => "that its deletion is asked for",
+                Carried::Deletion => "its deletion",
+            };
+            format!("a watch brought {what} {before}, version {revision}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! `objects.deletedByOthers`: objects that others made and that the subject deleted.
+//!
+//! A program that deletes by its trade, as one that enforces a time to live does, is allowed a number; nobody else deletes what somebody wants.
+
+use super::{had_read, request, tell};
+use crate::judge::rule::{Findings, Name, Rule, Word};
+use crate::record::{Foreign, Record};
+use crate::words::{counted, millis};
+
+/// `objects.deletedByOthers`.
+pub(super) struct DeletedByOthers;
+
+impl Rule for DeletedByOthers {
+    const WORD: Option<Word> = Some(Word::DeletesOthers);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, foreign: &&Foreign, limit: &u64, findings: &mut Findings) {
+        tell(foreign, Name::of::<Self>(), (foreign.deleted, *limit), text(foreign, *limit), findings);
+    }
+}
+
+fn text(foreign: &Foreign, limit: u64) -> String {
+    let Some(first) = foreign.deletions.first().filter(|_| foreign.deleted > 0) else {
+        return "the subject deleted no object that others had made.".to_owned();
+    };
+    let told = format!(
+        "the subject deleted {} that others had made, before anybody else asked for that: {} {} at {} by {}. {}",
+        counted(foreign.deleted, "object"),
+        first.resource,
+        first.object,
+        millis(first.t_ms),
+        request(first),
+        had_read(first)
+    );
+    if foreign.deleted <= limit {
+        return told;
+    }
+    format!("{told} If that is its trade, allow it: `budgets: {{objects: {{deletedByOthers: {}}}}}`.", foreign.deleted)
+}

@@ -1,0 +1,46 @@
+//! `objects.resurrected`: objects that others deleted and that the subject made again.
+//!
+//! The usual one takes its finalizer off by "create or update". When the object goes between two reads there is nothing to update, so an empty
+//! object is made under the old name, and the subject makes children for it.
+
+use super::{had_read, request, tell};
+use crate::judge::rule::{Findings, Name, Rule, Word};
+use crate::record::{Foreign, Record};
+use crate::words::{count, millis};
+
+/// `objects.resurrected`.
+pub(super) struct Resurrected;
+
+impl Rule for Resurrected {
+    const WORD: Option<Word> = Some(Word::MadeAgain);
+    const DEFAULT: Option<u64> = Some(0);
+
+    fn judge(_: &Record, foreign: &&Foreign, limit: &u64, findings: &mut Findings) {
+        tell(foreign, Name::of::<Self>(), (foreign.made_again, *limit), text(foreign), findings);
+    }
+}
+
+fn text(foreign: &Foreign) -> String {
+    let gone = count(foreign.gone);
+    let Some(first) = foreign.again.first().filter(|_| foreign.made_again > 0) else {
+        return format!("the subject made none of the {gone} objects again that others had deleted.");
+    };
+    let back = match first.gone_ms {
+        Some(gone_ms) => {
+            format!(
+                "was gone at {} and came back {} later",
+                millis(gone_ms),
+                millis(first.t_ms.saturating_sub(gone_ms))
+            )
+        }
+        None => format!("came back at {}", millis(first.t_ms)),
+    };
+    format!(
+        "the subject made {} of {gone} objects again that others had deleted: {} {} {back} by {}. {}",
+        count(foreign.made_again),
+        first.resource,
+        first.object,
+        request(first),
+        had_read(first)
+    )
+}

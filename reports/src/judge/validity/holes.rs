@@ -1,0 +1,105 @@
+//! Holes in what the harness could see of others: of the subject's requests, of the commits of a real control plane, of its audit log.
+//!
+//! Owns which budgets a hole leaves open. What was seen too much of was too much, whatever else was not seen; what was met may have been broken in
+//! the hole. What a watch of the harness did not see of children, of the quiet or of hanging objects the judges of those say themselves.
+
+use crate::judge::doubt::{self, Doubts, Unmet, condition};
+use crate::judge::rule::Name;
+use crate::judge::{Finding, Findings, Verdict, requests};
+use crate::record::{Audited, Hole, Record};
+use crate::words::{count, counted, millis};
+
+use super::stalls;
+
+const REQUESTS: Name = condition("requests");
+const COMMITS: Name = condition("commits");
+const AUDIT_LOG: Name = condition("auditLog");
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    judge_requests(record, findings);
+    let holes = record.end.as_ref().map_or(&[][..], |end| &end.holes);
+    judge_holes(record, holes, Audited::Commits, findings);
+    judge_holes(record, holes, Audited::Requests, findings);
+}
+
+/// Requests without rows: the harness fell behind, or there were more than have rows.
+fn judge_requests(record: &Record, findings: &mut Findings) {
+    let Some(from_ms) = record.requests.complete_until_ms() else { return };
+    let lost = record.requests.lost();
+    let because = match lost {
+        Some((from_ms, to_ms, number)) => format!(
+            "the harness fell behind the subject's requests, and {} of them between {} and {} are not known",
+            count(number),
+            millis(from_ms),
+            millis(to_ms)
+        ),
+        None => {
+            let counted: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
+            format!("of {} of the subject from {} on only the number is known", requests_of(counted), millis(from_ms))
+        }
+    };
+    let open = |name: Name, finding: &Finding| is_open(record, name, finding);
+    let text = format!("{because}.");
+    if lost.is_some() {
+        findings.note(text.clone());
+    }
+    // A record that only lacks rows of what no budget is about is whole.
+    if lost.is_some() || findings.judged.iter().any(|(name, finding)| open(*name, finding)) {
+        let observed = lost.map_or_else(|| "counted".to_owned(), |(_, _, number)| format!("{} lost", count(number)));
+        let unmet = Unmet { name: REQUESTS, observed, limit: "each has a row".to_owned(), text, because };
+        findings.unmet(unmet, Doubts::Either, open);
+    }
+}
+
+fn requests_of(number: u64) -> String {
+    counted(number, "request")
+}
+
+/// Whether requests that have no row may change what was found.
+fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
+    let follows = record.requests.follows_until_ms().is_some();
+    let passed = finding.verdict == Verdict::Pass;
+    match (name.section, name.key) {
+        // Who was seen to hold so many held them; who was not may have held them later.
+        ("requests", "watches") => follows && finding.verdict == Verdict::Fail,
+        // Counted by the control plane, or by the interval.
+        ("requests", "rate") => false,
+        ("requests", "connections") => passed && !finding.budget.ends_with(".open"),
+        ("requests", "hotLoop") => passed && !requests::excludes_hot_loop(record),
+        ("requests", _) | ("events", "watchGrowth") => passed && follows,
+        _ => false,
+    }
+}
+
+fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Findings) {
+    let mut holes = holes.iter().filter(|hole| hole.of == of);
+    let Some(first) = holes.next() else { return };
+    let more = holes.count() as u64;
+    let (name, what) = match of {
+        Audited::Commits => (COMMITS, "what was written to the control plane"),
+        Audited::Requests => (AUDIT_LOG, "what the subject asked, in the audit log of the API server"),
+    };
+    let when = if first.from_ms == first.to_ms {
+        format!("at {}", millis(first.from_ms))
+    } else {
+        format!("from {} to {}", millis(first.from_ms), millis(first.to_ms))
+    };
+    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "hole")) };
+    let because = format!("the harness did not see {what} {when}{besides} ({})", first.detail);
+    let text = format!("{because}.");
+    findings.note(text.clone());
+    let unmet = Unmet { name, observed: counted(more + 1, "hole"), limit: "no hole".to_owned(), text, because };
+    let from_ms = first.from_ms;
+    findings.unmet(unmet, Doubts::Either, |name, finding| match of {
+        Audited::Commits => {
+            let whole = finding.verdict == Verdict::Fail && stalls::is_whole_before(record, name, from_ms);
+            doubt::is_witnessed(name) && name.key != "watchGrowth" && !whole
+        }
+        // How many requests there were at least is known; how many watches are open, or that there was none, is not.
+        Audited::Requests => match (name.section, name.key) {
+            ("events", "hotLoop") => finding.verdict == Verdict::Pass,
+            ("events", "blind") | ("openWatches", _) => true,
+            _ => false,
+        },
+    });
+}

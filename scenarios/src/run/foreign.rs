@@ -1,0 +1,189 @@
+//! Objects that the subject did not make, and what it did to them all the same: it made one again that others had deleted, or deleted one that
+//! nobody else wanted gone.
+//!
+//! Owns who made an object, where the control plane tells who asked for what: a creation is the subject's if an answer to it says so, and anybody
+//! else's otherwise. It reads the commits by a cursor of its own, before the requests of the same moment. Bounded: of more objects than are
+//! remembered the later ones are not looked after, and of those that are gone the newest are known. Whether a deed is too much says a judge.
+
+mod memory;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use facts::Change;
+use mock_kube::{Entry, RequestFact};
+use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
+
+use self::memory::{Gone, Key, Memory};
+use crate::scenario::Scenario;
+
+/// Who judges events of a resource wants to know this as well.
+pub(super) struct Foreign {
+    resources: BTreeSet<String>,
+    memory: Memory,
+    found: record::Foreign,
+}
+
+/// A request of the subject: its row, and what the row does not have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) row: &'a RequestRow,
+    pub(super) path: &'a str,
+    /// When it arrived and when it was over, in microseconds of the control plane.
+    pub(super) at_us: u64,
+    pub(super) ended_us: u64,
+    /// Nothing is stored by it.
+    pub(super) is_rehearsal: bool,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn of(fact: &'a RequestFact, row: &'a RequestRow) -> Self {
+        let is_rehearsal = fact.record.query.contains("dryRun");
+        let ended_us = fact.ended.map_or(u64::MAX, |(ended_us, _)| ended_us);
+        Self { row, path: &fact.record.path, at_us: fact.record.at_us, ended_us, is_rehearsal }
+    }
+}
+
+/// What the subject was sent of an object on watches.
+pub(super) trait Wire {
+    /// When it was sent any of these versions last before a time, and which.
+    fn sent(&self, resource: &str, revisions: &[u64], before_us: u64) -> Option<(u64, u64)>;
+    /// A time of the control plane as the run tells it.
+    fn at_ms(&self, at_us: u64) -> u64;
+}
+
+impl Foreign {
+    /// Nothing seen yet. None where the subject watches nothing, or nothing is written.
+    pub(super) fn of(scenario: &Scenario) -> Option<Self> {
+        let resources = scenario.judged().into_iter().map(|(name, _)| name);
+        let resources: BTreeSet<String> =
+            resources.chain(super::end_state::all_churned(scenario).into_iter().map(|(name, _)| name)).collect();
+        (!resources.is_empty() && !scenario.subject.watches_nothing()).then(|| Self::over(resources))
+    }
+
+    fn over(resources: BTreeSet<String>) -> Self {
+        let found = record::Foreign { resources: resources.iter().cloned().collect(), ..record::Foreign::default() };
+        Self { resources, memory: Memory::default(), found }
+    }
+
+    /// From now on not all of what happened is known, so nobody knows of an object any more whose it is.
+    pub(super) fn lost(&mut self, why: String) {
+        self.found.unread.get_or_insert(why);
+    }
+
+    /// Takes a commit.
+    pub(super) fn commit(&mut self, entry: &Entry) {
+        let commit = &entry.commit;
+        if !self.resources.contains(&*commit.resource) {
+            return;
+        }
+        let key: Key = (commit.resource.clone(), commit.namespace.clone(), commit.name.clone());
+        match commit.change {
+            Change::Added => self.memory.added(key, entry.revision, entry.at_us),
+            Change::Modified => self.memory.modified(&key, entry.revision, entry.at_us, entry.progress.leaving),
+            Change::Deleted => {
+                let is_foreign = self.memory.deleted(key, entry.revision, entry.at_us);
+                self.found.gone += u64::from(is_foreign);
+            }
+        }
+    }
+
+    /// Takes a request of the subject that is over, after the commits of its time.
+    pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
+        let row = request.row;
+        if !self.resources.contains(&row.resource) {
+            return;
+        }
+        match row.verb {
+            Verb::Get if !row.name.is_empty() => self.memory.got(key(row), row.ended_ms.unwrap_or(row.t_ms), row),
+            Verb::List => self.memory.listed(row),
+            Verb::Create | Verb::Update | Verb::Patch if row.succeeded() => self.wrote(request, wire),
+            // It may have been done all the same.
+            Verb::Create | Verb::Update | Verb::Patch if row.status == 0 || row.status >= 500 => {
+                self.memory.may_be_own(&row.resource, &row.namespace, (request.at_us, request.ended_us));
+            }
+            Verb::Delete if row.succeeded() && !request.is_rehearsal => self.deleted(request, wire),
+            _ => {}
+        }
+    }
+
+    /// What was seen, once.
+    pub(super) fn take(&mut self) -> record::Foreign {
+        std::mem::take(&mut self.found)
+    }
+
+    /// A write of the subject: if it made an object, that is its own from now on.
+    fn wrote(&mut self, request: Request<'_>, wire: &impl Wire) {
+        let Some((key, made_us)) = request.row.last_revision.and_then(|revision| self.memory.made(revision)) else {
+            return;
+        };
+        if self.memory.is_full() {
+            self.lost("the subject has made more objects of what is judged than are remembered".to_owned());
+        }
+        match self.memory.own(&key, made_us) {
+            // It was gone again before its maker was known.
+            Some(gone) if gone.at_us > made_us => self.found.gone -= u64::from(gone.is_foreign),
+            Some(gone) if gone.is_foreign && self.found.unread.is_none() => {
+                self.found.made_again += 1;
+                if self.found.again.len() < DEEDS_MAX {
+                    let read = self.read(&key, Some(&gone), request.at_us, wire);
+                    let gone_ms = Some(wire.at_ms(gone.at_us));
+                    self.found.again.push(Deed { gone_ms, ..deed(request, &key, read) });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A deletion by the subject: if nobody else had asked for it before, and the object is not its own, that is a deed.
+    fn deleted(&mut self, request: Request<'_>, wire: &impl Wire) {
+        let key = key(request.row);
+        if self.found.unread.is_some() || !self.memory.takes(&key, request.at_us) {
+            return;
+        }
+        self.found.deleted += 1;
+        let gone = self.memory.gone(&key).cloned();
+        if gone.as_ref().is_some_and(|gone| gone.is_foreign) {
+            self.found.gone -= 1;
+        }
+        if self.found.deletions.len() < DEEDS_MAX {
+            let read = self.read(&key, None, request.at_us, wire);
+            self.found.deletions.push(deed(request, &key, read));
+        }
+        self.memory.taken(&key);
+    }
+
+    /// What the subject had read of an object, the newest last.
+    fn read(&self, key: &Key, gone: Option<&Gone>, before_us: u64, wire: &impl Wire) -> Vec<Read> {
+        let mut read = self.memory.read(key, gone);
+        let versions = self.memory.versions(key, gone);
+        let revisions: Vec<u64> = versions.iter().map(|(revision, _)| *revision).collect();
+        if let Some((at_us, revision)) = wire.sent(&key.0, &revisions, before_us) {
+            let what = versions.iter().find(|(one, _)| *one == revision).map(|(_, what)| *what);
+            read.extend(what.map(|what| Read::Sent { t_ms: wire.at_ms(at_us), revision, what }));
+        }
+        read.sort_by_key(|read| read.t_ms());
+        read
+    }
+}
+
+fn key(row: &RequestRow) -> Key {
+    (Arc::from(&*row.resource), Arc::from(&*row.namespace), Arc::from(&*row.name))
+}
+
+fn deed(Request { row, path, .. }: Request<'_>, key: &Key, read: Vec<Read>) -> Deed {
+    let object = if key.1.is_empty() { key.2.to_string() } else { format!("{}/{}", key.1, key.2) };
+    Deed {
+        resource: key.0.to_string(),
+        object,
+        t_ms: row.t_ms,
+        method: row.method.clone(),
+        path: path.to_owned(),
+        user_agent: row.user_agent.clone(),
+        gone_ms: None,
+        read,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! What is remembered of objects and of what the subject read of them. Pure and bounded.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use reports::record::{Carried, Read, RequestRow};
+
+/// Objects that are there and remembered, of about 150 bytes each.
+const LIVE_MAX: usize = 50_000;
+/// Objects that are gone and remembered: a resurrection comes within seconds, and no control plane deletes as many meanwhile.
+const GONE_MAX: usize = 10_000;
+/// Creations whose maker is not known yet: as many requests as the control plane keeps until they are taken.
+const MADE_MAX: usize = 16_384;
+/// Objects that the subject asked for by name.
+const GOT_MAX: usize = 4096;
+/// Collections that the subject lists.
+const LISTED_MAX: usize = 256;
+
+/// Resource, namespace and name.
+pub(super) type Key = (Arc<str>, Arc<str>, Arc<str>);
+
+/// An object that is there.
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    revision: u64,
+    /// The version in which its deletion was asked for, and when that was.
+    leaving: Option<(u64, u64)>,
+}
+
+/// An object that is gone.
+#[derive(Debug, Clone)]
+pub(super) struct Gone {
+    pub(super) at_us: u64,
+    pub(super) is_foreign: bool,
+    revision: u64,
+    /// Its last version, where that is remembered.
+    last: Option<u64>,
+    leaving: Option<(u64, u64)>,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    live: HashMap<Key, Live>,
+    gone: HashMap<Key, Gone>,
+    went: VecDeque<Key>,
+    /// What the subject made and is there.
+    own: HashSet<Key>,
+    /// What the subject deletes.
+    taken: HashSet<Key>,
+    /// The newest creations by revision.
+    made: HashMap<u64, (Key, u64)>,
+    making: VecDeque<u64>,
+    got: HashMap<Key, Read>,
+    asked: VecDeque<Key>,
+    /// By resource and namespace: when, and at which version.
+    listed: HashMap<(Arc<str>, Arc<str>), (u64, u64)>,
+}
+
+impl Memory {
+    pub(super) fn added(&mut self, key: Key, revision: u64, at_us: u64) {
+        if self.live.len() < LIVE_MAX {
+            self.live.insert(key.clone(), Live { revision, leaving: None });
+        }
+        if self.making.len() == MADE_MAX
+            && let Some(oldest) = self.making.pop_front()
+        {
+            self.made.remove(&oldest);
+        }
+        self.made.insert(revision, (key, at_us));
+        self.making.push_back(revision);
+    }
+
+    pub(super) fn modified(&mut self, key: &Key, revision: u64, at_us: u64, leaving: bool) {
+        if let Some(live) = self.live.get_mut(key) {
+            live.revision = revision;
+            if leaving {
+                live.leaving.get_or_insert((revision, at_us));
+            }
+        }
+    }
+
+    /// An object is gone; whether others made it and the subject did not ask for that.
+    pub(super) fn deleted(&mut self, key: Key, revision: u64, at_us: u64) -> bool {
+        let live = self.live.remove(&key);
+        let (last, leaving) = (live.map(|live| live.revision), live.and_then(|live| live.leaving));
+        let (own, taken) = (self.own.remove(&key), self.taken.remove(&key));
+        let is_foreign = !own && !taken && !self.is_full();
+        if self.went.len() == GONE_MAX
+            && let Some(oldest) = self.went.pop_front()
+        {
+            self.gone.remove(&oldest);
+        }
+        if self.gone.insert(key.clone(), Gone { at_us, is_foreign, revision, last, leaving }).is_none() {
+            self.went.push_back(key);
+        }
+        is_foreign
+    }
+
+    /// The object that was made with this version, and when; once.
+    pub(super) fn made(&mut self, revision: u64) -> Option<(Key, u64)> {
+        self.made.remove(&revision)
+    }
+
+    /// An object that was made at `made_us` is the subject's own. What is gone of that name: before, or since.
+    pub(super) fn own(&mut self, key: &Key, made_us: u64) -> Option<Gone> {
+        let is_full = self.is_full();
+        let Some(gone) = self.gone.get_mut(key) else {
+            if !is_full {
+                self.own.insert(key.clone());
+            }
+            return None;
+        };
+        let before = gone.clone();
+        if gone.at_us > made_us {
+            gone.is_foreign = false;
+        } else if !is_full {
+            self.own.insert(key.clone());
+        }
+        Some(before)
+    }
+
+    /// A write of the subject had no answer that says what it made: what was made meanwhile in that collection may be its own.
+    pub(super) fn may_be_own(&mut self, resource: &str, namespace: &str, (from_us, to_us): (u64, u64)) {
+        let of = |(key, at_us): &&(Key, u64)| {
+            *key.0 == *resource && *key.1 == *namespace && (from_us..=to_us).contains(at_us)
+        };
+        let made: Vec<(Key, u64)> = self.made.values().filter(of).cloned().collect();
+        for (key, made_us) in made {
+            self.own(&key, made_us);
+        }
+    }
+
+    /// Whether there are more objects of the subject's own than are remembered: then nobody knows any more whose one is.
+    pub(super) fn is_full(&self) -> bool {
+        self.own.len() >= LIVE_MAX
+    }
+
+    /// Whether a deletion that arrived at `at_us` takes away what others made and nobody else had asked to go.
+    pub(super) fn takes(&self, key: &Key, at_us: u64) -> bool {
+        if self.own.contains(key) || self.taken.contains(key) || self.is_full() {
+            return false;
+        }
+        match (self.live.get(key), self.gone.get(key)) {
+            (Some(live), _) => live.leaving.is_none_or(|(_, leaving_us)| leaving_us >= at_us),
+            (None, Some(gone)) => {
+                let asked_us = gone.leaving.map_or(gone.at_us, |(_, leaving_us)| leaving_us);
+                gone.is_foreign && asked_us >= at_us
+            }
+            // It is not remembered.
+            (None, None) => false,
+        }
+    }
+
+    /// The subject asked for it to go: that it is gone is nobody else's doing.
+    pub(super) fn taken(&mut self, key: &Key) {
+        if self.live.contains_key(key) {
+            self.taken.insert(key.clone());
+        } else if let Some(gone) = self.gone.get_mut(key) {
+            gone.is_foreign = false;
+        }
+    }
+
+    pub(super) fn gone(&self, key: &Key) -> Option<&Gone> {
+        self.gone.get(key).filter(|_| !self.live.contains_key(key))
+    }
+
+    /// The subject asked for one object.
+    pub(super) fn got(&mut self, key: Key, t_ms: u64, row: &RequestRow) {
+        let read = Read::Got { t_ms, status: row.status, revision: row.last_revision };
+        if self.got.insert(key.clone(), read).is_some() {
+            return;
+        }
+        if self.asked.len() == GOT_MAX
+            && let Some(oldest) = self.asked.pop_front()
+        {
+            self.got.remove(&oldest);
+        }
+        self.asked.push_back(key);
+    }
+
+    /// The subject listed a collection.
+    pub(super) fn listed(&mut self, row: &RequestRow) {
+        let Some(revision) = row.last_revision.filter(|_| row.succeeded()) else { return };
+        let of = (Arc::from(&*row.resource), Arc::from(&*row.namespace));
+        // A list of some of it says nothing of what is not in it.
+        let is_whole = row.labels.is_none() && row.fields.is_none();
+        if is_whole && (self.listed.len() < LISTED_MAX || self.listed.contains_key(&of)) {
+            self.listed.insert(of, (row.ended_ms.unwrap_or(row.t_ms), revision));
+        }
+    }
+
+    /// What was read of an object by requests.
+    pub(super) fn read(&self, key: &Key, gone: Option<&Gone>) -> Vec<Read> {
+        let listed = |namespace: Arc<str>| self.listed.get(&(key.0.clone(), namespace)).copied();
+        let all = listed("".into());
+        let newest = all.max(listed(key.1.clone()));
+        let listed = newest.map(|(t_ms, revision)| {
+            let there = gone.is_none_or(|gone| revision < gone.revision);
+            Read::Listed { t_ms, revision, there }
+        });
+        listed.into_iter().chain(self.got.get(key).copied()).collect()
+    }
+
+    /// The versions of an object that a watch may have carried, rising.
+    pub(super) fn versions(&self, key: &Key, gone: Option<&Gone>) -> Vec<(u64, Carried)> {
+        if let Some(gone) = gone {
+            let leaving = gone.leaving.map(|(revision, _)| (revision, Carried::Leaving));
+            return leaving.into_iter().chain([(gone.revision, Carried::Deletion)]).collect();
+        }
+        let last = self.live.get(key).map(|live| live.revision);
+        let last = last.or_else(|| self.gone.get(key).and_then(|gone| gone.last));
+        last.into_iter().map(|revision| (revision, Carried::Version)).collect()
+    }
+}

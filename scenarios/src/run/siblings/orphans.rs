@@ -1,0 +1,167 @@
+//! Children without an owner reference, and which of them outlive their parent. Pure: no sockets, no clock.
+//!
+//! Whose child it is says what the scenario names; where that is the owner reference that is missing, the name or a label does ([`hints`]). What can
+//! be nobody's child is forgotten. The parent comes by another watch, so it is looked for once more a moment later. Memory: an entry for each
+//! such child that is there.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use facts::Uid;
+use loadgen::audit;
+use reports::record::{ORPHANS_MAX, Orphaned};
+use serde_json::Value;
+
+use super::super::unowned::hints;
+use super::census::{APART_MS, Of, Parents};
+use crate::scenario::By;
+
+/// A child that nobody owns.
+#[derive(Debug)]
+struct Child {
+    kind: usize,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    labels: Value,
+    /// Its parent, once that is known.
+    of: Option<Parent>,
+    /// When the parent was gone.
+    since_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Parent {
+    uid: Uid,
+    place: String,
+    known: String,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Orphans {
+    children: HashMap<Uid, Child>,
+    of: HashMap<Uid, Vec<Uid>>,
+    /// Those whose parent is looked for once more.
+    later: VecDeque<(u64, Uid)>,
+}
+
+/// What was found of a kind of children.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) total: u64,
+    pub(super) first: Vec<Orphaned>,
+}
+
+impl Orphans {
+    /// A child is there without an owner reference. `by` is how the scenario says whose it is, `of` what it says by that.
+    pub(super) fn unowned(
+        &mut self,
+        kind: usize,
+        t_ms: u64,
+        entry: &audit::Entry,
+        (by, of): (&By, Option<&Of>),
+        parents: &Parents,
+    ) {
+        let uid = &entry.commit.uid;
+        if self.children.contains_key(uid) {
+            return;
+        }
+        let labels = entry.fields.get(2).cloned().unwrap_or_default();
+        let (namespace, name) = (entry.commit.namespace.clone(), entry.commit.name.clone());
+        self.children.insert(uid.clone(), Child { kind, namespace, name, labels, of: None, since_ms: None });
+        let known = match by {
+            By::Owner => None,
+            By::Label(key) => Some(format!("known by its label {key}")),
+            By::Name(_) => Some("known by its name".to_owned()),
+        };
+        match (known, of) {
+            (None, _) => {}
+            (Some(known), Some(of)) => {
+                if let Some((uid_of, place)) = parents.find(of) {
+                    self.belongs(uid, Parent { uid: uid_of, place, known });
+                    return;
+                }
+            }
+            // By what the scenario says it is nobody's.
+            (Some(_), None) => {
+                self.children.remove(uid);
+                return;
+            }
+        }
+        if !self.look(uid, parents) {
+            self.later.push_back((t_ms + APART_MS, uid.clone()));
+        }
+    }
+
+    /// A child is gone, or has an owner.
+    pub(super) fn left(&mut self, uid: &Uid) {
+        let Some(parent) = self.children.remove(uid).and_then(|child| child.of) else { return };
+        if let Some(siblings) = self.of.get_mut(&parent.uid) {
+            siblings.retain(|one| one != uid);
+            if siblings.is_empty() {
+                self.of.remove(&parent.uid);
+            }
+        }
+    }
+
+    /// A parent is gone.
+    pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64) {
+        for child in self.of.remove(uid).unwrap_or_default() {
+            if let Some(child) = self.children.get_mut(&child) {
+                child.since_ms = Some(t_ms);
+            }
+        }
+    }
+
+    /// Time passes: those whose parent is still not known are nobody's children.
+    pub(super) fn advance(&mut self, now_ms: u64, parents: &Parents) {
+        while self.later.front().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
+            let Some((_, uid)) = self.later.pop_front() else { break };
+            if self.children.contains_key(&uid) && !self.look(&uid, parents) {
+                self.children.remove(&uid);
+            }
+        }
+    }
+
+    /// Those of each kind that outlived their parent by more than `grace_ms`.
+    pub(super) fn finish(self, kinds: usize, now_ms: u64, grace_ms: u64) -> Vec<Found> {
+        let mut found: Vec<Found> = (0..kinds).map(|_| Found::default()).collect();
+        for child in self.children.into_values() {
+            let Some((parent, since_ms)) = child.of.zip(child.since_ms) else { continue };
+            let for_ms = now_ms.saturating_sub(since_ms);
+            if let Some(found) = found.get_mut(child.kind).filter(|_| for_ms > grace_ms) {
+                found.total += 1;
+                let child = super::census::place(&child.namespace, &child.name);
+                found.first.push(Orphaned { child, parent: parent.place, known: parent.known, for_ms });
+            }
+        }
+        for found in &mut found {
+            found.first.sort_by(|a, b| b.for_ms.cmp(&a.for_ms).then_with(|| a.child.cmp(&b.child)));
+            found.first.truncate(ORPHANS_MAX);
+        }
+        found
+    }
+
+    /// Whether a parent was found for it.
+    fn look(&mut self, uid: &Uid, parents: &Parents) -> bool {
+        let Some(child) = self.children.get(uid) else { return false };
+        let (namespace, name) = (child.namespace.clone(), child.name.clone());
+        let parent = hints(&name, &child.labels).into_iter().find_map(|hint| {
+            let by_name = || parents.find(&Of::Name(namespace.clone(), hint.text.into()));
+            let (uid, place) = parents.find(&Of::Uid(hint.text.into())).or_else(by_name)?;
+            Some(Parent { uid, place, known: hint.known() })
+        });
+        let found = parent.is_some();
+        if let Some(parent) = parent {
+            self.belongs(uid, parent);
+        }
+        found
+    }
+
+    fn belongs(&mut self, uid: &Uid, parent: Parent) {
+        self.of.entry(parent.uid.clone()).or_default().push(uid.clone());
+        if let Some(child) = self.children.get_mut(uid) {
+            child.of = Some(parent);
+        }
+    }
+}
