@@ -60,7 +60,7 @@ pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) 
     };
     let folder = folder.canonicalize().context("the project's folder is gone")?;
     let mut world = World::start(found).await?;
-    let seen = watched(found, &folder, way, &mut world, say).await;
+    let seen = Box::pin(watched(found, &folder, way, &mut world, say)).await;
     world.stop().await;
     seen
 }
@@ -73,12 +73,12 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     let mut seen = Seen { built: way.build.clone(), run, variables, ..Seen::nothing(Came::Ran) };
     seen.objects = found.beside(&way.program);
     world.furnish(found, &seen.objects, &way.program).await?;
-    let program = started(&place, &help, world, &mut seen, say).await?;
+    let program = Box::pin(started(&place, &help, world, &mut seen, say)).await?;
     let Some(mut program) = program else { return Ok(seen) };
     (seen.followed, seen.absent) = seen::follows(&world.asks);
     if seen.came == Came::Ran {
         say(format!("it follows {}", listed(seen.followed.iter().map(|one| one.resource.as_str()))));
-        let steps = kinds::steps(found, world, &mut program, &seen.followed, say).await?;
+        let steps = Box::pin(kinds::steps(found, world, &mut program, &seen.followed, say)).await?;
         world.take().await;
         seen.reactions = steps.iter().map(|step| seen::Reaction::of(step, &world.asks)).collect();
         seen.reactions.sort_by_key(|reaction| std::cmp::Reverse(reaction.weight()));

@@ -118,12 +118,20 @@ impl Template {
     }
 }
 
-/// An object of a template, as its first write would make it; or what is wrong with the template.
+/// An object of a template, as its first write would make it.
+///
+/// # Errors
+///
+/// What is wrong with the template.
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
 }
 
 /// The merge patch with which a later write changes it.
+///
+/// # Errors
+///
+/// What is wrong with the template.
 pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.update(Place { namespace, name }, Version { revision, ..FIRST }))
 }

@@ -16,6 +16,7 @@ mod tried;
 
 /// What can be said on the command line.
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the flags of a command line")]
 pub(super) struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
@@ -106,8 +107,12 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
         return Ok(Seen::nothing(Came::NotRun(format!("the program was not run: {why}"))));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let seen =
-        runtime.block_on(observe::observe(found, &arguments.folder, &|line| say(format!("seen      {line}"))))?;
+    let tell = |line: String| say(format!("seen      {line}"));
+    let observed = observe::observe(found, &arguments.folder, &tell);
+    let seen = runtime.block_on(observed).unwrap_or_else(|error| {
+        // What the files tell is written all the same.
+        Seen::nothing(Came::NotRun(format!("the observation failed: {error:#}")))
+    });
     if let Some(next) = next_step(&seen.came) {
         if let Came::NotBuilt(_, words) | Came::Ended(words) | Came::Silent(words) = &seen.came {
             words.lines().for_each(|word| say(format!("          {word}")));

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// A custom resource, by its definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are facts of a definition, each by itself")]
 pub(crate) struct Crd {
     pub(crate) file: PathBuf,
     pub(crate) group: String,

@@ -28,9 +28,9 @@ pub(crate) struct Deployed {
     pub(crate) command: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(String, Given)>,
-    container: String,
+    pub(super) container: String,
     /// The whole of its Pods, in which it names what it reads.
-    spec: String,
+    pub(super) spec: String,
 }
 
 /// What a variable of a container has.

@@ -1,6 +1,7 @@
 //! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Pure.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::makefile::{self, Built};
 
@@ -63,7 +64,8 @@ fn go_build(command: &str) -> Option<Built> {
 
 /// Whether a word of a command is a package or a file of Go below the project.
 fn is_package(word: &str) -> bool {
-    makefile::is_plain(word) && (word == "." || word.contains('/') || word.ends_with(".go"))
+    let is_file = Path::new(word).extension().is_some_and(|ending| ending == "go");
+    makefile::is_plain(word) && (word == "." || word.contains('/') || is_file)
 }
 
 #[cfg(test)]

@@ -175,8 +175,8 @@ impl Sources {
 
     /// Whether a main package, or one below it, controls something.
     fn controls(&self, main: &Path) -> bool {
-        let below = |folder: &&PathBuf| !main.as_os_str().is_empty() && folder.starts_with(main);
-        self.controlling.contains(main) || self.controlling.iter().find(below).is_some()
+        let is_below = |folder: &PathBuf| !main.as_os_str().is_empty() && folder.starts_with(main);
+        self.controlling.contains(main) || self.controlling.iter().any(is_below)
     }
 
     /// The finalizer by which it holds objects, where it is one.

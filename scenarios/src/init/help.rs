@@ -19,7 +19,7 @@ static FLAG: LazyLock<Regex> = LazyLock::new(|| {
 static DEFAULT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"[(\[]default:?\s+"?((?u:[^")\]\n]*))"?[)\]]"#));
 /// A command of cobra's list.
 static COMMAND: LazyLock<Regex> =
-    LazyLock::new(|| super::pattern(r"^\s{1,8}([a-z][a-z0-9-]*)(?:,\s*[a-z-]+)*\s{2,}\S"));
+    LazyLock::new(|| super::pattern(r"^\s{1,8}([a-z][a-z0-9-]*)(?:,\s*[a-z-]+)*\s{2,}(?u:\S)"));
 /// Under which titles programs list their commands.
 const COMMANDS: [&str; 4] = ["available commands", "commands", "subcommands", "positional arguments"];
 /// Commands that start nothing that stays.

@@ -172,9 +172,8 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
             continue;
         }
         // A description may explain templates: only what is no YAML, or has braces where a name belongs, is one.
-        let fail = |error: &dyn std::fmt::Display| match document.contains("{{") {
-            true => TEMPLATE.to_owned(),
-            false => first_line(&error.to_string()),
+        let fail = |error: &dyn std::fmt::Display| {
+            if document.contains("{{") { TEMPLATE.to_owned() } else { first_line(&error.to_string()) }
         };
         let object: Value = yaml::object(&document).map_err(|error| fail(&error))?;
         if has_template(&object) {

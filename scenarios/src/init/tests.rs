@@ -447,7 +447,7 @@ fn what_was_seen_is_what_is_written() {
             "resource: baskets, on: [update, patch], status: 409}",
         ],
     );
-    assert!(!text.contains("role:") && !text.contains("install:") && !text.contains("serves:"), "{text}");
+    assert!(!text.contains("    role:") && !text.contains("  install:") && !text.contains("    serves:"), "{text}");
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result};
 use hyper::Method;
 use serde_json::Value;
 
@@ -110,12 +110,12 @@ impl Api {
     async fn ask(&self, method: Method, path: &str, body: String, content: &str) -> Result<Answer> {
         let plain = Plain { url: &self.url, ca_pem: &self.ca_pem, token: &self.token, mark: None };
         let (status, answer) = plain.ask_as(method, path, body, JSON, content).await?;
-        let Ok(answer) = serde_json::from_slice::<Value>(&answer) else {
-            bail!("{path} answers {status} without an object");
-        };
+        let read = serde_json::from_slice::<Value>(&answer);
         if status.is_success() {
-            return Ok(Ok(answer));
+            return Ok(Ok(read.with_context(|| format!("{path} answers {status} without an object"))?));
         }
-        Ok(Err(answer["message"].as_str().unwrap_or("it is refused").to_owned()))
+        // A group that nothing serves is refused in plain words.
+        let told = read.ok().and_then(|answer| answer["message"].as_str().map(str::to_owned));
+        Ok(Err(told.unwrap_or_else(|| format!("it is refused: {status}"))))
     }
 }

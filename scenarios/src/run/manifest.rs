@@ -275,6 +275,10 @@ pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
                 let parts: Vec<String> = range.iter().map(|(key, value)| format!("{key} {value}")).collect();
                 write!(text, ", {key} {}", parts.join(" "))
             }
+            serde_json::Value::Array(words) if words.iter().all(serde_json::Value::is_string) => {
+                let words: Vec<&str> = words.iter().filter_map(serde_json::Value::as_str).collect();
+                write!(text, ", {key} {}", words.join(" or "))
+            }
             other => write!(text, ", {key} {other}"),
         };
     }
@@ -290,6 +294,7 @@ mod tests {
     #[test]
     fn every_setting_of_a_fault_is_told() {
         let told = |text: &str| super::describe(&serde_saphyr::from_str::<Fault>(text).unwrap());
+        assert_eq!(told("{name: http-error, at: 2s, on: [patch, update]}"), "http-error, on update or patch");
         assert_eq!(
             told("{name: http-error, at: 2s, for: 3s, on: watch, status: 429, retryAfter: 2s, nth: {from: 2, to: 4}}"),
             "http-error for 3s, nth from 2 to 4, on watch, retryAfter 2s, status 429"

@@ -75,26 +75,35 @@ fn started(rows: &[RequestRow]) -> String {
     }
 }
 
+/// What it asked about one kind.
+#[derive(Default)]
+struct Kind<'r> {
+    requests: u64,
+    verbs: BTreeMap<&'static str, u64>,
+    /// Namespace and name.
+    objects: BTreeSet<(&'r str, &'r str)>,
+}
+
 /// What it asked about, kind by kind, most first.
 fn exercised(rows: &[RequestRow], is_cut: bool) -> Vec<String> {
-    let mut kinds: BTreeMap<&str, (u64, BTreeMap<&'static str, u64>, BTreeSet<(&str, &str)>)> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, Kind<'_>> = BTreeMap::new();
     let of_work = rows.iter().filter(|row| !row.resource.is_empty() && !ASIDE.contains(&row.resource.as_str()));
     for row in of_work.filter(|row| !row.follows()) {
-        let (count, verbs, objects) = kinds.entry(&row.resource).or_default();
-        *count += 1;
-        *verbs.entry(word(row.verb)).or_default() += 1;
+        let kind = kinds.entry(&row.resource).or_default();
+        kind.requests += 1;
+        *kind.verbs.entry(word(row.verb)).or_default() += 1;
         if !row.name.is_empty() {
-            objects.insert((&row.namespace, &row.name));
+            kind.objects.insert((&row.namespace, &row.name));
         }
     }
-    let total: u64 = kinds.values().map(|(count, ..)| count).sum();
+    let total: u64 = kinds.values().map(|kind| kind.requests).sum();
     let least = if is_cut { "at least " } else { "" };
     let mut sorted: Vec<_> = kinds.into_iter().collect();
-    sorted.sort_by_key(|(_, (count, ..))| std::cmp::Reverse(*count));
+    sorted.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.requests));
     let mut lines = vec![format!("exercised {least}{total} requests about objects, of {} kinds", sorted.len())];
-    for (resource, (count, verbs, objects)) in sorted.into_iter().take(FINDINGS) {
+    for (resource, Kind { requests, verbs, objects }) in sorted.into_iter().take(FINDINGS) {
         let verbs: Vec<String> = verbs.into_iter().map(|(verb, count)| format!("{verb} {count}")).collect();
-        lines.push(format!("          {resource}: {count} about {} objects ({})", objects.len(), verbs.join(", ")));
+        lines.push(format!("          {resource}: {requests} about {} objects ({})", objects.len(), verbs.join(", ")));
     }
     lines
 }

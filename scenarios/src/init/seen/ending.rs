@@ -21,7 +21,7 @@ static INVALID: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// A port that somebody else has.
 static IN_USE: LazyLock<Regex> =
-    LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? \S*:([0-9]+): bind: address already in use"));
+    LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? (?u:\S)*:([0-9]+): bind: address already in use"));
 
 /// Lines that are told.
 const TOLD: usize = 6;

@@ -71,8 +71,8 @@ pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
         if ask.status < 400 || ask.status == 410 || is_answer || ask.verb.is_empty() {
             continue;
         }
-        let name = ask.name.as_deref().unwrap_or("\0");
-        let why = ask.refusal.clone().unwrap_or_default().replace(name, "…");
+        let name = format!("\"{}\"", ask.name.as_deref().unwrap_or("\0"));
+        let why = ask.refusal.clone().unwrap_or_default().replace(&name, "\"…\"");
         *all.entry((ask.verb, ask.resource.as_str(), ask.status, why)).or_default() += 1;
     }
     let told = all.into_iter().map(|((verb, resource, status, why), times)| Refused {
