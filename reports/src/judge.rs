@@ -57,7 +57,7 @@ use rule::{Budget, Name, Rule};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 15] = [
+const JUDGES: [Judge; 16] = [
     crashes::judge,
     events::judge,
     writes::judge,

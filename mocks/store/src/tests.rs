@@ -202,7 +202,7 @@ fn a_watch_that_is_open_reads_on_behind_a_compaction() {
     write(&mut store, RESOURCE, "a", "x");
     let before = store.revision();
     let mut open = store.cursor(RESOURCE, before).unwrap();
-    (0..3).for_each(|_| drop(write(&mut store, RESOURCE, "a", "y")));
+    (0..3).for_each(|_| write(&mut store, RESOURCE, "a", "y"));
     store.compact(store.revision());
     let mut read = Vec::new();
     assert_eq!(store.pull(RESOURCE, &mut open, 10, u64::MAX, &mut read), Ok(store.revision()));

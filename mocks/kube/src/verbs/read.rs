@@ -107,10 +107,8 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     call.audit.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
     let about = About { objects: page.items.len() as u64, revision: Some(page.revision), ..Default::default() };
-    let revision = about.revision;
     Ok(Answer {
         about,
-        revision,
         body: renderer.list(page.items, &meta).into(),
         ..Answer::json(StatusCode::OK, Bytes::new())
     })

@@ -274,7 +274,7 @@ mod tests {
         let ended = |waited_ms: Option<u64>, share: f64| {
             let mut example = Example::clean();
             let reason = EndReason::SubjectNotReady { detail: "it has sent no request".into(), waited_ms };
-            example.end = Some(End { ended_ms: 90_000, reason, lost: None });
+            example.end = Some(End { ended_ms: 90_000, reason, lost: None, holes: Vec::new() });
             busy(&mut example, share, 0..200);
             example.judged().verdict
         };
