@@ -62,11 +62,7 @@ impl Format {
             "dns1035Label" => label_1035(text),
             "dns1035LabelPrefix" => label_1035(&masked(text)),
             "qualifiedName" => qualified_name(text),
-            "labelValue" => {
-                let mut wrong = bounded(text, 63);
-                wrong.extend(said(text.is_empty() || is_name(text), VALUE));
-                wrong
-            }
+            "labelValue" => label_value(text),
             "uri" => url::Url::read(text).err().map(|why| why.to_string()).into_iter().collect(),
             "uuid" => said(is_uuid(text, None), "does not match the UUID format"),
             "byte" => said(base64::engine::general_purpose::STANDARD.decode(text).is_ok(), "invalid base64"),
@@ -84,7 +80,7 @@ fn masked(text: &str) -> String {
 }
 
 fn bounded(text: &str, most: usize) -> Vec<String> {
-    if text.len() <= most { Vec::new() } else { vec![format!("must be no more than {most} bytes")] }
+    if text.len() <= most { Vec::new() } else { vec![format!("must be no more than {most} characters")] }
 }
 
 /// Whether a text is a label of DNS, of any length: small letters, digits and dashes, and no dash at an end.
@@ -96,10 +92,20 @@ pub fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }
 
-fn label(text: &str) -> Vec<String> {
+/// What is wrong with a text that must be a label of DNS.
+pub fn label(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
     if !is_label(text) {
         wrong.push(LABEL.to_owned());
+    }
+    wrong
+}
+
+/// What is wrong with a text that must be the value of a label.
+pub fn label_value(text: &str) -> Vec<String> {
+    let mut wrong = bounded(text, 63);
+    if !text.is_empty() && !is_name(text) {
+        wrong.push(VALUE.to_owned());
     }
     wrong
 }
@@ -112,7 +118,8 @@ fn label_1035(text: &str) -> Vec<String> {
     wrong
 }
 
-fn subdomain(text: &str) -> Vec<String> {
+/// What is wrong with a text that must be a subdomain of DNS.
+pub fn subdomain(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 253);
     if !text.split('.').all(is_label) {
         wrong.push(SUBDOMAIN.to_owned());
@@ -129,7 +136,8 @@ pub fn is_name(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-fn qualified_name(text: &str) -> Vec<String> {
+/// What is wrong with a text that must be a name with or without a domain before it, as the keys of labels.
+pub fn qualified_name(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.splitn(3, '/').collect();
     let (mut wrong, name) = match parts[..] {
         [name] => (Vec::new(), name),
@@ -199,8 +207,8 @@ mod tests {
             assert_eq!(format.check(wrong).len(), 1, "{name} {wrong}");
         }
         let long = "a".repeat(64);
-        assert_eq!(Format::named("dns1123Label").unwrap().check(&long), ["must be no more than 63 bytes"]);
-        assert_eq!(Format::named("labelValue").unwrap().check(&long), ["must be no more than 63 bytes"]);
+        assert_eq!(Format::named("dns1123Label").unwrap().check(&long), ["must be no more than 63 characters"]);
+        assert_eq!(Format::named("labelValue").unwrap().check(&long), ["must be no more than 63 characters"]);
         assert_eq!(Format::named("qualifiedName").unwrap().check("a/").len(), 2);
         assert_eq!(Format::named("DNS1123Label"), None);
     }

@@ -101,6 +101,15 @@ impl Quantity {
         Self { nano: self.nano.saturating_sub(other.nano), form: self.form }
     }
 
+    /// The amount in whole thousandths, what is smaller rounded away from nothing.
+    #[must_use]
+    pub fn in_thousandths(self) -> Self {
+        let unit = 10_i128.pow(PLACES - 3);
+        let rest = self.nano % unit;
+        let nano = if rest == 0 { self.nano } else { self.nano - rest + unit * rest.signum() };
+        Self { nano, ..self }
+    }
+
     /// The form in which a server gives it back.
     pub fn canonical(self) -> String {
         let unit = 10_i128.pow(PLACES);
@@ -219,6 +228,14 @@ mod tests {
             ("99999999999999999999", "9223372036854775807"),
         ] {
             assert_eq!(canonical(given).as_deref(), Some(back), "{given}");
+        }
+    }
+
+    #[test]
+    fn amounts_of_resources_are_whole_thousandths() {
+        for (given, back) in [("0.0001", "1m"), ("1.5", "1500m"), ("1u", "1m"), ("-1n", "-1m"), ("2", "2"), ("0", "0")]
+        {
+            assert_eq!(Quantity::parse(given).map(|amount| amount.in_thousandths().canonical()).as_deref(), Some(back));
         }
     }
 

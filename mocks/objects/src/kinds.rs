@@ -4,6 +4,7 @@
 //! asks the row and compares no names. Names, short names and scopes are those of `kubectl api-resources` against Kubernetes 1.3x.
 //! A kind does no I/O and knows neither the catalogue nor those who ask.
 
+mod at;
 mod causes;
 mod certificate_signing_request;
 mod config_map;
@@ -40,10 +41,12 @@ mod role_bindings;
 mod roles;
 mod runtime_class;
 mod secret;
+mod selectors;
 mod service;
 mod service_account;
 mod stateful_set;
 mod storage_class;
+mod texts;
 mod webhook_configurations;
 mod workload;
 

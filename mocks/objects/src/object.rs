@@ -20,7 +20,7 @@ use super::status::{Cause, Failure};
 
 pub use super::fields::{finalizers, is_deleting, meta, metadata, seconds};
 
-pub use conform::{Misfit, conform, read_as, unset};
+pub use conform::{Misfit, conform, fill_shown, read_as, unset};
 pub use content::{check as check_content, check_update};
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name, check_texts};
 pub use unknown::drop_unknown;

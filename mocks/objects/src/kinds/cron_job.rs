@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::causes::{at_least, unsupported};
+use super::at::At;
+use super::causes::{Refuse, at_least, unsupported};
 use super::print::{NONE, Printer, UNSET, selector};
 use super::{Causes, Kind, pod_spec};
-use crate::fields::set;
+use crate::fields::{meta, set};
 use crate::status::Cause;
 
 pub(super) const CRON_JOB: Kind = Kind {
@@ -25,8 +26,11 @@ pub(super) const CRON_JOB: Kind = Kind {
     defaults,
     new: |value| value["status"] = json!({}),
     check,
+    check_new,
     ..Kind::namespaced("batch", &["v1"], "cronjobs", "CronJob")
 };
+
+const NAME_MAX_BYTES: usize = 52;
 
 fn defaults(value: &mut Value) {
     set(value, &["spec"], "concurrencyPolicy", json!("Allow"));
@@ -34,6 +38,7 @@ fn defaults(value: &mut Value) {
     set(value, &["spec"], "successfulJobsHistoryLimit", json!(3));
     set(value, &["spec"], "failedJobsHistoryLimit", json!(1));
     set(value, &["spec", "jobTemplate"], "metadata", json!({}));
+    super::job::fill_policy(value, "/spec/jobTemplate/spec");
     pod_spec::fill_template(value, "/spec/jobTemplate/spec/template");
 }
 
@@ -44,6 +49,9 @@ fn check(value: &Value, causes: &mut Causes) {
     } else if let Some(why) = not_a_schedule(schedule) {
         causes.push(Cause::invalid("spec.schedule", &format!("\"{schedule}\""), &why));
     }
+    if let Some(zone) = value.pointer("/spec/timeZone").and_then(Value::as_str) {
+        time_zone(zone, causes);
+    }
     let policy = value.pointer("/spec/concurrencyPolicy").and_then(Value::as_str).unwrap_or("Allow");
     if !matches!(policy, "Allow" | "Forbid" | "Replace") {
         causes.push(unsupported("spec.concurrencyPolicy", policy, "\"Allow\", \"Forbid\", \"Replace\""));
@@ -51,7 +59,44 @@ fn check(value: &Value, causes: &mut Causes) {
     for key in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
         at_least(value, &format!("/spec/{key}"), &format!("spec.{key}"), 0, causes);
     }
-    super::job::check_at(value, "/spec/jobTemplate/spec", causes);
+    let at = At::from("spec.jobTemplate.spec");
+    let spec = &value["spec"]["jobTemplate"]["spec"];
+    super::job::check_spec(spec, at, causes);
+    if !spec["selector"].is_null() {
+        causes.invalid(at.field("selector"), &spec["selector"], "`selector` will be auto-generated");
+    }
+    if spec["manualSelector"] == Value::Bool(true) {
+        causes.unsupported(at.field("manualSelector"), "true", &["nil", "false"]);
+    }
+}
+
+/// The names of its jobs are longer by a time.
+fn check_new(value: &Value, causes: &mut Causes) {
+    let name = meta(value, "name");
+    if name.len() > NAME_MAX_BYTES {
+        let at = At::from("metadata");
+        causes.invalid_text(at.field("name"), name, "must be no more than 52 characters");
+    }
+}
+
+/// The name of a time zone; which names there are is not looked up.
+fn time_zone(zone: &str, causes: &mut Causes) {
+    let at = At::from("spec.timeZone");
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
+    let part = |part: &str| {
+        (1..=14).contains(&part.len())
+            && !part.starts_with('-')
+            && ![".", ".."].contains(&part)
+            && part.bytes().all(plain)
+    };
+    if zone.is_empty() {
+        causes.invalid_text(at, zone, "timeZone must be nil or non-empty string");
+    } else if !zone.split('/').all(part) {
+        causes.invalid_text(at, zone, &format!("unknown time zone {zone}"));
+    } else if zone.eq_ignore_ascii_case("Local") {
+        let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        causes.invalid_text(at, zone, why);
+    }
 }
 
 /// Why a text is no schedule of five fields or one of the words for one; what the fields hold is looked at roughly.

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::causes::Refuse;
 use super::print::{Printer, labels};
-use super::{Kind, pod_spec, workload};
+use super::selectors::{self, Selected};
+use super::{Causes, Kind, pod_spec, workload};
 use crate::fields::{self, set};
 
 pub(super) const DAEMON_SET: Kind = Kind {
@@ -30,7 +32,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
             "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
         });
     },
-    check: |value, causes| workload::check(value, "daemonset", causes),
+    check,
     fixed: &["/spec/selector"],
     count: count_template,
     ..Kind::namespaced("apps", &["v1"], "daemonsets", "DaemonSet")
@@ -48,6 +50,46 @@ fn defaults(value: &mut Value) {
     }
     pod_spec::fill_template(value, "/spec/template");
     set(value, &["metadata", "annotations"], TEMPLATE_GENERATION, json!("1"));
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let (spec, at) = (&value["spec"], workload::SPEC);
+    let (selector, template) = (&spec["selector"], &spec["template"]);
+    selectors::check(selector, at.field("selector"), causes);
+    if selectors::selects(selector, &template["metadata"]["labels"]) == Selected::Others {
+        workload::others(template, causes);
+    }
+    if selector.as_object().is_some_and(selectors::is_empty) {
+        causes.invalid(at.field("selector"), selector, "empty selector is invalid for daemonset");
+    }
+    pod_spec::check_template(template, at.field("template"), causes);
+    workload::check_lasting(template, "DaemonSet", causes);
+    workload::check_counts(spec, &["minReadySeconds"], causes);
+    strategy(&spec["updateStrategy"], causes);
+    workload::check_counts(spec, &["revisionHistoryLimit"], causes);
+}
+
+fn strategy(strategy: &Value, causes: &mut Causes) {
+    let at = workload::SPEC.field("updateStrategy");
+    match strategy["type"].as_str().unwrap_or_default() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let at = at.field("rollingUpdate");
+            let (fewer, more) = (&strategy["rollingUpdate"]["maxUnavailable"], &strategy["rollingUpdate"]["maxSurge"]);
+            for check in [workload::check_share, workload::check_at_most_all] {
+                check(fewer, at.field("maxUnavailable"), causes);
+                check(more, at.field("maxSurge"), causes);
+            }
+            match (workload::is_nothing(fewer), workload::is_nothing(more)) {
+                (false, false) => {
+                    causes.invalid(at.field("maxSurge"), more, "may not be set when maxUnavailable is non-zero");
+                }
+                (true, true) => causes.required(at.field("maxUnavailable"), "cannot be 0 when maxSurge is 0"),
+                _ => {}
+            }
+        }
+        _ => causes.unsupported(at, &strategy.to_string(), &["RollingUpdate", "OnDelete"]),
+    }
 }
 
 /// Counts the generation of a `DaemonSet`'s template up when an update changes it.

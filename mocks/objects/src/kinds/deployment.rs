@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::causes::{at_least, unsupported};
+use super::causes::Refuse;
 use super::print::Printer;
 use super::{Causes, Generation, Kind, pod_spec, workload};
 use crate::fields::set;
-use crate::status::Cause;
 
 pub(super) const DEPLOYMENT: Kind = Kind {
     short_names: &["deploy"],
@@ -56,28 +55,38 @@ fn defaults(value: &mut Value) {
 }
 
 fn check(value: &Value, causes: &mut Causes) {
-    let spec = &value["spec"];
-    at_least(value, "/spec/replicas", "spec.replicas", 0, causes);
-    let selector = &spec["selector"];
-    let labels = &spec["template"]["metadata"]["labels"];
-    if selector.is_null() {
-        causes.push(Cause::required("spec.selector", ""));
-    } else if selector.as_object().is_some_and(serde_json::Map::is_empty) {
-        causes.push(Cause::invalid("spec.selector", "{}", "empty selector is invalid for deployment"));
+    let (spec, at) = (&value["spec"], workload::SPEC);
+    workload::check_counts(spec, &["replicas"], causes);
+    workload::check_selector(spec, "deployment", causes);
+    workload::check_replicated(spec, causes);
+    strategy(&spec["strategy"], causes);
+    workload::check_counts(spec, &["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], causes);
+    let (deadline, ready) = (spec["progressDeadlineSeconds"].as_i64(), spec["minReadySeconds"].as_i64().unwrap_or(0));
+    if let Some(deadline) = deadline.filter(|deadline| *deadline <= ready) {
+        causes.invalid(at.field("progressDeadlineSeconds"), &deadline, "must be greater than minReadySeconds");
     }
-    let mut wanted = selector["matchLabels"].as_object().into_iter().flatten();
-    if selector.is_null() || wanted.any(|(key, text)| labels.get(key) != Some(text)) {
-        let why = "`selector` does not match template `labels`";
-        causes.push(Cause::invalid("spec.template.metadata.labels", &labels.to_string(), why));
-    }
-    if spec["strategy"]["type"] == "Recreate" && spec["strategy"].get("rollingUpdate").is_some_and(Value::is_object) {
-        let why = "may not be specified when strategy `type` is 'Recreate'";
-        causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));
-    }
-    pod_spec::check(&spec["template"]["spec"], "spec.template.spec", causes);
-    let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
-    if policy != "Always" && matches!(policy, "OnFailure" | "Never") {
-        causes.push(unsupported("spec.template.spec.restartPolicy", policy, "\"Always\""));
+}
+
+fn strategy(strategy: &Value, causes: &mut Causes) {
+    let at = workload::SPEC.field("strategy");
+    let rolling = at.field("rollingUpdate");
+    let steps = &strategy["rollingUpdate"];
+    match strategy["type"].as_str().unwrap_or_default() {
+        "Recreate" if steps.is_object() => {
+            causes.forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'");
+        }
+        "Recreate" => {}
+        "RollingUpdate" => {
+            let (fewer, more) = (&steps["maxUnavailable"], &steps["maxSurge"]);
+            workload::check_share(fewer, rolling.field("maxUnavailable"), causes);
+            workload::check_share(more, rolling.field("maxSurge"), causes);
+            if workload::is_nothing(fewer) && workload::is_nothing(more) {
+                let why = "may not be 0 when `maxSurge` is 0";
+                causes.invalid(rolling.field("maxUnavailable"), fewer, why);
+            }
+            workload::check_at_most_all(fewer, rolling.field("maxUnavailable"), causes);
+        }
+        _ => causes.unsupported(at, &strategy.to_string(), &["Recreate", "RollingUpdate"]),
     }
 }
 

@@ -1,8 +1,10 @@
 //! `Job`: runs pods until enough of them have ended well.
 
+mod check;
+mod policies;
+
 use serde_json::{Map, Value, json};
 
-use super::causes::at_least;
 use super::print::{Printer, Row, age};
 use super::{Causes, Kind, pod_spec};
 use crate::fields::{self, set};
@@ -38,11 +40,14 @@ pub(super) const JOB: Kind = Kind {
     defaults,
     new: |value| value["status"] = json!({}),
     named,
-    check: |value, causes| check_at(value, "/spec", causes),
+    check: check::check,
+    check_new: check::check_new,
     check_update,
     orphans: true,
     ..Kind::namespaced("batch", &["v1"], "jobs", "Job")
 };
+
+pub(super) use check::check_spec;
 
 /// How the pods of a job are known: the labels, and their names before Kubernetes 1.27.
 const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
@@ -55,17 +60,31 @@ fn defaults(value: &mut Value) {
         set(value, &["spec"], "completions", json!(1));
     }
     set(value, &["spec"], "parallelism", json!(1));
-    set(value, &["spec"], "backoffLimit", json!(6));
+    // Failures that are counted by index are not counted for the whole.
+    let limit = if value["spec"]["backoffLimitPerIndex"].is_null() { 6 } else { i32::MAX };
+    set(value, &["spec"], "backoffLimit", json!(limit));
     set(value, &["spec"], "completionMode", json!("NonIndexed"));
     set(value, &["spec"], "manualSelector", json!(false));
     set(value, &["spec"], "suspend", json!(false));
     let replaced = if value["spec"]["podFailurePolicy"].is_object() { "Failed" } else { "TerminatingOrFailed" };
     set(value, &["spec"], "podReplacementPolicy", json!(replaced));
+    fill_policy(value, "/spec");
     pod_spec::fill_template(value, "/spec/template");
     // A job without labels has those of its pods.
     if has_no_labels(value) {
         labels_of_pods(value);
     }
+}
+
+/// A condition that must be met is one that holds.
+pub(super) fn fill_policy(value: &mut Value, at: &str) {
+    let policy = value.pointer_mut(&format!("{at}/podFailurePolicy")).filter(|policy| policy.is_object());
+    let Some(policy) = policy else { return };
+    // The real server's type always shows it.
+    set(policy, &[], "rules", Value::Null);
+    fields::each(policy, "rules", |rule| {
+        fields::each(rule, "onPodConditions", |condition| set(condition, &[], "status", json!("True")));
+    });
 }
 
 /// A job that was given no selector selects its pods by its uid, which they are labelled with.
@@ -100,20 +119,6 @@ fn selected(value: &mut Value) {
         }
     }
     set(value, &["spec", "selector", "matchLabels"], OF_JOB[0], json!(uid));
-}
-
-pub(super) fn check_at(value: &Value, at: &str, causes: &mut Causes) {
-    let Some(spec) = value.pointer(at) else { return };
-    let field = at.trim_start_matches('/').replace('/', ".");
-    for key in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
-        at_least(value, &format!("{at}/{key}"), &format!("{field}.{key}"), 0, causes);
-    }
-    let template = &spec["template"]["spec"];
-    pod_spec::check(template, &format!("{field}.template.spec"), causes);
-    if template["restartPolicy"].as_str().unwrap_or("Always") == "Always" {
-        let why = "valid values: \"OnFailure\", \"Never\"";
-        causes.push(Cause::required(&format!("{field}.template.spec.restartPolicy"), why));
-    }
 }
 
 /// What a job may not change: its pods, how they are counted and what their ends mean.

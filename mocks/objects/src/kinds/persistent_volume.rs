@@ -97,7 +97,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-pub(super) fn check_access_modes(spec: &Value, causes: &mut Causes) {
+fn check_access_modes(spec: &Value, causes: &mut Causes) {
     let known = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
     for mode in spec["accessModes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !known.contains(&mode) {

@@ -1,13 +1,15 @@
 //! `PersistentVolumeClaim`: a wish for storage, and the volume that it was given. The finalizer that protects one in use is left
 //! out: nobody here would take it away.
 
+use mock_cel::Quantity;
 use serde_json::{Value, json};
 
-use super::persistent_volume::{access, check_access_modes, class, phase};
+use super::at::At;
+use super::causes::Refuse;
+use super::persistent_volume::{access, class, phase};
 use super::print::{Printer, UNSET};
-use super::{Causes, Generation, Kind, Meaning};
+use super::{Causes, Generation, Kind, Meaning, pod_spec};
 use crate::fields::set;
-use crate::status::Cause;
 
 pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     short_names: &["pvc"],
@@ -18,14 +20,16 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
          3:status:PersistentVolumeClaimStatus",
         "PersistentVolumeClaimStatus 1:phase:s 2:accessModes:[s] 3:capacity:{Q} \
          4:conditions:[PersistentVolumeClaimCondition] 5:allocatedResources:{Q} 7:allocatedResourceStatuses:{s} \
-         8:currentVolumeAttributesClassName:s?",
+         8:currentVolumeAttributesClassName:s? 9:modifyVolumeStatus:ModifyVolumeStatus",
+        "ModifyVolumeStatus 1:targetVolumeAttributesClassName:s 2:status:s!",
         "PersistentVolumeClaimCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s \
          6:message:s",
     ],
     printer: PRINTER,
     defaults,
-    new: |value| set(value, &["status"], "phase", json!("Pending")),
-    check,
+    new,
+    check: |value, causes| pod_spec::claim::check(&value["spec"], At::from("spec"), causes),
+    check_update,
     generation: Generation::None,
     shown_when_deleted: true,
     meaning: Meaning::Claim,
@@ -34,16 +38,75 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
 
 pub(super) fn defaults(value: &mut Value) {
     set(value, &["spec"], "volumeMode", json!("Filesystem"));
+    for source in ["dataSource", "dataSourceRef"] {
+        // The real server's type always shows it.
+        if let Some(source) = value.pointer_mut(&format!("/spec/{source}")).filter(|source| source.is_object()) {
+            set(source, &[], "apiGroup", Value::Null);
+        }
+    }
 }
 
-fn check(value: &Value, causes: &mut Causes) {
-    let spec = &value["spec"];
-    if spec["accessModes"].as_array().is_none_or(Vec::is_empty) {
-        causes.push(Cause::required("spec.accessModes", "at least 1 access mode is required"));
+/// A new claim waits, and has its source under both names ("Volume populators and data sources").
+fn new(value: &mut Value) {
+    set(value, &["status"], "phase", json!("Pending"));
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let (older, newer) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    match (older, newer) {
+        (Some(older), None) => {
+            let known = |group: &Value, kind: &str| older["apiGroup"] == *group && older["kind"] == kind;
+            let fits = known(&Value::Null, "PersistentVolumeClaim")
+                || known(&json!("snapshot.storage.k8s.io"), "VolumeSnapshot");
+            // What the older name cannot say is left out.
+            if fits {
+                spec.insert("dataSourceRef".to_owned(), older);
+            } else {
+                spec.remove("dataSource");
+            }
+        }
+        (None, Some(newer)) if newer["namespace"].is_null() => {
+            spec.insert("dataSource".to_owned(), newer);
+        }
+        _ => {}
     }
-    check_access_modes(spec, causes);
-    if spec["resources"]["requests"]["storage"].is_null() {
-        causes.push(Cause::required("spec.resources[storage]", ""));
+}
+
+/// What an update may not change: all but the size and the class of a claim that has its volume.
+fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+    let at = At::from("spec");
+    let is_bound = new["status"]["phase"] == "Bound";
+    let class = "volume.beta.kubernetes.io/storage-class";
+    let kept = |value: &Value| {
+        let mut spec = value["spec"].clone();
+        let Some(fields) = spec.as_object_mut() else { return spec };
+        if old["spec"]["volumeName"].is_null() {
+            fields.remove("volumeName");
+        }
+        if is_bound {
+            fields.remove("volumeAttributesClassName");
+            if let Some(Value::Object(requests)) = fields.get_mut("resources").and_then(|all| all.get_mut("requests")) {
+                requests.remove("storage");
+            }
+        }
+        // A class may be given once, as the default that was not there before.
+        let had_none = old["spec"]["storageClassName"].is_null() && old["metadata"]["annotations"][class].is_null();
+        if had_none && !new["spec"]["storageClassName"].is_null() {
+            fields.remove("storageClassName");
+        }
+        spec
+    };
+    if kept(new) != kept(old) {
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+        causes.forbidden(at, why);
+    }
+    let size = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).and_then(Quantity::parse);
+    let asked = |value: &Value| size(value, "/spec/resources/requests/storage").unwrap_or(Quantity::whole(0));
+    let has = size(old, "/status/capacity/storage").unwrap_or(Quantity::whole(0));
+    if asked(new) < asked(old) && asked(new) <= has {
+        let why = "field can not be less than status.capacity";
+        causes.forbidden(At::from("spec.resources.requests.storage"), why);
+    }
+    if new["spec"]["volumeMode"] != old["spec"]["volumeMode"] {
+        causes.invalid(At::from("volumeMode"), &new["spec"]["volumeMode"], "field is immutable");
     }
 }
 
@@ -70,3 +133,31 @@ const PRINTER: Printer = Printer {
         ]
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_may_only_grow_once_it_has_its_volume() {
+        let claim = |phase: &str, size: &str, more: Value| {
+            let mut spec = json!({"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem", "resources": {"requests": {"storage": size}}});
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({"spec": spec, "status": {"phase": phase, "capacity": {"storage": "1Gi"}}})
+        };
+        let said = |old: &Value, new: &Value| {
+            let mut causes = Vec::new();
+            check_update(new, old, &mut causes);
+            causes.into_iter().map(|cause| cause.field).collect::<Vec<_>>()
+        };
+        let nothing = Vec::<String>::new();
+        let (waits, bound) = (claim("Pending", "2Gi", json!({})), claim("Bound", "2Gi", json!({})));
+        assert_eq!(said(&waits, &claim("Pending", "3Gi", json!({}))), ["spec"]);
+        assert_eq!(said(&bound, &claim("Bound", "3Gi", json!({}))), nothing);
+        assert_eq!(said(&bound, &claim("Bound", "1500Mi", json!({}))), nothing);
+        assert_eq!(said(&bound, &claim("Bound", "1Gi", json!({}))), ["spec.resources.requests.storage"]);
+        assert_eq!(said(&waits, &claim("Pending", "2Gi", json!({"volumeName": "v"}))), nothing);
+        assert_eq!(said(&waits, &claim("Pending", "2Gi", json!({"storageClassName": "c"}))), nothing);
+        assert_eq!(said(&waits, &claim("Pending", "2Gi", json!({"volumeMode": "Block"}))), ["spec", "volumeMode"]);
+    }
+}

@@ -1,5 +1,8 @@
 //! `Pod`: containers that run together. What a pod shares with the templates of others is in `pod_spec`.
 
+mod update;
+mod whole;
+
 use serde_json::{Value, json};
 
 use super::print::{NONE, Printer, Row, age};
@@ -34,13 +37,23 @@ pub(super) const POD: Kind = Kind {
         "PodStatus 1:phase:s 2:conditions:[PodCondition] 3:message:s 4:reason:s 5:hostIP:s 6:podIP:s 7:startTime:T \
          8:containerStatuses:[ContainerStatus] 9:qosClass:s 10:initContainerStatuses:[ContainerStatus] \
          11:nominatedNodeName:s 12:podIPs:[PodIP] 13:ephemeralContainerStatuses:[ContainerStatus] 14:resize:s \
-         16:hostIPs:[HostIP] 17:observedGeneration:i",
+         15:resourceClaimStatuses:[PodResourceClaimStatus] 16:hostIPs:[HostIP] 17:observedGeneration:i \
+         18:extendedResourceClaimStatus:PodExtendedResourceClaimStatus",
+        "PodResourceClaimStatus 1:name:s! 2:resourceClaimName:s?",
+        "PodExtendedResourceClaimStatus 1:requestMappings:[ContainerExtendedResourceRequest]! 2:resourceClaimName:s!",
+        "ContainerExtendedResourceRequest 1:containerName:s! 2:resourceName:s! 3:requestName:s!",
         "PodCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s \
          7:observedGeneration:i",
         "ContainerStatus 1:name:s! 2:state:ContainerState 3:lastState:ContainerState 4:ready:b! 5:restartCount:i! \
          6:image:s! 7:imageID:s! 8:containerID:s 9:started:b? 10:allocatedResources:{Q} \
-         11:resources:ResourceRequirements",
-        "PodIP 1:ip:s",
+         11:resources:ResourceRequirements 12:volumeMounts:[VolumeMountStatus] 13:user:ContainerUser \
+         14:allocatedResourcesStatus:[ResourceStatus] 15:stopSignal:s?",
+        "VolumeMountStatus 1:name:s! 2:mountPath:s! 3:readOnly:b 4:recursiveReadOnly:s?",
+        "ContainerUser 1:linux:LinuxContainerUser",
+        "LinuxContainerUser 1:uid:i! 2:gid:i! 3:supplementalGroups:[i]",
+        "ResourceStatus 1:name:s! 2:resources:[ResourceHealth]",
+        "ResourceHealth 1:resourceID:s! 2:health:s",
+        "PodIP 1:ip:s!",
         "HostIP 1:ip:s!",
         "ContainerState 1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning \
          3:terminated:ContainerStateTerminated",
@@ -67,10 +80,11 @@ pub(super) const POD: Kind = Kind {
     printer: PRINTER,
     defaults,
     new: |value| value["status"] = json!({}),
-    named: |value| value["status"] = json!({"phase": "Pending", "qosClass": quality(value)}),
+    named,
     condition_times: &["lastProbeTime", "lastTransitionTime"],
-    check: |value, causes| pod_spec::check(&value["spec"], "spec", causes),
-    check_update,
+    check: pod_spec::check_pod,
+    check_new: pod_spec::check_new_pod,
+    check_update: update::check,
     carry_status: |pod, old| {
         if let class @ Value::String(_) = old["status"]["qosClass"].clone() {
             set(pod, &["status"], "qosClass", class);
@@ -87,10 +101,14 @@ fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     set(spec, &[], "enableServiceLinks", json!(true));
+    // Only for a pod: in a template it stays as it is.
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = json!(1);
+    }
     let on_host = spec["hostNetwork"] == json!(true);
     for list in ["containers", "initContainers"] {
         each(spec, list, |container| {
-            requests(container);
+            whole::requests(container);
             if on_host {
                 each(container, "ports", |port| {
                     let number = port["containerPort"].clone();
@@ -99,34 +117,22 @@ fn defaults(pod: &mut Value) {
             }
         });
     }
+    whole::fill(spec);
 }
 
-/// A limit without a request is a request too.
-fn requests(container: &mut Value) {
-    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
-    for (resource, amount) in limits {
-        set(container, &["resources", "requests"], &resource, amount);
+/// What a new pod gets with its name.
+fn named(pod: &mut Value) {
+    let mut status = json!({"phase": "Pending", "qosClass": whole::quality(pod)});
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        let since = pod["metadata"]["creationTimestamp"].clone();
+        status["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
+            "lastTransitionTime": since, "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
     }
-}
-
-/// How sure a pod can be of its resources ("Pod Quality of Service Classes").
-fn quality(pod: &Value) -> &'static str {
-    let containers = ["containers", "initContainers"]
-        .into_iter()
-        .flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
-    let (mut any, mut all) = (false, true);
-    for container in containers {
-        for resource in ["cpu", "memory"] {
-            let amount = |which: &str| container.pointer(&format!("/resources/{which}/{resource}"));
-            any |= amount("limits").is_some() || amount("requests").is_some();
-            all &= amount("limits").is_some() && amount("limits") == amount("requests");
-        }
-    }
-    match (any, all) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
+    pod["status"] = status;
+    pod_spec::labels::write(pod);
+    whole::confine(pod);
 }
 
 /// The containers that somebody looks into a pod with.
@@ -153,61 +159,6 @@ fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
         let why = format!("existing ephemeral containers \"{name}\" may not be {why}\n");
         causes.push(Cause::forbidden("spec.ephemeralContainers", &why));
     }
-}
-
-fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
-    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
-    for list in ["containers", "initContainers"] {
-        if count(new, list) != count(old, list) {
-            let why = "pod updates may not add or remove containers";
-            causes.push(Cause::forbidden(&format!("spec.{list}"), why));
-            return;
-        }
-    }
-    if loses_a_toleration(new, old) {
-        let why = "existing toleration can not be modified except its tolerationSeconds";
-        causes.push(Cause::forbidden("spec.tolerations", why));
-    }
-    if spec_differs(new, old) {
-        let why = "pod updates may not change fields other than `spec.containers[*].image`,\
-                   `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
-                   existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
-                   previously negative)";
-        causes.push(Cause::forbidden("spec", why));
-    }
-}
-
-/// Whether a toleration is not there any more, whatever its time.
-fn loses_a_toleration(new: &Value, old: &Value) -> bool {
-    let all = |pod: &Value| -> Vec<Value> {
-        let mut list = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
-        for toleration in list.iter_mut().filter_map(Value::as_object_mut) {
-            toleration.remove("tolerationSeconds");
-        }
-        list
-    };
-    let now = all(new);
-    all(old).iter().any(|toleration| !now.contains(toleration))
-}
-
-fn spec_differs(new: &Value, old: &Value) -> bool {
-    let frozen = |pod: &Value| {
-        let mut spec = pod["spec"].clone();
-        if let Some(fields) = spec.as_object_mut() {
-            for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-                fields.remove(key);
-            }
-            for list in ["containers", "initContainers"] {
-                for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                    if let Some(container) = container.as_object_mut() {
-                        container.remove("image");
-                    }
-                }
-            }
-        }
-        spec
-    };
-    frozen(new) != frozen(old)
 }
 
 const PRINTER: Printer = Printer {

@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::causes::at_least;
+use super::causes::Refuse;
 use super::print::{Printer, amount};
-use super::{Causes, Kind};
+use super::{Causes, Kind, selectors, workload};
 use crate::fields::set;
-use crate::status::Cause;
 
 pub(super) const POD_DISRUPTION_BUDGET: Kind = Kind {
     short_names: &["pdb"],
@@ -32,23 +31,17 @@ fn new(value: &mut Value) {
 }
 
 fn check(value: &Value, causes: &mut Causes) {
-    let spec = &value["spec"];
+    let (spec, at) = (&value["spec"], workload::SPEC);
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        causes.push(Cause::invalid("spec", &spec.to_string(), "minAvailable and maxUnavailable cannot be both set"));
+        causes.invalid(at, spec, "minAvailable and maxUnavailable cannot be both set");
     }
     for key in ["minAvailable", "maxUnavailable"] {
-        let field = format!("spec.{key}");
-        at_least(value, &format!("/spec/{key}"), &field, 0, causes);
-        let Some(text) = spec[key].as_str() else { continue };
-        let share = text.strip_suffix('%').and_then(|number| number.parse::<u32>().ok());
-        if share.is_none() {
-            let why = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                       regex used for validation is '[0-9]+%')";
-            causes.push(Cause::invalid(&field, &format!("\"{text}\""), why));
-        } else if share > Some(100) {
-            causes.push(Cause::invalid(&field, &format!("\"{text}\""), "must not be greater than 100%"));
-        }
+        workload::check_share(&spec[key], at.field(key), causes);
+        workload::check_at_most_all(&spec[key], at.field(key), causes);
     }
+    selectors::check(&spec["selector"], at.field("selector"), causes);
+    let known = ["AlwaysAllow", "IfHealthyBudget"];
+    causes.one_of(&spec["unhealthyPodEvictionPolicy"], at.field("unhealthyPodEvictionPolicy"), &known);
 }
 
 const PRINTER: Printer = Printer {

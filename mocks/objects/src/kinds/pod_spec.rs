@@ -2,18 +2,28 @@
 //! be. What admission plugins add, they know.
 
 mod check;
+mod features;
+mod images;
+pub(super) mod labels;
+pub(super) mod total;
 mod volumes;
 
 use serde_json::{Value, json};
 
 use crate::fields::{each, set};
+use crate::object::fill_shown;
 
-pub(super) use check::check;
+pub(super) use check::{
+    APP_ARMOR_OF, app_armor_faults, check_annotations, check_new_pod, check_pod, check_template, claim, of_whole_pod,
+    overcommits,
+};
 pub(super) use volumes::source as fill_source;
 
-/// The defaults that a template has too.
+/// The defaults that a template has too, without the fields that servers do not have yet.
 pub(super) fn fill(spec: Option<&mut Value>) {
     let Some(spec) = spec.filter(|spec| spec.is_object()) else { return };
+    features::drop_disabled(spec);
+    fill_shown(spec, "PodSpec");
     for (key, default) in [
         ("restartPolicy", json!("Always")),
         ("dnsPolicy", json!("ClusterFirst")),
@@ -23,22 +33,43 @@ pub(super) fn fill(spec: Option<&mut Value>) {
     ] {
         set(spec, &[], key, default);
     }
-    // The old name of the field follows the new one.
+    // The old name of the field follows the new one, which follows it when it is alone.
+    if let Some(account) = spec.get("serviceAccount").cloned() {
+        set(spec, &[], "serviceAccountName", account);
+    }
     if let Some(account) = spec.get("serviceAccountName").cloned() {
-        set(spec, &[], "serviceAccount", account);
+        spec["serviceAccount"] = account;
     }
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         each(spec, list, container);
     }
     each(spec, "volumes", volume);
+    affinity(spec);
 }
 
 /// The pod template at `/spec/template`, or deeper for a cron job.
 pub(super) fn fill_template(value: &mut Value, at: &str) {
-    fill(value.pointer_mut(&format!("{at}/spec")));
-    // It is part of the real type, not a pointer to one, so it is always there.
-    if let Some(template) = value.pointer_mut(at) {
+    // Both are parts of the real type, not pointers to some, so they are always there.
+    if let Some(template) = value.pointer_mut(at).filter(|template| template.is_object()) {
         set(template, &[], "metadata", json!({}));
+        set(template, &[], "spec", json!({}));
+    }
+    fill(value.pointer_mut(&format!("{at}/spec")));
+}
+
+/// The terms of wishes are parts of them.
+fn affinity(spec: &mut Value) {
+    let Some(affinity) = spec.get_mut("affinity").filter(|affinity| affinity.is_object()) else { return };
+    for (kind, part) in
+        [("nodeAffinity", "preference"), ("podAffinity", "podAffinityTerm"), ("podAntiAffinity", "podAffinityTerm")]
+    {
+        let Some(kind) = affinity.get_mut(kind) else { continue };
+        each(kind, "preferredDuringSchedulingIgnoredDuringExecution", |wish| {
+            set(wish, &[], part, json!({}));
+            if part == "podAffinityTerm" {
+                set(wish, &[part], "topologyKey", json!(""));
+            }
+        });
     }
 }
 
@@ -46,11 +77,7 @@ fn container(container: &mut Value) {
     set(container, &[], "resources", json!({}));
     set(container, &[], "terminationMessagePath", json!("/dev/termination-log"));
     set(container, &[], "terminationMessagePolicy", json!("File"));
-    let latest = container["image"].as_str().is_some_and(|image| {
-        let name = image.rsplit('/').next().unwrap_or(image);
-        !name.contains('@') && (!name.contains(':') || name.ends_with(":latest"))
-    });
-    set(container, &[], "imagePullPolicy", json!(if latest { "Always" } else { "IfNotPresent" }));
+    set(container, &[], "imagePullPolicy", json!(images::pull_policy(container["image"].as_str().unwrap_or_default())));
     each(container, "ports", |port| set(port, &[], "protocol", json!("TCP")));
     each(container, "env", |variable| {
         if let Some(from) = variable.get_mut("valueFrom") {
@@ -115,6 +142,12 @@ fn volume(volume: &mut Value) {
                 each(api, "items", reference);
             }
         });
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate").filter(|template| template.is_object())
+    {
+        set(template, &[], "metadata", json!({}));
+        super::persistent_volume_claim::defaults(template);
+        set(template, &["spec"], "resources", json!({}));
     }
     volumes::source(volume);
 }

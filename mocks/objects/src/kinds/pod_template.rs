@@ -1,5 +1,6 @@
 //! `PodTemplate`: what pods look like, for others to read.
 
+use super::at::At;
 use super::print::{Printer, labels};
 use super::{Kind, pod_spec};
 
@@ -8,6 +9,7 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
     pod_spec: &["template", "spec"],
     printer: PRINTER,
     defaults: |value| pod_spec::fill_template(value, "/template"),
+    check: |value, causes| pod_spec::check_template(&value["template"], At::from("template"), causes),
     shown_when_deleted: true,
     ..Kind::namespaced("", &["v1"], "podtemplates", "PodTemplate")
 };

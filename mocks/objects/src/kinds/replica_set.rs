@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::print::Printer;
-use super::{Kind, pod_spec, workload};
+use super::{Causes, Kind, pod_spec, workload};
 use crate::fields::set;
 
 pub(super) const REPLICA_SET: Kind = Kind {
@@ -25,10 +25,18 @@ pub(super) const REPLICA_SET: Kind = Kind {
     printer: Printer { columns: workload::REPLICAS, cells: |row| workload::replicas(row, row.template()) },
     defaults,
     new: |value| value["status"] = json!({"replicas": 0}),
-    check: |value, causes| workload::check(value, "deployment", causes),
+    check,
     fixed: &["/spec/selector"],
     ..Kind::namespaced("apps", &["v1"], "replicasets", "ReplicaSet")
 };
+
+fn check(value: &Value, causes: &mut Causes) {
+    let spec = &value["spec"];
+    workload::check_counts(spec, &["replicas", "minReadySeconds"], causes);
+    // A real server names deployments here.
+    workload::check_selector(spec, "deployment", causes);
+    workload::check_replicated(spec, causes);
+}
 
 pub(super) fn defaults(value: &mut Value) {
     set(value, &["spec"], "replicas", json!(1));

@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::causes::at_least;
+use super::causes::Refuse;
 use super::print::{Printer, labels};
-use super::{Causes, Kind, workload};
+use super::{Causes, Kind, pod_spec, workload};
 use crate::fields::set;
-use crate::status::Cause;
 
 pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
     short_names: &["rc"],
@@ -43,22 +42,23 @@ fn defaults(value: &mut Value) {
 
 /// A replication controller's selector is a plain map.
 fn check(value: &Value, causes: &mut Causes) {
-    let spec = &value["spec"];
-    at_least(value, "/spec/replicas", "spec.replicas", 0, causes);
+    let (spec, at) = (&value["spec"], workload::SPEC);
+    workload::check_counts(spec, &["minReadySeconds"], causes);
     let selector = spec["selector"].as_object();
     if selector.is_none_or(Map::is_empty) {
-        causes.push(Cause::required("spec.selector", ""));
+        causes.required(at.field("selector"), "");
     }
-    if spec["template"].is_null() {
-        causes.push(Cause::required("spec.template", ""));
-        return;
+    workload::check_counts(spec, &["replicas"], causes);
+    let template = &spec["template"];
+    if template.is_null() {
+        return causes.required(at.field("template"), "");
     }
-    let labels = &spec["template"]["metadata"]["labels"];
+    let labels = &template["metadata"]["labels"];
     if selector.into_iter().flatten().any(|(key, text)| labels.get(key) != Some(text)) {
-        let why = "`selector` does not match template `labels`";
-        causes.push(Cause::invalid("spec.template.metadata.labels", &labels.to_string(), why));
+        workload::others(template, causes);
     }
-    workload::check_template(&spec["template"]["spec"], "spec.template.spec", causes);
+    pod_spec::check_template(template, at.field("template"), causes);
+    workload::check_lasting(template, "ReplicationController", causes);
 }
 
 const PRINTER: Printer = Printer {

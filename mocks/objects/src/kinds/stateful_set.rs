@@ -1,9 +1,15 @@
 //! `StatefulSet`: keeps pods with fixed names and storage of their own.
 
+use std::borrow::Cow;
+
+use mock_cel::formats::label;
 use serde_json::{Value, json};
 
+use super::at::At;
+use super::causes::Refuse;
 use super::print::Printer;
-use super::{Kind, pod_spec, workload};
+use super::selectors::{self, Selected};
+use super::{Causes, Kind, Names, pod_spec, workload};
 use crate::fields::{each, set};
 
 pub(super) const STATEFUL_SET: Kind = Kind {
@@ -23,7 +29,7 @@ pub(super) const STATEFUL_SET: Kind = Kind {
         "RollingUpdateStatefulSetStrategy 1:partition:i? 2:maxUnavailable:O",
         "StatefulSetStatus 1:observedGeneration:i 2:replicas:i! 3:readyReplicas:i 4:currentReplicas:i \
          5:updatedReplicas:i 6:currentRevision:s 7:updateRevision:s 9:collisionCount:i? \
-         10:conditions:[StatefulSetCondition] 11:availableReplicas:i",
+         10:conditions:[StatefulSetCondition] 11:availableReplicas:i!",
         "StatefulSetCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
         "StatefulSetPersistentVolumeClaimRetentionPolicy 1:whenDeleted:s 2:whenScaled:s",
         "StatefulSetOrdinals 1:start:i!",
@@ -32,8 +38,10 @@ pub(super) const STATEFUL_SET: Kind = Kind {
     printer: PRINTER,
     defaults,
     new: |value| value["status"] = json!({"availableReplicas": 0, "replicas": 0}),
-    check: |value, causes| workload::check(value, "statefulset", causes),
-    fixed: &["/spec/selector", "/spec/serviceName"],
+    names: Names::Label,
+    check,
+    check_new,
+    check_update,
     ..Kind::namespaced("apps", &["v1"], "statefulsets", "StatefulSet")
 };
 
@@ -43,9 +51,20 @@ fn defaults(value: &mut Value) {
     // The real server's type always shows it.
     set(value, &["spec"], "serviceName", json!(""));
     set(value, &["spec"], "revisionHistoryLimit", json!(10));
-    set(value, &["spec", "updateStrategy"], "type", json!("RollingUpdate"));
-    if value["spec"]["updateStrategy"]["type"] == "RollingUpdate" {
-        set(value, &["spec", "updateStrategy", "rollingUpdate"], "partition", json!(0));
+    if value["spec"]["updateStrategy"]["type"].is_null() {
+        set(value, &["spec", "updateStrategy"], "type", json!("RollingUpdate"));
+        set(value, &["spec", "updateStrategy"], "rollingUpdate", json!({}));
+    }
+    if value["spec"]["updateStrategy"]["rollingUpdate"].is_object() {
+        let rolling = &mut value["spec"]["updateStrategy"]["rollingUpdate"];
+        // A server whose feature for it is off leaves it out.
+        rolling.as_object_mut().map(|rolling| rolling.remove("maxUnavailable"));
+        if value["spec"]["updateStrategy"]["type"] == "RollingUpdate" {
+            set(value, &["spec", "updateStrategy", "rollingUpdate"], "partition", json!(0));
+        }
+    }
+    if let Some(ordinals) = value.pointer_mut("/spec/ordinals") {
+        set(ordinals, &[], "start", json!(0));
     }
     for key in ["whenDeleted", "whenScaled"] {
         set(value, &["spec", "persistentVolumeClaimRetentionPolicy"], key, json!("Retain"));
@@ -59,6 +78,122 @@ fn defaults(value: &mut Value) {
             super::persistent_volume_claim::defaults(claim);
             set(claim, &["status"], "phase", json!("Pending"));
         });
+    }
+}
+
+/// What an update may change of a specification.
+const CHANGEABLE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+fn check(value: &Value, causes: &mut Causes) {
+    let (spec, at) = (&value["spec"], workload::SPEC);
+    if let Some(policy) =
+        spec["podManagementPolicy"].as_str().filter(|policy| !["OrderedReady", "Parallel"].contains(policy))
+    {
+        causes.invalid_text(at.field("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
+    }
+    strategy(&spec["updateStrategy"], causes);
+    let retention = at.field("persistentVolumeClaimRetentionPolicy");
+    for key in ["whenDeleted", "whenScaled"] {
+        let policy = &spec["persistentVolumeClaimRetentionPolicy"][key];
+        causes.one_of(policy, retention.field(key), &["Retain", "Delete"]);
+    }
+    workload::check_counts(spec, &["replicas", "minReadySeconds"], causes);
+    causes.not_negative(at.field("ordinals.start"), spec["ordinals"]["start"].as_i64());
+    workload::check_selector(spec, "statefulset", causes);
+    let template = &spec["template"];
+    match selectors::selects(&spec["selector"], &template["metadata"]["labels"]) {
+        Selected::Broken => causes.invalid(at.field("selector"), &spec["selector"], ""),
+        selected => {
+            if selected == Selected::Others {
+                workload::others(template, causes);
+            }
+            pod_spec::check_template(&with_claims(spec), at.field("template"), causes);
+            // A real server says some of it twice, under the names of before.
+            pod_spec::check_annotations(template, at.field("template"), causes);
+        }
+    }
+    workload::check_lasting(template, "StatefulSet", causes);
+}
+
+/// The template as its pods will be: with a volume for each claim that is made for them, and without the names that they are given.
+fn with_claims(spec: &Value) -> Cow<'_, Value> {
+    let (template, claims) = (&spec["template"], spec["volumeClaimTemplates"].as_array());
+    let of_pod = &template["spec"];
+    if claims.is_none_or(Vec::is_empty) && of_pod["subdomain"].is_null() && of_pod["hostname"].is_null() {
+        return Cow::Borrowed(template);
+    }
+    let mut template = template.clone();
+    if !template["spec"].is_object() {
+        template = json!({"metadata": template["metadata"], "spec": {}});
+    }
+    let Some(pod) = template["spec"].as_object_mut() else { return Cow::Owned(template) };
+    pod.remove("subdomain");
+    pod.remove("hostname");
+    let mut volumes: Vec<Value> = Vec::new();
+    for claim in claims.into_iter().flatten() {
+        let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+        let volume = json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+        if !volumes.contains(&volume) {
+            volumes.push(volume);
+        }
+    }
+    let claimed = volumes.len();
+    let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_claimed = |volume: &Value, volumes: &[Value]| volumes.iter().any(|claim| claim["name"] == volume["name"]);
+    let own: Vec<Value> = own.into_iter().filter(|volume| !is_claimed(volume, &volumes[..claimed])).collect();
+    volumes.extend(own);
+    pod.insert("volumes".to_owned(), Value::from(volumes));
+    Cow::Owned(template)
+}
+
+fn strategy(strategy: &Value, causes: &mut Causes) {
+    let at = workload::SPEC.field("updateStrategy");
+    let rolling = at.field("rollingUpdate");
+    match strategy["type"].as_str().unwrap_or_default() {
+        "OnDelete" if strategy["rollingUpdate"].is_object() => {
+            causes.invalid(rolling, &strategy["rollingUpdate"], "only allowed for updateStrategy 'RollingUpdate'");
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            causes.not_negative(rolling.field("partition"), strategy["rollingUpdate"]["partition"].as_i64());
+        }
+        _ => causes.invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"),
+    }
+}
+
+/// What was wrong before an update may stay.
+fn check_new(value: &Value, causes: &mut Causes) {
+    let (spec, at) = (&value["spec"], workload::SPEC);
+    let list = at.field("volumeClaimTemplates");
+    for (index, claim) in spec["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate() {
+        pod_spec::claim::check(&claim["spec"], list.item(index).field("spec"), causes);
+    }
+    let service = spec["serviceName"].as_str().unwrap_or_default();
+    if !service.is_empty() {
+        causes.faults(at.field("serviceName"), service, label(service));
+    }
+}
+
+fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+    let kept = |value: &Value| {
+        let mut spec = value["spec"].clone();
+        if let Some(spec) = spec.as_object_mut() {
+            spec.retain(|key, _| !CHANGEABLE.contains(&key.as_str()));
+        }
+        spec
+    };
+    if kept(new) != kept(old) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
+                   'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        causes.forbidden(At::from("spec"), why);
     }
 }
 

@@ -1,58 +1,99 @@
 //! What the kinds share that keep pods of a template running.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::causes::{at_least, unsupported};
+use super::at::At;
+use super::causes::Refuse;
 use super::print::Row;
+use super::selectors::{self, Selected};
 use super::{Causes, pod_spec};
-use crate::status::Cause;
 
-/// The selector of `ReplicaSet`s, `StatefulSet`s and `DaemonSet`s, and the pods that they make.
-pub(super) fn check(value: &Value, kind: &str, causes: &mut Causes) {
-    let spec = &value["spec"];
-    at_least(value, "/spec/replicas", "spec.replicas", 0, causes);
-    let selector = &spec["selector"];
-    // The real server has an error for an empty selector, but not for one of daemon sets that is absent.
-    if selector.is_null() && kind != "daemonset" {
-        causes.push(Cause::required("spec.selector", ""));
-    } else if selector.as_object().is_some_and(Map::is_empty) {
-        causes.push(Cause::invalid("spec.selector", "{}", &format!("empty selector is invalid for {kind}")));
-    }
-    let labels = &spec["template"]["metadata"]["labels"];
-    if !selects(selector, labels) {
-        let why = "`selector` does not match template `labels`";
-        causes.push(Cause::invalid("spec.template.metadata.labels", &labels.to_string(), why));
-    }
-    check_template(&spec["template"]["spec"], "spec.template.spec", causes);
-}
+pub(super) const SPEC: At<'static> = At::from("spec");
 
-/// The pods of a template that is kept running.
-pub(super) fn check_template(spec: &Value, at: &str, causes: &mut Causes) {
-    pod_spec::check(spec, at, causes);
-    let policy = spec["restartPolicy"].as_str().unwrap_or("Always");
-    if matches!(policy, "OnFailure" | "Never") {
-        causes.push(unsupported(&format!("{at}.restartPolicy"), policy, "\"Always\""));
-    }
-}
-
-fn selects(selector: &Value, labels: &Value) -> bool {
-    if selector.is_null() {
-        return false;
-    }
-    let equal =
-        selector["matchLabels"].as_object().into_iter().flatten().all(|(key, text)| labels.get(key) == Some(text));
-    let fits = |expression: &Value| {
-        let label = labels.get(expression["key"].as_str().unwrap_or_default());
-        let among = || expression["values"].as_array().into_iter().flatten().any(|value| Some(value) == label);
-        match expression["operator"].as_str().unwrap_or_default() {
-            "In" => among(),
-            "NotIn" => !among(),
-            "Exists" => label.is_some(),
-            "DoesNotExist" => label.is_none(),
-            _ => true,
+/// A selector that must be there and must ask for something.
+pub(super) fn check_selector(spec: &Value, kind: &str, causes: &mut Causes) {
+    let (selector, at) = (&spec["selector"], SPEC.field("selector"));
+    match selector.as_object() {
+        None => causes.required(at, ""),
+        Some(fields) => {
+            selectors::check(selector, at, causes);
+            if selectors::is_empty(fields) {
+                causes.invalid(at, selector, &format!("empty selector is invalid for {kind}"));
+            }
         }
-    };
-    equal && selector["matchExpressions"].as_array().into_iter().flatten().all(fits)
+    }
+}
+
+/// The template of a set of equal pods.
+pub(super) fn check_replicated(spec: &Value, causes: &mut Causes) {
+    let template = &spec["template"];
+    match selectors::selects(&spec["selector"], &template["metadata"]["labels"]) {
+        Selected::Broken => return causes.invalid(SPEC.field("selector"), &spec["selector"], "invalid label selector"),
+        Selected::Others => others(template, causes),
+        Selected::All | Selected::These => {}
+    }
+    pod_spec::check_template(template, SPEC.field("template"), causes);
+    check_lasting(template, "ReplicaSet", causes);
+}
+
+/// Labels that the selector does not select.
+pub(super) fn others(template: &Value, causes: &mut Causes) {
+    let at = SPEC.field("template");
+    let at = at.field("metadata");
+    let why = "`selector` does not match template `labels`";
+    causes.invalid(at.field("labels"), &template["metadata"]["labels"], why);
+}
+
+/// Pods that are kept running never end by themselves.
+pub(super) fn check_lasting(template: &Value, kind: &str, causes: &mut Causes) {
+    let at = SPEC.field("template");
+    let at = at.field("spec");
+    let policy = template["spec"]["restartPolicy"].as_str().unwrap_or("Always");
+    if policy != "Always" {
+        causes.unsupported(at.field("restartPolicy"), policy, &["Always"]);
+    }
+    if !template["spec"]["activeDeadlineSeconds"].is_null() {
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        causes.forbidden(at.field("activeDeadlineSeconds"), &why);
+    }
+}
+
+/// Numbers of the specification that are not below nothing.
+pub(super) fn check_counts(spec: &Value, keys: &[&str], causes: &mut Causes) {
+    for key in keys {
+        causes.not_negative(SPEC.field(key), spec[*key].as_i64());
+    }
+}
+
+/// A number of pods, or a share of them.
+pub(super) fn check_share(share: &Value, at: At<'_>, causes: &mut Causes) {
+    match share.as_str() {
+        None => causes.not_negative(at, share.as_i64()),
+        Some(text) if percent(share).is_none() => {
+            let why = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex \
+                       used for validation is '[0-9]+%')";
+            causes.invalid_text(at, text, why);
+        }
+        Some(_) => {}
+    }
+}
+
+/// A share of pods that is no more than all.
+pub(super) fn check_at_most_all(share: &Value, at: At<'_>, causes: &mut Causes) {
+    if percent(share).is_some_and(|percent| percent > 100) {
+        causes.invalid(at, share, "must not be greater than 100%");
+    }
+}
+
+/// Whether a number or a share is nothing; what is neither counts as nothing.
+pub(super) fn is_nothing(share: &Value) -> bool {
+    percent(share).or(share.as_u64()).unwrap_or(0) == 0 && share.as_i64().unwrap_or(0) == 0
+}
+
+fn percent(share: &Value) -> Option<u64> {
+    let digits = share.as_str()?.strip_suffix('%')?;
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { Some(digits.parse().unwrap_or(u64::MAX)) } else { None }
 }
 
 pub(super) const REPLICAS: &str =

@@ -97,6 +97,42 @@ pub fn unset(value: &mut Value, resource: &Resource) {
     }
 }
 
+/// Puts in what a type shows also when nobody set it, in an object of this message and in everything below.
+pub fn fill_shown(value: &mut Value, name: &str) {
+    let (Some(object), Some(fields)) = (value.as_object_mut(), message(name)) else { return };
+    show(object, fields);
+}
+
+fn show(object: &mut Map<String, Value>, fields: &[Field]) {
+    for field in fields {
+        if let Kind::Message(below) = &field.kind
+            && field.name == "<inline>"
+        {
+            show(object, message(below).unwrap_or_default());
+            continue;
+        }
+        match (object.get_mut(field.name), &field.kind) {
+            (Some(Value::Array(items)), Kind::Message(below)) => {
+                for item in items {
+                    fill_shown(item, below);
+                }
+            }
+            (Some(value), Kind::Message(below)) => fill_shown(value, below),
+            (None, kind) if field.shown => {
+                let zero = match kind {
+                    _ if field.list || field.map => Value::Null,
+                    Kind::Text => Value::from(""),
+                    Kind::Integer | Kind::IntOrText => Value::from(0),
+                    Kind::Flag => Value::from(false),
+                    _ => Value::Null,
+                };
+                object.insert(field.name.to_owned(), zero);
+            }
+            _ => {}
+        }
+    }
+}
+
 fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(), Misfit> {
     for field in fields {
         if field.name == "<inline>" {
@@ -142,7 +178,8 @@ fn is_unset(value: &Value, field: &Field) -> bool {
         Value::Object(entries) => field.map && entries.is_empty(),
         Value::String(text) => text.is_empty() && !field.optional && field.name != "name" && field.kind == Kind::Text,
         Value::Bool(flag) => !*flag && !field.optional && field.name != "allowed",
-        _ => false,
+        Value::Number(number) => number.as_i64() == Some(0) && !field.optional && field.kind == Kind::Integer,
+        Value::Null => false,
     }
 }
 
@@ -193,6 +230,8 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
                 let path = format!("{at}.{}", field.name);
                 return Err(Misfit::Amount { path, got: value.clone() });
             };
+            // Amounts by name are those of resources.
+            let amount = if field.map { amount.in_thousandths() } else { amount };
             let canonical = amount.canonical();
             if value.as_str() != Some(&canonical) {
                 *value = Value::from(canonical);

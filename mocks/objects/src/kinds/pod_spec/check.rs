@@ -1,164 +1,211 @@
-//! Which values a pod allows, alone or in a template: the rules that people break by hand.
+//! Which values a pod allows, alone or in a template ("Kubernetes API reference", Pod v1 core).
+//!
+//! Owns what holds for a pod as a whole, and the order of the checks, which is that of a real server. Parts of a pod are in files of
+//! their own. The rules are those of 1.34 with the features that are on by default.
 
-use mock_cel::Quantity;
-use mock_cel::formats::{LABEL, is_label};
-use serde_json::Value;
+mod affinity;
+mod annotations;
+mod containers;
+mod environment;
+mod handlers;
+mod mounts;
+mod names;
+mod network;
+mod resources;
+mod security;
+mod spread;
+mod systems;
+mod volumes;
 
-use crate::kinds::causes::{duplicate, unsupported};
+use mock_cel::formats::{label, qualified_name, subdomain};
+use serde_json::{Map, Value};
+
+use super::super::at::At;
+use super::super::causes::Refuse;
+use super::super::selectors;
 use crate::status::Cause;
 
-const ENVIRONMENT: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or \
-                           '.', and must not start with a digit";
+pub(in crate::kinds) use annotations::APP_ARMOR_OF;
+pub(in crate::kinds) use resources::{of_whole_pod, overcommits};
+pub(in crate::kinds) use volumes::claim;
 
-/// Answers what is wrong with a pod specification; `at` is where it stands.
-pub(in crate::kinds) fn check(spec: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let policy = spec["restartPolicy"].as_str().unwrap_or("Always");
-    if !matches!(policy, "Always" | "OnFailure" | "Never") {
-        causes.push(unsupported(&format!("{at}.restartPolicy"), policy, "\"Always\", \"OnFailure\", \"Never\""));
+/// The longest time in seconds, the highest user and the highest group.
+const MAX: i64 = i32::MAX as i64;
+
+/// A pod and what is around it.
+#[derive(Clone, Copy)]
+struct Pod<'a> {
+    spec: &'a Value,
+    at: At<'a>,
+    /// Its metadata when it is no template.
+    alone: Option<&'a Value>,
+}
+
+impl<'a> Pod<'a> {
+    /// How long it may take to end.
+    fn grace_s(&self) -> Option<i64> {
+        self.spec["terminationGracePeriodSeconds"].as_i64()
     }
-    let resolver = spec["dnsPolicy"].as_str().unwrap_or("ClusterFirst");
-    if !matches!(resolver, "ClusterFirst" | "ClusterFirstWithHostNet" | "Default" | "None") {
-        let allowed = "\"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\"";
-        causes.push(unsupported(&format!("{at}.dnsPolicy"), resolver, allowed));
+
+    /// Its users are those of its node.
+    fn shares_users(&self) -> bool {
+        self.spec["hostUsers"] != Value::Bool(false)
     }
-    if spec["containers"].as_array().is_none_or(Vec::is_empty) {
-        causes.push(Cause::required(&format!("{at}.containers"), ""));
+
+    /// All of its containers: the list that one is in, its number there, itself.
+    fn containers(&self) -> impl Iterator<Item = (&'static str, usize, &'a Value)> + use<'a> {
+        let spec = self.spec;
+        ["initContainers", "containers", "ephemeralContainers"]
+            .into_iter()
+            .flat_map(move |list| items(spec, list).iter().enumerate().map(move |(index, one)| (list, index, one)))
     }
-    let mut known: Vec<&str> = Vec::new();
-    for list in ["initContainers", "containers"] {
-        for (index, container) in spec[list].as_array().into_iter().flatten().enumerate() {
-            let at = format!("{at}.{list}[{index}]");
-            let name = container["name"].as_str().unwrap_or_default();
-            if name.is_empty() {
-                causes.push(Cause::required(&format!("{at}.name"), ""));
-            } else if !is_label(name) || name.len() > 63 {
-                causes.push(Cause::invalid(&format!("{at}.name"), &format!("\"{name}\""), LABEL));
-            } else if known.contains(&name) {
-                causes.push(duplicate(&format!("{at}.name"), name));
-            }
-            known.push(name);
-            one(container, spec, &at, causes);
+}
+
+/// The items of a list; none when it is absent.
+fn items<'a>(value: &'a Value, list: &str) -> &'a [Value] {
+    value[list].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A text; empty when it is absent.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The texts of a list.
+fn texts<'a>(value: &'a Value, list: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    items(value, list).iter().map(|item| item.as_str().unwrap_or_default())
+}
+
+/// The entries of a map.
+fn entries<'a>(value: &'a Value, map: &str) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    value[map].as_object().into_iter().flat_map(Map::iter)
+}
+
+/// Whether a field is there.
+fn has(value: &Value, key: &str) -> bool {
+    value.get(key).is_some_and(|found| !found.is_null())
+}
+
+/// Answers what is wrong with a pod.
+pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
+    let spec = &pod["spec"];
+    let checked = Pod { spec, at: At::from("spec"), alone: Some(&pod["metadata"]) };
+    annotations::check(&pod["metadata"], checked, At::from("metadata").field("annotations"), causes);
+    check_spec(checked, causes);
+    if text(spec, "serviceAccountName").is_empty() {
+        volumes::no_tokens(checked, causes);
+    }
+    for (list, index, container) in checked.containers().filter(|(list, ..)| *list != "ephemeralContainers") {
+        containers::trimmed(container, checked.at.field(list).item(index), causes);
+    }
+}
+
+/// Answers what is wrong with a new pod beside that.
+pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
+    let spec = &pod["spec"];
+    let at = At::from("spec");
+    if !items(spec, "ephemeralContainers").is_empty() {
+        causes.forbidden(at.field("ephemeralContainers"), "cannot be set on create");
+    }
+    if !text(spec, "nodeName").is_empty() && !items(spec, "schedulingGates").is_empty() {
+        causes.forbidden(at.field("nodeName"), "cannot be set until all schedulingGates have been cleared");
+    }
+    annotations::match_fields(&pod["metadata"], Pod { spec, at, alone: Some(&pod["metadata"]) }, causes);
+}
+
+/// Answers what is wrong with the labels and annotations of a template alone.
+pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
+    let metadata = &template["metadata"];
+    selectors::check_labels(&metadata["labels"], at.field("labels"), causes);
+    annotations::check_keys(metadata, at.field("annotations"), causes);
+    let pod = Pod { spec: &template["spec"], at: at.field("spec"), alone: None };
+    annotations::check(metadata, pod, at.field("annotations"), causes);
+}
+
+/// How much is wrong with a profile of `AppArmor`.
+pub(in crate::kinds) fn app_armor_faults(profile: &Value) -> usize {
+    let mut causes = Vec::new();
+    security::app_armor(profile, At::from(""), &mut causes);
+    causes.len()
+}
+
+/// Answers what is wrong with the template of a pod; `at` is where it stands.
+pub(in crate::kinds) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
+    let spec = &template["spec"];
+    let metadata = &template["metadata"];
+    selectors::check_labels(&metadata["labels"], at.field("labels"), causes);
+    annotations::check_keys(metadata, at.field("annotations"), causes);
+    let pod = Pod { spec, at: at.field("spec"), alone: None };
+    annotations::check(metadata, pod, at.field("annotations"), causes);
+    check_spec(pod, causes);
+    annotations::match_fields(metadata, pod, causes);
+    if !items(spec, "ephemeralContainers").is_empty() {
+        causes.forbidden(pod.at.field("ephemeralContainers"), "ephemeral containers not allowed in pod template");
+    }
+}
+
+fn check_spec(pod: Pod<'_>, causes: &mut Vec<Cause>) {
+    let (spec, at) = (pod.spec, pod.at);
+    let known = volumes::check(pod, causes);
+    let claims = resources::check_claims(pod, causes);
+    containers::check(pod, &known, &claims, causes);
+    resources::check_whole(pod, &claims, causes);
+    network::check_host_ports(pod, causes);
+    causes.one_of(&spec["restartPolicy"], at.field("restartPolicy"), &["Always", "OnFailure", "Never"]);
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    causes.one_of(&spec["dnsPolicy"], at.field("dnsPolicy"), &policies);
+    selectors::check_labels(&spec["nodeSelector"], at.field("nodeSelector"), causes);
+    security::check_pod(pod, causes);
+    affinity::check(&spec["affinity"], at.field("affinity"), causes);
+    network::check_resolver(spec, at.field("dnsConfig"), causes);
+    gates(spec, at, causes);
+    spread::check(spec, at.field("topologySpreadConstraints"), causes);
+    systems::check_host_processes(pod, causes);
+    security::check_users(pod, causes);
+    names::check(spec, at, causes);
+    spread::check_tolerations(items(spec, "tolerations"), at.field("tolerations"), causes);
+    network::check_aliases(spec, at.field("hostAliases"), causes);
+    for (key, faults) in [("priorityClassName", subdomain as fn(&str) -> Vec<String>), ("runtimeClassName", subdomain)]
+    {
+        if let Some(name) = spec[key].as_str().filter(|name| key == "runtimeClassName" || !name.is_empty()) {
+            causes.faults(at.field(key), name, faults(name));
+        }
+    }
+    if spec["preemptionPolicy"] == "" {
+        causes.required(at.field("preemptionPolicy"), "");
+    } else {
+        causes.one_of(&spec["preemptionPolicy"], at.field("preemptionPolicy"), &["PreemptLowerPriority", "Never"]);
+    }
+    if has(spec, "overhead") {
+        resources::check_overhead(&spec["overhead"], at.field("overhead"), causes);
+    }
+    systems::check(pod, causes);
+}
+
+/// What a pod waits for before it is ready, and before it is placed.
+fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
+    for (index, gate) in items(spec, "readinessGates").iter().enumerate() {
+        let name = text(gate, "conditionType");
+        causes.faults(at.field("readinessGates").item(index).field("conditionType"), name, qualified_name(name));
+    }
+    let gates = items(spec, "schedulingGates");
+    for (index, gate) in gates.iter().enumerate() {
+        let name = text(gate, "name");
+        let at = at.field("schedulingGates");
+        causes.faults(at.item(index), name, qualified_name(name));
+        if gates[..index].iter().any(|other| text(other, "name") == name) {
+            causes.duplicate(at.item(index), name);
         }
     }
 }
 
-fn one(container: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) {
-    if container["image"].as_str().unwrap_or_default().is_empty() {
-        causes.push(Cause::required(&format!("{at}.image"), ""));
-    }
-    let pull = container["imagePullPolicy"].as_str().unwrap_or("Always");
-    if !matches!(pull, "Always" | "IfNotPresent" | "Never") {
-        let allowed = "\"Always\", \"IfNotPresent\", \"Never\"";
-        causes.push(unsupported(&format!("{at}.imagePullPolicy"), pull, allowed));
-    }
-    ports(container, at, causes);
-    environment(container, at, causes);
-    mounts(container, spec, at, causes);
-    probes(container, at, causes);
-    resources(container, at, causes);
-}
-
-fn ports(container: &Value, at: &str, causes: &mut Vec<Cause>) {
-    for (index, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
-        let field = format!("{at}.ports[{index}].containerPort");
-        match port["containerPort"].as_i64().unwrap_or(0) {
-            0 => causes.push(Cause::required(&field, "")),
-            1..=65535 => {}
-            other => causes.push(Cause::invalid(&field, &other.to_string(), "must be between 1 and 65535, inclusive")),
-        }
-    }
-}
-
-fn environment(container: &Value, at: &str, causes: &mut Vec<Cause>) {
-    for (index, variable) in container["env"].as_array().into_iter().flatten().enumerate() {
-        let field = format!("{at}.env[{index}].name");
-        let name = variable["name"].as_str().unwrap_or_default();
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-        if name.is_empty() {
-            causes.push(Cause::required(&field, ""));
-        } else if name.as_bytes()[0].is_ascii_digit() || !name.bytes().all(plain) {
-            causes.push(Cause::invalid(&field, &format!("\"{name}\""), ENVIRONMENT));
-        }
-        let given = variable["value"].as_str().is_some_and(|text| !text.is_empty());
-        if given && variable["valueFrom"].is_object() {
-            let why = "may not be specified when `value` is not empty";
-            causes.push(Cause::invalid(&format!("{at}.env[{index}].valueFrom"), "\"\"", why));
-        }
-    }
-}
-
-fn mounts(container: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) {
-    for (index, mount) in container["volumeMounts"].as_array().into_iter().flatten().enumerate() {
-        let name = &mount["name"];
-        let known = spec["volumes"].as_array().into_iter().flatten().any(|volume| volume["name"] == *name);
-        if !known {
-            let field = format!("{at}.volumeMounts[{index}].name");
-            causes.push(Cause { reason: "FieldValueNotFound", field, message: format!("Not found: {name}") });
-        }
-    }
-}
-
-fn probes(container: &Value, at: &str, causes: &mut Vec<Cause>) {
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(get) = container.pointer(&format!("/{probe}/httpGet")) else { continue };
-        let fits = get["port"].as_i64().map_or(get["port"].is_string(), |port| (1..=65535).contains(&port));
-        if !fits {
-            let why = "must be between 1 and 65535, inclusive";
-            causes.push(Cause::invalid(&format!("{at}.{probe}.httpGet.port"), &get["port"].to_string(), why));
-        }
-    }
-}
-
-/// Nothing may be less than nothing, and no more may be asked for than is allowed.
-fn resources(container: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let amount = |value: &Value| value.as_str().and_then(Quantity::parse);
-    let (limits, requests) = (&container["resources"]["limits"], &container["resources"]["requests"]);
-    let mut check_sign = |which: &str, name: &str, given: &Value| {
-        if amount(given).is_some_and(|amount| amount.signum() < 0) {
-            let field = format!("{at}.resources.{which}[{name}]");
-            causes.push(Cause::invalid(&field, &given.to_string(), "must be greater than or equal to 0"));
-        }
-    };
-    for (name, limit) in limits.as_object().into_iter().flatten() {
-        check_sign("limits", name, limit);
-    }
-    for (name, asked) in requests.as_object().into_iter().flatten() {
-        check_sign("requests", name, asked);
-    }
-    for (name, asked) in requests.as_object().into_iter().flatten() {
-        if let (Some(wanted), Some(limit)) = (amount(asked), amount(&limits[name]))
-            && wanted > limit
-        {
-            let why = format!("must be less than or equal to {name} limit");
-            causes.push(Cause::invalid(&format!("{at}.resources.requests"), &asked.to_string(), &why));
-        }
+/// What is wrong with a text that must be a label of DNS and may be absent.
+fn check_label(spec: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
+    let name = text(spec, key);
+    if !name.is_empty() {
+        causes.faults(at.field(key), name, label(name));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// What is wrong with the resources of a container.
-    fn wrong(limits: &Value, requests: &Value) -> Vec<(String, String)> {
-        let mut causes = Vec::new();
-        resources(&json!({"resources": {"limits": limits, "requests": requests}}), "c", &mut causes);
-        causes.into_iter().map(|cause| (cause.field, cause.message)).collect()
-    }
-
-    #[test]
-    fn amounts_are_not_negative_and_requests_not_above_limits() {
-        assert_eq!(wrong(&json!({"cpu": "1", "memory": "0"}), &json!({"cpu": "1000m", "memory": "0"})), []);
-        let above = wrong(&json!({"cpu": "1"}), &json!({"cpu": "1100m"}));
-        let why = "Invalid value: \"1100m\": must be less than or equal to cpu limit".to_owned();
-        assert_eq!(above, [("c.resources.requests".to_owned(), why)]);
-        let sign = |which: &str| {
-            let why = "Invalid value: \"-1\": must be greater than or equal to 0".to_owned();
-            [(format!("c.resources.{which}[cpu]"), why)]
-        };
-        assert_eq!(wrong(&json!({"cpu": "-1"}), &json!({})), sign("limits"));
-        assert_eq!(wrong(&json!({}), &json!({"cpu": "-1"})), sign("requests"));
-    }
-}
+mod tests;

@@ -13,14 +13,16 @@ pub(super) const TABLE: &[Row] = &[
      30:enableServiceLinks:b? 31:preemptionPolicy:s? 32:overhead:{Q} \
      33:topologySpreadConstraints:[TopologySpreadConstraint] 34:ephemeralContainers:[EphemeralContainer] \
      35:setHostnameAsFQDN:b? 36:os:PodOS 37:hostUsers:b? 38:schedulingGates:[PodSchedulingGate] \
-     39:resourceClaims:[PodResourceClaim] 40:resources:ResourceRequirements",
+     39:resourceClaims:[PodResourceClaim] 40:resources:ResourceRequirements 41:hostnameOverride:s?",
     "PodTemplateSpec 1:metadata:ObjectMeta 2:spec:PodSpec",
     "Container 1:name:s! 2:image:s 3:command:[s] 4:args:[s] 5:workingDir:s 6:ports:[ContainerPort] 7:env:[EnvVar] \
      8:resources:ResourceRequirements 9:volumeMounts:[VolumeMount] 10:livenessProbe:Probe 11:readinessProbe:Probe \
      12:lifecycle:Lifecycle 13:terminationMessagePath:s 14:imagePullPolicy:s 15:securityContext:SecurityContext \
      16:stdin:b 17:stdinOnce:b 18:tty:b 19:envFrom:[EnvFromSource] 20:terminationMessagePolicy:s \
      21:volumeDevices:[VolumeDevice] 22:startupProbe:Probe 23:resizePolicy:[ContainerResizePolicy] \
-     24:restartPolicy:s?",
+     24:restartPolicy:s? 25:restartPolicyRules:[ContainerRestartRule]",
+    "ContainerRestartRule 1:action:s 2:exitCodes:ContainerRestartRuleOnExitCodes",
+    "ContainerRestartRuleOnExitCodes 1:operator:s 2:values:[i]",
     "PodSecurityContext 1:seLinuxOptions:SELinuxOptions 2:runAsUser:i? 3:runAsNonRoot:b? 4:supplementalGroups:[i] \
      5:fsGroup:i? 6:runAsGroup:i? 7:sysctls:[Sysctl] 8:windowsOptions:WindowsSecurityContextOptions \
      9:fsGroupChangePolicy:s? 10:seccompProfile:SeccompProfile 11:appArmorProfile:AppArmorProfile \
@@ -28,7 +30,7 @@ pub(super) const TABLE: &[Row] = &[
     "LocalObjectReference 1:name:s",
     "Affinity 1:nodeAffinity:NodeAffinity 2:podAffinity:PodAffinity 3:podAntiAffinity:PodAntiAffinity",
     "Toleration 1:key:s 2:operator:s 3:value:s 4:effect:s 5:tolerationSeconds:i?",
-    "HostAlias 1:ip:s 2:hostnames:[s]",
+    "HostAlias 1:ip:s! 2:hostnames:[s]",
     "PodDNSConfig 1:nameservers:[s] 2:searches:[s] 3:options:[PodDNSConfigOption]",
     "PodReadinessGate 1:conditionType:s!",
     "TopologySpreadConstraint 1:maxSkew:i! 2:topologyKey:s! 3:whenUnsatisfiable:s! 4:labelSelector:LabelSelector \
@@ -44,7 +46,7 @@ pub(super) const TABLE: &[Row] = &[
      7:recursiveReadOnly:s?",
     "Probe 1:<inline>:ProbeHandler 2:initialDelaySeconds:i 3:timeoutSeconds:i 4:periodSeconds:i 5:successThreshold:i \
      6:failureThreshold:i 7:terminationGracePeriodSeconds:i?",
-    "Lifecycle 1:postStart:LifecycleHandler 2:preStop:LifecycleHandler",
+    "Lifecycle 1:postStart:LifecycleHandler 2:preStop:LifecycleHandler 3:stopSignal:s?",
     "SecurityContext 1:capabilities:Capabilities 2:privileged:b? 3:seLinuxOptions:SELinuxOptions 4:runAsUser:i? \
      5:runAsNonRoot:b? 6:readOnlyRootFilesystem:b? 7:allowPrivilegeEscalation:b? 8:runAsGroup:i? 9:procMount:s? \
      10:windowsOptions:WindowsSecurityContextOptions 11:seccompProfile:SeccompProfile \
@@ -54,7 +56,8 @@ pub(super) const TABLE: &[Row] = &[
     "ContainerResizePolicy 1:resourceName:s! 2:restartPolicy:s!",
     "SELinuxOptions 1:user:s 2:role:s 3:type:s 4:level:s",
     "Sysctl 1:name:s! 2:value:s!",
-    "WindowsSecurityContextOptions 1:gmsaCredentialSpecName:s? 2:gmsaCredentialSpec:s? 3:runAsUserName:s?",
+    "WindowsSecurityContextOptions 1:gmsaCredentialSpecName:s? 2:gmsaCredentialSpec:s? 3:runAsUserName:s? \
+     4:hostProcess:b?",
     "SeccompProfile 1:type:s! 2:localhostProfile:s?",
     "AppArmorProfile 1:type:s! 2:localhostProfile:s?",
     "NodeAffinity 1:requiredDuringSchedulingIgnoredDuringExecution:NodeSelector \
@@ -69,10 +72,11 @@ pub(super) const TABLE: &[Row] = &[
      11:readinessProbe:Probe 12:lifecycle:Lifecycle 13:terminationMessagePath:s 14:imagePullPolicy:s \
      15:securityContext:SecurityContext 16:stdin:b 17:stdinOnce:b 18:tty:b 19:envFrom:[EnvFromSource] \
      20:terminationMessagePolicy:s 21:volumeDevices:[VolumeDevice] 22:startupProbe:Probe \
-     23:resizePolicy:[ContainerResizePolicy] 24:restartPolicy:s?",
+     23:resizePolicy:[ContainerResizePolicy] 24:restartPolicy:s? 25:restartPolicyRules:[ContainerRestartRule]",
     "ResourceClaim 1:name:s! 2:request:s",
     "EnvVarSource 1:fieldRef:ObjectFieldSelector 2:resourceFieldRef:ResourceFieldSelector \
-     3:configMapKeyRef:ConfigMapKeySelector 4:secretKeyRef:SecretKeySelector",
+     3:configMapKeyRef:ConfigMapKeySelector 4:secretKeyRef:SecretKeySelector 5:fileKeyRef:FileKeySelector",
+    "FileKeySelector 1:volumeName:s! 2:path:s! 3:key:s! 4:optional:b?",
     "ProbeHandler 1:exec:ExecAction 2:httpGet:HTTPGetAction 3:tcpSocket:TCPSocketAction 4:grpc:GRPCAction",
     "LifecycleHandler 1:exec:ExecAction 2:httpGet:HTTPGetAction 3:tcpSocket:TCPSocketAction 4:sleep:SleepAction",
     "Capabilities 1:add:[s] 2:drop:[s]",

@@ -48,12 +48,16 @@ pub(super) const TABLE: &[Row] = &[
     "StorageOSVolumeSource 1:volumeName:s 2:volumeNamespace:s 3:fsType:s 4:readOnly:b 5:secretRef:LocalObjectReference",
     "CSIVolumeSource 1:driver:s! 2:readOnly:b? 3:fsType:s? 4:volumeAttributes:{s} \
      5:nodePublishSecretRef:LocalObjectReference",
-    "EphemeralVolumeSource 1:volumeClaimTemplate:PersistentVolumeClaimTemplate 2:readOnly:b",
+    "EphemeralVolumeSource 1:volumeClaimTemplate:PersistentVolumeClaimTemplate",
     "ImageVolumeSource 1:reference:s 2:pullPolicy:s",
     "KeyToPath 1:key:s! 2:path:s! 3:mode:i?",
     "DownwardAPIVolumeFile 1:path:s! 2:fieldRef:ObjectFieldSelector 3:resourceFieldRef:ResourceFieldSelector 4:mode:i?",
     "VolumeProjection 1:secret:SecretProjection 2:downwardAPI:DownwardAPIProjection 3:configMap:ConfigMapProjection \
-     4:serviceAccountToken:ServiceAccountTokenProjection",
+     4:serviceAccountToken:ServiceAccountTokenProjection 5:clusterTrustBundle:ClusterTrustBundleProjection \
+     6:podCertificate:PodCertificateProjection",
+    "ClusterTrustBundleProjection 1:name:s? 2:signerName:s? 3:labelSelector:LabelSelector 4:path:s! 5:optional:b?",
+    "PodCertificateProjection 1:signerName:s 2:keyType:s 3:maxExpirationSeconds:i? 4:credentialBundlePath:s 5:keyPath:s \
+     6:certificateChainPath:s",
     "SecretProjection 1:<inline>:LocalObjectReference 2:items:[KeyToPath] 4:optional:b?",
     "DownwardAPIProjection 1:items:[DownwardAPIVolumeFile]",
     "ConfigMapProjection 1:<inline>:LocalObjectReference 2:items:[KeyToPath] 4:optional:b?",

@@ -1,0 +1,71 @@
+//! Where a value stands in an object, as causes name it: `spec.containers[0].resources.limits[cpu]`.
+//!
+//! Owns the notation. A place is written only when it is shown, so that a check that finds nothing makes no text.
+
+use std::fmt::{self, Display, Formatter};
+
+/// A place, as the steps that lead to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'a> {
+    above: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Field(&'a str),
+    Item(usize),
+    Key(&'a str),
+}
+
+impl<'a> At<'a> {
+    /// A place that is named from the start: `spec.template.spec`.
+    pub(crate) const fn from(path: &'a str) -> Self {
+        Self { above: None, step: Step::Field(path) }
+    }
+
+    /// A field of what stands here.
+    pub(crate) const fn field(&'a self, name: &'a str) -> Self {
+        Self { above: Some(self), step: Step::Field(name) }
+    }
+
+    /// An item of the list that stands here.
+    pub(crate) const fn item(&'a self, index: usize) -> Self {
+        Self { above: Some(self), step: Step::Item(index) }
+    }
+
+    /// An entry of the map that stands here.
+    pub(crate) const fn key(&'a self, key: &'a str) -> Self {
+        Self { above: Some(self), step: Step::Key(key) }
+    }
+}
+
+impl Display for At<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            above.fmt(out)?;
+        }
+        match self.step {
+            Step::Field(name) if self.above.is_some() => write!(out, ".{name}"),
+            Step::Field(name) => out.write_str(name),
+            Step::Item(index) => write!(out, "[{index}]"),
+            Step::Key(key) => write!(out, "[{key}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_written_as_causes_name_it() {
+        let spec = At::from("spec.template.spec");
+        let (list, at) = (spec.field("containers"), 3);
+        let one = list.item(at);
+        assert_eq!(
+            one.field("resources").field("limits").key("cpu").to_string(),
+            "spec.template.spec.containers[3].resources.limits[cpu]"
+        );
+    }
+}

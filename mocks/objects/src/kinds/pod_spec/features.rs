@@ -1,0 +1,105 @@
+//! Fields that a server knows and that do nothing yet.
+//!
+//! Owns leaving them out, as a server does whose features are off: those of 1.34 that are off by default.
+
+use serde_json::{Map, Value};
+
+use crate::fields::each;
+
+/// Leaves out what is off.
+pub(super) fn drop_disabled(spec: &mut Value) {
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("hostnameOverride");
+    }
+    images(spec);
+    each(spec, "volumes", |volume| {
+        if let Some(projected) = volume.get_mut("projected") {
+            each(projected, "sources", |source| remove(source, &["clusterTrustBundle", "podCertificate"]));
+        }
+    });
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        each(spec, list, |container| {
+            remove(container, &["restartPolicyRules"]);
+            // Those that stay beside the others are on.
+            if list != "initContainers" || container["restartPolicy"] != "Always" {
+                remove(container, &["restartPolicy"]);
+            }
+            each(container, "env", |variable| {
+                if let Some(from) = variable.get_mut("valueFrom") {
+                    remove(from, &["fileKeyRef"]);
+                }
+            });
+            stop_signal(container);
+        });
+    }
+}
+
+/// Images as volumes, and where they are mounted.
+fn images(spec: &mut Value) {
+    let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
+    let mut gone: Vec<Value> = Vec::new();
+    volumes.retain(|volume| {
+        let is_image = volume.get("image").is_some_and(|image| !image.is_null());
+        if is_image {
+            gone.push(volume["name"].clone());
+        }
+        !is_image
+    });
+    if gone.is_empty() {
+        return;
+    }
+    without_empty(spec, "volumes");
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        each(spec, list, |container| {
+            if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
+                mounts.retain(|mount| !gone.contains(&mount["name"]));
+            }
+            without_empty(container, "volumeMounts");
+        });
+    }
+}
+
+fn stop_signal(container: &mut Value) {
+    let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
+    if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {
+        remove(container, &["lifecycle"]);
+    }
+}
+
+fn remove(value: &mut Value, keys: &[&str]) {
+    for key in keys {
+        value.as_object_mut().map(|fields: &mut Map<String, Value>| fields.remove(*key));
+    }
+}
+
+/// A list that has lost all of its items is not set.
+fn without_empty(value: &mut Value, list: &str) {
+    if value.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        remove(value, &[list]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_off_is_left_out() {
+        let mut spec = json!({
+            "hostnameOverride": "h",
+            "volumes": [{"name": "i", "image": {"reference": "x"}}],
+            "containers": [{"name": "c", "restartPolicy": "Always", "lifecycle": {"stopSignal": "SIGHUP"},
+                "env": [{"name": "a", "valueFrom": {"fileKeyRef": {"key": "k"}}}], "volumeMounts": [{"name": "i"}, {"name": "o"}]}],
+            "initContainers": [{"name": "s", "restartPolicy": "Always", "restartPolicyRules": []}, {"name": "n", "restartPolicy": "Never",
+                "volumeMounts": [{"name": "i"}]}],
+        });
+        drop_disabled(&mut spec);
+        let wanted = json!({
+            "containers": [{"name": "c", "env": [{"name": "a", "valueFrom": {}}], "volumeMounts": [{"name": "o"}]}],
+            "initContainers": [{"name": "s", "restartPolicy": "Always"}, {"name": "n"}],
+        });
+        assert_eq!(spec, wanted);
+    }
+}
