@@ -4,7 +4,9 @@
 //! Owns their order, which is the recommended one. `NamespaceLifecycle` is a part of the verbs. `ServiceAccount` plays where
 //! namespaces are furnished, because elsewhere no account exists. Nothing here runs for other kinds.
 
+mod claim_resize;
 mod priority;
+mod runtime_class;
 mod service_account;
 mod storage_class;
 
@@ -27,7 +29,8 @@ pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, 
         (Meaning::Pod, Operation::Create) => {
             let mut changed = service_account::mutate(attempt, object)?;
             changed |= priority::resolve(attempt, object)?;
-            Ok(tolerate(object) | changed)
+            changed |= tolerate(object);
+            Ok(runtime_class::mutate(attempt, object)? | changed)
         }
         (Meaning::Pod, Operation::Update) => Ok(priority::keep(attempt, object) | tolerate(object)),
         (Meaning::Claim, Operation::Create) => Ok(storage_class::mutate(attempt, object)),
@@ -41,7 +44,11 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
         return Ok(());
     }
     match (attempt.call.resource.rules.meaning, attempt.operation) {
-        (Meaning::Pod, Operation::Create) => service_account::validate(attempt, object),
+        (Meaning::Pod, Operation::Create) => {
+            service_account::validate(attempt, object)?;
+            runtime_class::validate(attempt, object)
+        }
+        (Meaning::Claim, Operation::Update) => claim_resize::validate(attempt, object),
         (Meaning::PriorityClass, Operation::Create | Operation::Update) => priority::validate_class(attempt, object),
         _ => Ok(()),
     }

@@ -157,3 +157,54 @@ async fn every_container_finds_the_token_of_its_account() {
         "pods \"x\" is forbidden: error looking up service account default/none: serviceaccount \"none\" not found";
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
 }
+
+#[tokio::test]
+async fn a_pod_has_what_its_runtime_class_needs() {
+    let (_world, mut client) = World::alone().await;
+    let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "boxed"}, "handler": "box",
+        "overhead": {"podFixed": {"memory": "64Mi"}}, "scheduling": {"nodeSelector": {"box": "yes"}}});
+    assert_eq!(client.post("/apis/node.k8s.io/v1/runtimeclasses", &class).await.0, 201);
+    let (status, boxed) = client.post(PODS, &pod("boxed", &json!({"runtimeClassName": "boxed"}))).await;
+    assert_eq!((status, &boxed["spec"]["overhead"]), (201, &json!({"memory": "64Mi"})), "{boxed}");
+    assert_eq!(boxed["spec"]["nodeSelector"], json!({"box": "yes"}));
+    for (spec, why) in [
+        (json!({"runtimeClassName": "none"}), "pod rejected: RuntimeClass \"none\" not found"),
+        (
+            json!({"overhead": {"cpu": "1"}}),
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
+        (
+            json!({"runtimeClassName": "boxed", "overhead": {"cpu": "1"}}),
+            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        ),
+        (
+            json!({"runtimeClassName": "boxed", "nodeSelector": {"box": "no"}}),
+            "conflict: runtimeClass.scheduling.nodeSelector[box] = yes; pod.spec.nodeSelector[box] = no",
+        ),
+    ] {
+        let (status, refused) = client.post(PODS, &pod("x", &spec)).await;
+        assert_eq!((status, &refused["message"]), (403, &json!(format!("pods \"x\" is forbidden: {why}"))));
+    }
+}
+
+#[tokio::test]
+async fn a_claim_grows_where_its_class_lets_it() {
+    let (_world, mut client) = World::alone().await;
+    let path = "/api/v1/namespaces/default/persistentvolumeclaims";
+    for (name, grows) in [("fixed", false), ("elastic", true)] {
+        let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": "example.com/x", "allowVolumeExpansion": grows});
+        assert_eq!(client.post("/apis/storage.k8s.io/v1/storageclasses", &class).await.0, 201);
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": name, "resources": {"requests": {"storage": "1Gi"}}}});
+        assert_eq!(client.post(path, &claim).await.0, 201);
+        let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
+        let one = format!("{path}/{name}");
+        let (status, refused) = client.patch(&one, MERGE, &larger).await;
+        assert_eq!(status, 422, "{refused}");
+        let bound = json!({"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}});
+        assert_eq!(client.patch(&format!("{one}/status"), MERGE, &bound).await.0, 200);
+        let (status, answer) = client.patch(&one, MERGE, &larger).await;
+        assert_eq!(status, if grows { 200 } else { 403 }, "{answer}");
+    }
+}
