@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use mock_faults::{Injection, On};
 use mock_objects::catalogue::{Catalogue, Resource};
@@ -30,6 +32,7 @@ pub(crate) async fn handle(
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Unanswered> {
     let at_us = app.cluster.now_us();
+    let is_head = request.method() == Method::HEAD;
     let program = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
     let user_agent: Arc<str> = cut(program.unwrap_or_default(), 256).into();
     let who = match authentication::bearer(&app.users, &app.cluster, request.headers()) {
@@ -106,9 +109,25 @@ pub(crate) async fn handle(
     // In the audit a WebSocket is a watch like others, with their status: whoever reads it asks whether it was accepted.
     Ok(match websocket {
         Some(wish) => wish.respond(answer, &connection),
-        None if in_protobuf => respond(protobuf::answer(answer)),
-        None => respond(answer),
+        None if in_protobuf => without_body(is_head, respond(protobuf::answer(answer))),
+        None => without_body(is_head, respond(answer)),
     })
+}
+
+/// What has no body (RFC 9110, "Content Semantics"): an answer to HEAD tells how long it would be, one of the statuses for that tells
+/// nothing. On HTTP/1.1 the HTTP library leaves such a body out, on HTTP/2 it sends one, which clients take for a broken connection.
+fn without_body(is_head: bool, mut response: Response<Body>) -> Response<Body> {
+    let status = response.status();
+    let never = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if !is_head && !never {
+        return response;
+    }
+    let length = response.body().size_hint().exact().filter(|_| is_head && !never);
+    *response.body_mut() = Body::from(Bytes::new());
+    if let Some(length) = length {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
 }
 
 fn respond(answer: Answer) -> Response<Body> {
@@ -218,7 +237,9 @@ fn warned(answer: Result<Answer, Failure>, warning: &str) -> Answer {
 
 async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Result<Answer, Failure> {
     let path = request.uri().path().to_owned();
-    let (method, query) = (request.method().clone(), request.uri().query().unwrap_or_default().to_owned());
+    // Without a body in the end, but else like GET.
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let (method, query) = (method.clone(), request.uri().query().unwrap_or_default().to_owned());
     let bytes = verbs::read_body(&app.limits, request.into_body()).await?;
     admin::answer(&app.cluster, who, &method, (&path, &query), &bytes)
 }
@@ -279,6 +300,22 @@ fn version() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_body_says_at_most_how_long_it_would_be() {
+        let sent = |is_head: bool, status: StatusCode| {
+            let response = without_body(is_head, respond(Answer::text(status, "text")));
+            let length =
+                response.headers().get(header::CONTENT_LENGTH).map(|length| length.to_str().unwrap().to_owned());
+            (response.body().is_end_stream(), length)
+        };
+        assert_eq!(sent(false, StatusCode::OK), (false, None));
+        assert_eq!(sent(true, StatusCode::OK), (true, Some("4".to_owned())));
+        assert_eq!(sent(true, StatusCode::NOT_FOUND), (true, Some("4".to_owned())));
+        for status in [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED, StatusCode::EARLY_HINTS] {
+            assert_eq!([sent(false, status), sent(true, status)], [(true, None), (true, None)], "{status}");
+        }
+    }
 
     fn future_bytes<A, B, C, F: Future>(_: impl Fn(A, B, C) -> F) -> usize {
         size_of::<F>()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
@@ -223,6 +223,10 @@ async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Respons
 fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
     let version = HeaderName::from_static("docker-distribution-api-version");
     response.headers_mut().insert(version, HeaderValue::from_static("registry/2.0"));
+    let status = response.status();
+    if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        return response.map(|_| Body::empty());
+    }
     if method == Method::HEAD {
         let promised = response.body().promised();
         response.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| promised.into());

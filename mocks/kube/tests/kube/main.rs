@@ -14,6 +14,7 @@ mod far_end;
 mod faults;
 mod fields;
 mod grace;
+mod heads;
 mod hostile;
 mod newer;
 mod objects;

@@ -225,6 +225,9 @@ async fn https_speaks_http2_and_the_population_can_be_pulled() {
         let (name, tag) = image.reference.split_once('/').unwrap().1.split_once(':').unwrap();
         let path = format!("/v2/{name}/manifests/{tag}");
         let head = client.head(&path).await;
+        // A body would be a broken connection for a client of HTTP/2.
+        assert!(head.complete && head.body.is_empty(), "{head:?}");
+        assert_eq!(head.header("content-length"), client.get(&path).await.header("content-length"), "{path}");
         if image.kind == ImageKind::Missing {
             assert_eq!(head.status, StatusCode::NOT_FOUND);
             continue;
