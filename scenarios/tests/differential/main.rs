@@ -19,6 +19,7 @@ mod driver;
 mod fixture;
 mod generator;
 mod normalise;
+mod pods;
 mod sequence;
 mod servers;
 mod websockets;
