@@ -247,6 +247,18 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_a_controller_of_kubernetes_controls_is_its_own() {
+        let owners = |version: &str, kind: &str, controls: bool| json!([{"apiVersion": version, "kind": kind, "uid": "7", "controller": controls}]);
+        assert!(is_grandchild(&owners("apps/v1", "ReplicaSet", true), Some("1")));
+        assert!(is_grandchild(&owners("batch/v1", "Job", true), None));
+        // The parent itself, an owner that does not control, and a controller of a project.
+        assert!(!is_grandchild(&owners("apps/v1", "Deployment", true), Some("7")));
+        assert!(!is_grandchild(&owners("apps/v1", "ReplicaSet", false), Some("1")));
+        assert!(!is_grandchild(&owners("example.com/v1", "Job", true), Some("1")));
+        assert!(!is_grandchild(&Value::Null, None));
+    }
+
     fn family(by: Parent) -> Family {
         Family {
             resource: "configmaps/v1".to_owned(),

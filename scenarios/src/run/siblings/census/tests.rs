@@ -71,6 +71,20 @@ fn a_child_made_twice_is_found_although_it_goes_at_once() {
     assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
 }
 
+/// A roll has more Pods for a while, all with the label of the parent: the subject made one Deployment.
+#[test]
+fn what_a_controller_makes_of_a_child_is_not_counted() {
+    let mut census = census("{resource: pods/v1, by: {label: of}}");
+    census.parent(1000, &parent("p", 1, 0));
+    for (at, pod) in [(1010, "a"), (1020, "b"), (1030, "c")] {
+        let owners = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "uid": "uid-set", "controller": true}]);
+        census.child(0, at, &entry(pod, Change::Added, 0, json!([null, owners, {"of": "uid-p"}])));
+    }
+    census.advance(9000);
+    let end = end(census);
+    assert_eq!((end.excess, end.made), (0, 0));
+}
+
 #[test]
 fn who_has_what_it_wants_is_not_charged() {
     let mut census = census("{resource: configmaps/v1, by: {label: of}, perEntry: /spec/list}");
