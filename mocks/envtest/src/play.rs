@@ -47,7 +47,9 @@ impl Play {
         let schedule = Schedule::new(&faults).ok();
         let mut play = Self { server: server.clone(), faults, schedule, drawing, recorder };
         let armed = play.schedule.as_mut().map(Schedule::armed_before).unwrap_or_default();
-        armed.into_iter().for_each(|index| play.begin(index));
+        for index in armed {
+            play.begin(index);
+        }
         play
     }
 

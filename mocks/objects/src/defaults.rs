@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::catalogue::Resource;
 use super::fields::{each, set};
+use super::object::fill_shown;
 
 /// Fills in the defaults of an object that is being created and has its name and uid.
 pub fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
@@ -29,6 +30,12 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     (resource.rules.defaults)(value);
     (resource.rules.defaults_at)(value, now);
+    if !resource.custom {
+        let pod = resource.rules.pod_spec.iter().try_fold(value, |at, part| at.get_mut(*part));
+        if let Some(pod) = pod {
+            fill_shown(pod, "PodSpec");
+        }
+    }
 }
 
 /// The times of conditions that nobody set are shown as null: the real server's types always have them.

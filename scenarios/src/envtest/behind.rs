@@ -237,10 +237,9 @@ impl<'a> Walk<'a> {
         match shown.by {
             ShownBy::Begun | ShownBy::Snapshot => *cache = Cache { through, watch, alive: true },
             ShownBy::Event => cache.through = cache.through.max(through),
-            // It resumes, or lists again.
-            ShownBy::Ended => {}
             ShownBy::Left if cache.watch == watch => cache.alive = false,
-            ShownBy::Left => {}
+            // It resumes, or lists again; or it has another watch by now.
+            ShownBy::Ended | ShownBy::Left => {}
         }
     }
 
@@ -313,10 +312,11 @@ fn named(write: &RequestLine, place: &Place<'_>, made: Option<&CommitLine>) -> S
         "PATCH" => "patch",
         _ => "delete",
     };
-    let object = made.map(object).unwrap_or_else(|| {
+    let of_path = || {
         let parts: Vec<&str> = place.namespace.into_iter().chain(place.name).collect();
         format!("{} {}", place.resource(), parts.join("/")).trim_end().to_owned()
-    });
+    };
+    let object = made.map_or_else(of_path, object);
     format!("{verb} {object}")
 }
 

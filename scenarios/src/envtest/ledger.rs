@@ -186,7 +186,9 @@ impl Ledger {
         let meanwhile = || self.fault_hits.iter().filter(|hit| during(hit.at_us));
         let hits = meanwhile().map(|hit| format!("{}: {}", hit.fault, hit.detail));
         let mut met: BTreeMap<String, u64> = BTreeMap::new();
-        meanwhile().for_each(|hit| *met.entry(hit.fault.clone()).or_default() += 1);
+        for hit in meanwhile() {
+            *met.entry(hit.fault.clone()).or_default() += 1;
+        }
         Row {
             name: test.name.clone(),
             failed: test.failed,

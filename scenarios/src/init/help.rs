@@ -12,7 +12,7 @@ const FLAGS_MAX: usize = 1000;
 /// A line of a help that begins with a flag: perhaps a short one, the long one, and the name of its value.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(
-        r"^\s{1,12}(?:-[A-Za-z0-9],?\s+)?(--?)([A-Za-z0-9][\w.-]*)(?:[ =\[]?[ =]?<?([A-Za-z][\w.:|/-]*)>?\]?)?(?:\s|$|=)",
+        r"^\s{1,12}(?:-[A-Za-z0-9],?\s+)?--?([A-Za-z0-9][\w.-]*)(?:[ =\[]?[ =]?<?([A-Za-z][\w.:|/-]*)>?\]?)?(?:\s|$|=)",
     )
 });
 /// The value that a flag has unless it is given, at the end of its description.
@@ -65,9 +65,8 @@ impl Help {
             }
             if let Some(found) = FLAG.captures(line) {
                 lists = false;
-                let name = found[2].to_owned();
-                // `-v` alone, with one dash, is a flag of Go's own package.
-                if help.flags.len() < FLAGS_MAX && (name.len() > 1 || &found[1] == "-") {
+                let name = found[1].to_owned();
+                if help.flags.len() < FLAGS_MAX {
                     help.flags.entry(name.clone()).or_default();
                     last = Some(name);
                 }

@@ -436,11 +436,8 @@ impl<'a> Conductor<'a> {
             Some(Gone::Broken(why)) => return Err(Halt::Broken(anyhow::anyhow!(why))),
             None => {}
         }
-        if self.clock.runs() {
-            self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
-        } else {
-            self.requests.read_commits();
-        }
+        // Also before the clock runs: a subject that is busy with the first population asks more than the control plane remembers.
+        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         stage.events.settle(None, self.requests.newest(), writer)?;

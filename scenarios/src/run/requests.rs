@@ -60,7 +60,7 @@ impl Requests {
     }
 
     /// Reads what was committed, so that the control plane need not remember it.
-    pub(super) fn read_commits(&mut self) {
+    fn read_commits(&mut self) {
         let Some((foreign, tail)) = &mut self.foreign else { return };
         loop {
             match tail.try_batch(COMMITS_MAX) {

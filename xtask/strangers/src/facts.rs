@@ -141,7 +141,15 @@ fn most(counts: &BTreeMap<String, u64>) -> String {
 fn sentences(verdict: &Value, word: &str) -> Vec<Sentence> {
     let findings = verdict["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == word);
     let field = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
-    findings.map(|one| Sentence { budget: field(one, "budget"), text: field(one, "text") }).collect()
+    findings.map(|one| Sentence { budget: field(one, "budget"), text: without_home(&field(one, "text")) }).collect()
+}
+
+/// The page is for everybody: last words of a program name files below somebody's home.
+fn without_home(text: &str) -> String {
+    match std::env::var("HOME") {
+        Ok(home) if home.len() > 1 => text.replace(&home, "~"),
+        _ => text.to_owned(),
+    }
 }
 
 fn text(path: &Path) -> Result<String> {

@@ -26,7 +26,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
          6:message:s",
     ],
     printer: PRINTER,
-    defaults,
+    defaults: pod_spec::claim::fill,
     new,
     check: |value, causes| pod_spec::claim::check(&value["spec"], At::from("spec"), causes),
     check_update,
@@ -35,16 +35,6 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     meaning: Meaning::Claim,
     ..Kind::namespaced("", &["v1"], "persistentvolumeclaims", "PersistentVolumeClaim")
 };
-
-pub(super) fn defaults(value: &mut Value) {
-    set(value, &["spec"], "volumeMode", json!("Filesystem"));
-    for source in ["dataSource", "dataSourceRef"] {
-        // The real server's type always shows it.
-        if let Some(source) = value.pointer_mut(&format!("/spec/{source}")).filter(|source| source.is_object()) {
-            set(source, &[], "apiGroup", Value::Null);
-        }
-    }
-}
 
 /// A new claim waits, and has its source under both names ("Volume populators and data sources").
 fn new(value: &mut Value) {

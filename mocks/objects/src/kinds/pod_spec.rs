@@ -11,7 +11,6 @@ mod volumes;
 use serde_json::{Value, json};
 
 use crate::fields::{each, set};
-use crate::object::fill_shown;
 
 pub(super) use check::{
     APP_ARMOR_OF, app_armor_faults, check_annotations, check_new_pod, check_pod, check_template, claim, of_whole_pod,
@@ -23,7 +22,6 @@ pub(super) use volumes::source as fill_source;
 pub(super) fn fill(spec: Option<&mut Value>) {
     let Some(spec) = spec.filter(|spec| spec.is_object()) else { return };
     features::drop_disabled(spec);
-    fill_shown(spec, "PodSpec");
     for (key, default) in [
         ("restartPolicy", json!("Always")),
         ("dnsPolicy", json!("ClusterFirst")),
@@ -146,7 +144,7 @@ fn volume(volume: &mut Value) {
     if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate").filter(|template| template.is_object())
     {
         set(template, &[], "metadata", json!({}));
-        super::persistent_volume_claim::defaults(template);
+        claim::fill(template);
         set(template, &["spec"], "resources", json!({}));
     }
     volumes::source(volume);

@@ -75,7 +75,7 @@ fn defaults(value: &mut Value) {
             set(claim, &[], "apiVersion", json!("v1"));
             set(claim, &[], "kind", json!("PersistentVolumeClaim"));
             set(claim, &[], "metadata", json!({}));
-            super::persistent_volume_claim::defaults(claim);
+            pod_spec::claim::fill(claim);
             set(claim, &["status"], "phase", json!("Pending"));
         });
     }

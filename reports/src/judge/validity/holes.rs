@@ -26,17 +26,16 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 fn judge_requests(record: &Record, findings: &mut Findings) {
     let Some(from_ms) = record.requests.complete_until_ms() else { return };
     let lost = record.requests.lost();
-    let because = match lost {
-        Some((from_ms, to_ms, number)) => format!(
+    let because = if let Some((from_ms, to_ms, number)) = lost {
+        format!(
             "the harness fell behind the subject's requests, and {} of them between {} and {} are not known",
             count(number),
             millis(from_ms),
             millis(to_ms)
-        ),
-        None => {
-            let counted: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
-            format!("of {} of the subject from {} on only the number is known", requests_of(counted), millis(from_ms))
-        }
+        )
+    } else {
+        let number: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
+        format!("of {} of the subject from {} on only the number is known", counted(number, "request"), millis(from_ms))
     };
     let open = |name: Name, finding: &Finding| is_open(record, name, finding);
     let text = format!("{because}.");
@@ -51,10 +50,6 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
     }
 }
 
-fn requests_of(number: u64) -> String {
-    counted(number, "request")
-}
-
 /// Whether requests that have no row may change what was found.
 fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     let follows = record.requests.follows_until_ms().is_some();
@@ -64,7 +59,7 @@ fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
         ("requests", "watches") => follows && finding.verdict == Verdict::Fail,
         // Counted by the control plane, or by the interval.
         ("requests", "rate") => false,
-        ("requests", "connections") => passed && !finding.budget.ends_with(".open"),
+        ("requests", "connections") => passed && finding.budget != "requests.connections.open",
         ("requests", "hotLoop") => passed && !requests::excludes_hot_loop(record),
         ("requests", _) | ("events", "watchGrowth") => passed && follows,
         _ => false,

@@ -10,7 +10,7 @@ use crate::judge::Finding;
 use crate::judge::doubt::{Doubts, Unmet};
 use crate::judge::rule::{Findings, Name, Verdict};
 use crate::ledger::Outcome;
-use crate::record::{AdmissionRow, EndReason, Process, Record, Sample};
+use crate::record::{AdmissionRow, EndReason, Process, Record, Sample, quantile_us, tag};
 use crate::words::{millis, percent};
 
 pub(super) const MACHINE: Name = condition("machine");
@@ -22,6 +22,9 @@ const WINDOW_MS: u64 = 5000;
 const SAMPLES_LEAST: usize = 6;
 /// Others are blamed for making something at most so many times slower.
 const SLOWER_MOST: f64 = 10.0;
+/// What is over its limit by more than so many times what half of the observations took did not wait for a processor: it slept, or was deaf.
+const SLACK_MEDIANS: u64 = 50;
+const SLACK_LEAST_MS: u64 = 1000;
 /// Of a percentile only so much of the time has to be busy that what it leaves out may have come then.
 const P50_LEAST: f64 = 0.25;
 const P99_LEAST: f64 = 0.005;
@@ -142,7 +145,8 @@ impl Busy {
         match (name.section, name.key) {
             ("admission" | "api", "p50") => self.time >= P50_LEAST && within(),
             ("admission" | "api", "p99") | ("events", "lagP99") => self.time >= P99_LEAST && within(),
-            ("admission" | "api", "p999") | ("events", "heal") | ("api", "staleness") => within(),
+            ("admission" | "api", "p999") | ("api", "staleness") => within(),
+            ("events", "heal") => heals_within(record),
             ("events", "late") => self.late_else(record) <= late_limit(record),
             ("admission", "errors") => failed_else(record) <= error_limit(record),
             _ => false,
@@ -151,16 +155,31 @@ impl Busy {
 
     /// Observations that were late while nobody kept the machine busy, or later than others can have made them.
     fn late_else(&self, record: &Record) -> u64 {
+        let slack_ms = slack_ms(record);
         let late = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
         let own = late.filter(|row| {
             let from_ms = row.committed_ms.unwrap_or(row.t_ms);
             let deadline_ms = stalls::deadline_ms(record, from_ms);
             let took_ms = row.observed_ms.unwrap_or(row.t_ms).saturating_sub(from_ms);
             let apart = self.stalls.iter().all(|stall| from_ms + deadline_ms < stall.from_ms || from_ms > stall.to_ms);
-            apart || took_ms as f64 > deadline_ms as f64 * self.slower()
+            apart || took_ms > deadline_ms + slack_ms
         });
         own.count() as u64
     }
+}
+
+/// By how much others can have made an observation later.
+fn slack_ms(record: &Record) -> u64 {
+    let lag = record.latency.whole(tag::LAG);
+    let median_us = lag.as_ref().and_then(|lag| quantile_us(lag, 500)).unwrap_or(0);
+    (SLACK_MEDIANS * median_us / 1000).max(SLACK_LEAST_MS)
+}
+
+/// Whether the subject was wrong about an object for no longer than that beyond its limit.
+fn heals_within(record: &Record) -> bool {
+    let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.heal);
+    let longest_us = record.latency.whole(tag::HEAL).filter(|heal| !heal.is_empty()).map_or(0, |heal| heal.max());
+    limit.is_some_and(|limit| longest_us / 1000 <= limit.as_millis() + slack_ms(record))
 }
 
 fn late_limit(record: &Record) -> u64 {
@@ -238,6 +257,19 @@ mod tests {
         );
         let far = slow(60_000_000, 0.8);
         assert_eq!(far.verdict, Verdict::Fail, "{:?}", far.crossed());
+    }
+
+    /// A watch that was deaf for half a minute did not wait for a processor.
+    #[test]
+    fn what_slept_is_not_excused_by_a_busy_machine() {
+        let healed = |us: u64| {
+            let mut example = Example::clean();
+            example.record(tag::HEAL, 60_000, us, 1);
+            busy(&mut example, 0.9, 0..200);
+            verdict(&example.judged(), "events.heal")
+        };
+        assert_eq!(healed(90_000_000), Verdict::Fail);
+        assert_eq!([healed(60_400_000), healed(50_000_000)], [Verdict::Inconclusive, Verdict::Pass]);
     }
 
     /// What is counted is no slower for it: an event that was lost was lost, and a clean run passes.

@@ -199,6 +199,11 @@ fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
+/// When an image is pulled.
+fn check_pull_policy(value: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
+    causes.one_of(&value[key], at.field(key), &["Always", "IfNotPresent", "Never"]);
+}
+
 /// What is wrong with a text that must be a label of DNS and may be absent.
 fn check_label(spec: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     let name = text(spec, key);

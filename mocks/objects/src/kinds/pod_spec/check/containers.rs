@@ -8,12 +8,10 @@ use serde_json::Value;
 use super::super::super::at::At;
 use super::super::super::causes::Refuse;
 use super::super::super::texts::port_name;
+use super::resources::Claims;
 use super::volumes::Known;
-use super::{Pod, environment, handlers, has, items, mounts, resources, security, text};
+use super::{Pod, check_pull_policy, environment, handlers, has, items, mounts, resources, security, text};
 use crate::status::Cause;
-
-/// Names of the resources that a pod claims.
-pub(super) type Claims<'a> = BTreeSet<&'a str>;
 
 /// What a container that looks into a pod may not have.
 const NOT_EPHEMERAL: [&str; 8] = [
@@ -173,11 +171,6 @@ impl Around<'_> {
             }
         }
     }
-}
-
-/// When an image is pulled.
-pub(super) fn check_pull_policy(value: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
-    causes.one_of(&value[key], at.field(key), &["Always", "IfNotPresent", "Never"]);
 }
 
 fn ports(ports: &[Value], list: At<'_>, causes: &mut Vec<Cause>) {

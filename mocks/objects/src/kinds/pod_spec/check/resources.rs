@@ -1,5 +1,7 @@
 //! What containers and pods need and may take.
 
+use std::collections::BTreeSet;
+
 use mock_cel::Quantity;
 use mock_cel::formats::{label, qualified_name, subdomain};
 use serde_json::{Value, json};
@@ -7,7 +9,6 @@ use serde_json::{Value, json};
 use super::super::super::at::At;
 use super::super::super::causes::Refuse;
 use super::super::total;
-use super::containers::Claims;
 use super::{Pod, entries, has, items, text};
 use crate::status::Cause;
 
@@ -34,6 +35,9 @@ const STANDARD: [&str; 20] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
+/// Names of the resources that a pod claims.
+pub(super) type Claims<'a> = BTreeSet<&'a str>;
+
 const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::super::super::at::At;
 use super::super::super::causes::Refuse;
 use super::super::super::texts::{descending, no_backsteps};
-use super::{Pod, containers, entries, has, items, text};
+use super::{Pod, check_pull_policy, entries, has, items, text};
 use crate::status::Cause;
 
 /// The volumes that containers can have, by name.
@@ -157,7 +157,7 @@ fn source(pod: Pod<'_>, volume: &Value, kind: &str, above: At<'_>, causes: &mut 
             if pod.alone.is_some() {
                 causes.text_in(given, "reference", at);
             }
-            containers::check_pull_policy(given, "pullPolicy", at, causes);
+            check_pull_policy(given, "pullPolicy", at, causes);
         }
         _ => disks::check(given, kind, above, causes),
     }

@@ -2,13 +2,14 @@
 
 use mock_cel::Quantity;
 use mock_cel::formats::{label, subdomain};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::super::super::at::At;
 use super::super::super::super::causes::Refuse;
 use super::super::super::super::selectors;
 use super::super::annotations::check_keys;
 use super::super::{has, items, text, texts};
+use crate::fields::set;
 use crate::status::Cause;
 
 /// Of the metadata of a claim that is made for a pod only labels and annotations count.
@@ -26,6 +27,17 @@ const NOT_IN_TEMPLATES: [&str; 12] = [
     "ownerReferences",
     "finalizers",
 ];
+
+/// What a claim has without being asked.
+pub(in crate::kinds) fn fill(value: &mut Value) {
+    set(value, &["spec"], "volumeMode", json!("Filesystem"));
+    for source in ["dataSource", "dataSourceRef"] {
+        // The real server's type always shows it.
+        if let Some(source) = value.pointer_mut(&format!("/spec/{source}")).filter(|source| source.is_object()) {
+            set(source, &[], "apiGroup", Value::Null);
+        }
+    }
+}
 
 /// A claim that is made for a pod.
 pub(super) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
