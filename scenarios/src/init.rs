@@ -31,6 +31,7 @@ mod text;
 mod trial;
 mod ways;
 mod witness;
+pub(crate) mod words;
 mod yaml;
 
 pub(crate) use crd::{Crd, Hook};

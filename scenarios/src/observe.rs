@@ -17,7 +17,7 @@ mod world;
 
 use crate::init::help::Help;
 use crate::init::seen::{self, Came, Mend, Seen};
-use crate::init::{Found, Way};
+use crate::init::{Found, Way, words};
 use program::Program;
 use world::World;
 
@@ -69,7 +69,7 @@ pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) 
 async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say: &dyn Fn(String)) -> Result<Seen> {
     let place = folder.join(&way.folder);
     let (command, help) = helped(found, &place, way, world).await;
-    let (run, variables) = seen::words(found, &way.program, command.as_deref(), &help);
+    let (run, variables) = words::words(found, &way.program, command.as_deref(), &help);
     let mut seen = Seen { built: way.build.clone(), run, variables, ..Seen::nothing(Came::Ran) };
     seen.objects = found.beside(&way.program);
     world.furnish(found, &seen.objects, &way.program).await?;
@@ -99,7 +99,7 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
 async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Option<String>, Help) {
     let top = Help::read(&program::help(place, &way.program, None, world).await);
     let name = way.program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
-    let commands: Vec<String> = seen::commands(found, name, &top).into_iter().map(str::to_owned).collect();
+    let commands: Vec<String> = words::commands(found, name, &top).into_iter().map(str::to_owned).collect();
     let Some(command) = commands.into_iter().next() else { return (None, top) };
     let below = Help::read(&program::help(place, &way.program, Some(&command), world).await);
     let mut help = if below.flags.is_empty() { top.clone() } else { below };
@@ -137,7 +137,7 @@ async fn started(
             continue;
         }
         seen.ports = ports::open(&program, world).await;
-        let moved = seen::ports_moved(&seen.run, &seen.variables, help, &seen.ports).filter(|_| !is_moved);
+        let moved = words::ports_moved(&seen.run, &seen.variables, help, &seen.ports).filter(|_| !is_moved);
         if let Some((run, variables)) = moved {
             is_moved = true;
             (seen.run, seen.variables) = (run, variables);

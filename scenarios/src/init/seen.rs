@@ -10,14 +10,12 @@ use crate::scenario::{FREE_PORTS, METRICS_PORT_NAME, WEBHOOK_PORT};
 mod ending;
 mod reaction;
 mod requests;
-mod words;
 
 pub(crate) use ending::{Mend, mend, next_step, telling};
 #[cfg(test)]
 pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
 pub(crate) use requests::{Followed, Refused, follows, lease, refusals};
-pub(crate) use words::{commands, ports_moved, words};
 
 /// One request of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

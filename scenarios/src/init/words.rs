@@ -1,6 +1,6 @@
 //! The words and variables with which a program is started: what the run says, what its help knows, what its manifests give it. Pure.
 
-use super::Open;
+use super::seen::Open;
 use crate::init::Found;
 use crate::init::deployed::Deployed;
 use crate::init::go::Flags;
