@@ -159,20 +159,23 @@ fn control_plane(text: &mut String, found: &Found, seen: &Seen) {
         files = vec![BASES.to_owned()];
     }
     files.extend(found.made.iter().filter(|(name, _)| *name == OBJECTS).map(|(name, _)| (*name).to_owned()));
-    if files.is_empty() {
+    let makes_workloads = seen.makes_workloads();
+    if files.is_empty() && !makes_workloads {
         return;
     }
-    let how =
-        if seen.ran() { "seen: the program ran with these" } else { "check: these are the definitions in the folder" };
-    if seen.makes_workloads() {
-        line!(text, "# check: seen: it makes workloads, which nothing makes ready here.");
-    }
-    line!(text, "# {how}. Applied and established before the subject starts.");
     line!(text, "controlPlane:");
     line!(text, "  kind: mock");
-    line!(text, "  manifests:");
-    for file in files {
-        line!(text, "    - {}", quoted(&file));
+    if makes_workloads {
+        line!(text, "  # seen: it makes workloads; the mock makes them ready, as a kubelet and its controllers do.");
+        line!(text, "  workloads: {{readyAfter: 200ms}}");
+    }
+    if !files.is_empty() {
+        let how = if seen.ran() { "seen: the program ran with these" } else { "check: the definitions in the folder" };
+        line!(text, "  # {how}. Applied and established before the subject starts.");
+        line!(text, "  manifests:");
+        for file in files {
+            line!(text, "    - {}", quoted(&file));
+        }
     }
     line!(text, "");
 }

@@ -7,8 +7,8 @@ use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
 
-/// A rate that a controller bears which makes a few children for each object.
-const RATE: &str = "10/s";
+/// The warm-up finds out how much the subject sustains; the run goes on at half of that.
+const RATE: &str = "auto";
 /// Fields that are named in a comment.
 const FIELDS: usize = 5;
 
@@ -94,7 +94,7 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
     line!(text, "churn:");
     line!(text, "  resource: {}", quoted(&best.churned));
     line!(text, "  population: 50");
-    line!(text, "  # check: how many changes a second it bears was not measured.");
+    line!(text, "  # The warm-up measures how many changes a second it sustains; the run takes half of that.");
     line!(text, "  rate: {RATE}");
     if found.made.iter().any(|(name, _)| *name == WITH) {
         line!(text, "  # seen: objects that the sample names; each namespace has them.");

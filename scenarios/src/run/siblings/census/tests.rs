@@ -202,6 +202,7 @@ fn what_is_gone_is_forgotten() {
     );
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn unowned(name: &str, labels: Value, change: Change) -> audit::Entry {
     entry(name, change, 0, json!([null, [], labels]))
 }
