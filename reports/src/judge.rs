@@ -23,8 +23,6 @@ mod doubt;
 mod events;
 mod finalizers;
 mod harness;
-#[cfg(test)]
-mod holes;
 mod objects;
 #[cfg(test)]
 mod page;

@@ -107,7 +107,7 @@ fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
         faults.push(Fault { count: Some(1), ..Fault::armed(Name::EventRepeated) }.set("events", 2));
     }
     if !occasion.resumes && random.random_bool(0.15) {
-        let (lasts, count) = (ms(100, 700, random), Some(1));
+        let (lasts, count) = (Some(ms(100, 700, random)), Some(1));
         faults.push(Fault { lasts, count, ..Fault::armed(Name::StaleView) });
     }
     let mut after = if random.random_bool(0.4) { 0 } else { random.random_range(1..4) };
@@ -117,9 +117,10 @@ fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
         let (fault, is_end) = match random.random_range(0..10) {
             0 | 1 if occasion.may_end => (Fault::armed(Name::WatchReset), true),
             2 if occasion.may_end => (Fault::armed(Name::ErrorEvent).set("code", 410), true),
-            3 | 4 => {
-                (Fault { lasts: ms(100, 700, random), ..Fault::armed(Name::SilentWatch) }.set("heals", true), false)
-            }
+            3 | 4 => (
+                Fault { lasts: Some(ms(100, 700, random)), ..Fault::armed(Name::SilentWatch) }.set("heals", true),
+                false,
+            ),
             _ => {
                 let delay = ms(20, 300, random);
                 (Fault { count: Some(events), ..Fault::armed(Name::EventDelayed) }.set("delay", delay), false)
@@ -178,7 +179,7 @@ fn lagging(random: &mut ChaCha8Rng, versions: u64, occasion: &Occasion<'_>) -> V
     let begins = matches!(occasion.on, On::Watch | On::List) && occasion.is_of_a_cache && !occasion.resumes;
     if begins && random.random_bool(0.5) {
         let behind = random.random_range(0..=versions);
-        let (lasts, count) = (ms(50, 400, random), Some(1));
+        let (lasts, count) = (Some(ms(50, 400, random)), Some(1));
         faults.push(Fault { lasts, count, ..Fault::armed(Name::StaleView) }.set("behind", behind));
     }
     if occasion.on != On::Watch || !occasion.is_of_a_cache || versions == 0 {
@@ -211,8 +212,8 @@ fn stretches(
     faults
 }
 
-fn ms(from: u64, to: u64, random: &mut ChaCha8Rng) -> Option<Span> {
-    Some(Span(Duration::from_millis(random.random_range(from..to))))
+fn ms(from: u64, to: u64, random: &mut ChaCha8Rng) -> Span {
+    Span(Duration::from_millis(random.random_range(from..to)))
 }
 
 #[cfg(test)]

@@ -49,11 +49,11 @@ fn explained(outcome: Outcome, steps: &[Step]) -> (Cause, String) {
 
 fn of(row: &AnomalyRow, faults: &[FaultRow]) -> (Cause, String) {
     let conduct = Conduct { tells_each: true, ..Conduct::default() };
-    under(row, Facts { faults: Faults::of_rows(faults), conduct })
+    under(row, &Facts { faults: Faults::of_rows(faults), conduct })
 }
 
-fn under(row: &AnomalyRow, facts: Facts) -> (Cause, String) {
-    let Explained { cause, sentence } = explain(row, &facts);
+fn under(row: &AnomalyRow, facts: &Facts) -> (Cause, String) {
+    let Explained { cause, sentence } = explain(row, facts);
     (cause, sentence)
 }
 

@@ -110,11 +110,11 @@ fn sent_in_time(history: &History<'_>, facts: &Facts, sent: Sent, late: Option<u
     if late.is_some() {
         return of(Cause::SlowInClient, format!("{place}, {reported}"));
     }
-    lost(history, &facts.conduct, format!("{place}, {reported}"))
+    lost(history, &facts.conduct, &format!("{place}, {reported}"))
 }
 
 /// What came to the client and was not reported: its loss if it read on, and if its silence about the object says something.
-fn lost(history: &History<'_>, conduct: &Conduct, what: String) -> Explained {
+fn lost(history: &History<'_>, conduct: &Conduct, what: &str) -> Explained {
     let Some(read_on) = history.read_on() else {
         let ruled_out = ruled_out(conduct);
         return of(Cause::Unknown, format!("{what}, and nothing later was reported either; {ruled_out}"));

@@ -9,6 +9,8 @@ use crate::record::{
     WebhookPlan, WebhookRow, file, tag,
 };
 
+mod holes;
+
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
     let judgement = example.judged();
@@ -403,7 +405,12 @@ fn a_subject_that_never_asked_is_not_judged() {
     example.miss(2, 61_000);
     example.requests.as_mut().unwrap().truncate(1);
     let detail = "within 20 s it asked for nothing that is churned (widgets.example.com).".to_owned();
-    example.end = Some(End { ended_ms: 20_000, reason: EndReason::NeverAsked { detail: detail.clone() }, lost: None, holes: Vec::new() });
+    example.end = Some(End {
+        ended_ms: 20_000,
+        reason: EndReason::NeverAsked { detail: detail.clone() },
+        lost: None,
+        holes: Vec::new(),
+    });
     let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Invalid, "{:?}", judgement.crossed());
     assert_eq!(judgement.reason, format!("the run was ended at 20 s: {detail}"));

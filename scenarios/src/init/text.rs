@@ -163,19 +163,23 @@ fn control_plane(text: &mut String, found: &Found, seen: &Seen) {
     if files.is_empty() && !makes_workloads {
         return;
     }
+    if files.is_empty() {
+        line!(text, "# seen: the program ran with the mock.");
+    } else {
+        let how = if seen.ran() { "seen: the program ran with these" } else { "check: the definitions in the folder" };
+        line!(text, "# {how}. Applied and established before the subject starts.");
+    }
     line!(text, "controlPlane:");
     line!(text, "  kind: mock");
-    if makes_workloads {
-        line!(text, "  # seen: it makes workloads; the mock makes them ready, as a kubelet and its controllers do.");
-        line!(text, "  workloads: {{readyAfter: 200ms}}");
-    }
     if !files.is_empty() {
-        let how = if seen.ran() { "seen: the program ran with these" } else { "check: the definitions in the folder" };
-        line!(text, "  # {how}. Applied and established before the subject starts.");
         line!(text, "  manifests:");
         for file in files {
             line!(text, "    - {}", quoted(&file));
         }
+    }
+    if makes_workloads {
+        line!(text, "  # seen: it makes workloads; the mock makes them ready, as a kubelet and its controllers do.");
+        line!(text, "  workloads: {{readyAfter: 200ms}}");
     }
     line!(text, "");
 }

@@ -5,6 +5,7 @@
 
 mod census;
 mod orphans;
+mod parents;
 
 use anyhow::{Context, Result};
 use loadgen::audit;

@@ -223,7 +223,7 @@ fn the_next_write_of_an_object_is_that_of_the_operations() {
 fn a_plan_that_is_steered_makes_the_same_operations() {
     let config: Config =
         serde_json::from_str(r#"{"resource": "v1/configmaps", "population": 20, "rate": "auto"}"#).unwrap();
-    let length = Duration::from_secs(60);
+    let length = Duration::from_mins(1);
     let steered = Plan::build(&config, 7, length).unwrap();
     let fixed = Plan::build(&Config { rate: Rate::per_second(4.0).into(), ..config.clone() }, 7, length).unwrap();
     let of = |plan: &Plan| plan.operations().map(|(_, operation)| operation).take(200).collect::<Vec<_>>();

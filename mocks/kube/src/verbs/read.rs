@@ -107,11 +107,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     call.audit.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
     let about = About { objects: page.items.len() as u64, revision: Some(page.revision), ..Default::default() };
-    Ok(Answer {
-        about,
-        body: renderer.list(page.items, &meta).into(),
-        ..Answer::json(StatusCode::OK, Bytes::new())
-    })
+    Ok(Answer { about, body: renderer.list(page.items, &meta).into(), ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
 /// The metadata of a page after `already` objects.

@@ -29,8 +29,8 @@ fn a_refused_write_comes_first() {
     let text = "written at 4 s; the subject's `create` of statefulsets.apps default/a-db was refused 5 times with 422, last at 11 s: \
                 volumeMounts[0].name: Not found: \"data\"";
     let conduct = || Conduct { never_led: Some("no".to_owned()), queue: Some(queue()), ..Conduct::default() };
-    assert_eq!(under(&missed(&[refused.clone()]), by_writes(conduct())), says(Cause::WriteRefused, text));
-    assert_eq!(of(&missed(&[refused.clone()]), &[]).0, Cause::WriteRefused, "whatever the witness is");
+    assert_eq!(under(&missed(std::slice::from_ref(&refused)), &by_writes(conduct())), says(Cause::WriteRefused, text));
+    assert_eq!(of(&missed(std::slice::from_ref(&refused)), &[]).0, Cause::WriteRefused, "whatever the witness is");
     // It succeeded at last, or what it wanted was there already.
     let made = wrote(12_000, Verb::Create, "statefulsets.apps", "a-db", 201, 1);
     let there = wrote(11_000, Verb::Create, "statefulsets.apps", "a-db", 409, 1);
@@ -38,7 +38,7 @@ fn a_refused_write_comes_first() {
         assert_eq!(of(&missed(&steps), &[]).0, Cause::LostInClient, "{steps:?}");
     }
     // A version that never came to the subject is no matter of its writes.
-    let mut not_sent = missed(&[refused.clone()]);
+    let mut not_sent = missed(std::slice::from_ref(&refused));
     not_sent.evidence.iter_mut().for_each(|evidence| evidence.steps.retain(|step| !matches!(step, Step::Sent { .. })));
     assert_eq!(of(&not_sent, &[]).0, Cause::NotSent);
     // Late is what had to be tried again.
@@ -65,13 +65,13 @@ fn what_waits_in_a_queue_is_not_lost() {
     let conduct = |is_constant| Conduct { queue: Some(Queue { is_constant, ..queue() }), ..Conduct::default() };
     let text = "written at 4 s, never reported: from 20 s on it asked 7.4 requests a second, no more and no less, and 37 objects still waited \
                 when the drain was over: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
-    assert_eq!(under(&missed(&[]), by_writes(conduct(true))), says(Cause::Queued, text));
+    assert_eq!(under(&missed(&[]), &by_writes(conduct(true))), says(Cause::Queued, text));
     let text = "written at 4 s, never reported: it went on until the drain was over, in order, and 37 objects still waited: it needs 41 s more \
                 at its 7.4 requests a second; `rate: 0.4/s` fits";
-    assert_eq!(under(&missed(&[]), by_writes(conduct(false))), says(Cause::Queued, text));
+    assert_eq!(under(&missed(&[]), &by_writes(conduct(false))), says(Cause::Queued, text));
     // A version that was not sent is in no queue of the subject.
     let not_sent = row(Outcome::Missed, &[watched(100, 3, 9)]);
-    assert_eq!(under(&not_sent, by_writes(conduct(true))).0, Cause::NotSent);
+    assert_eq!(under(&not_sent, &by_writes(conduct(true))).0, Cause::NotSent);
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn what_waits_for_a_workload_says_for_which() {
     let conduct = |nothing_readies| Conduct { nothing_readies, ..Conduct::default() };
     let text = "it made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this control plane makes \
                 it ready";
-    let waits = under(&missed(&[made.clone()]), by_writes(conduct(true)));
+    let waits = under(&missed(std::slice::from_ref(&made)), &by_writes(conduct(true)));
     assert_eq!(waits, says(Cause::AwaitsWorkload, text));
     // It went on, or the workload becomes ready, or what it made needs nobody.
     let after = wrote(4200, Verb::Patch, "packages.longhaul.dev", "a", 200, 1);
     let map = wrote(4200, Verb::Create, "configmaps", "a", 201, 1);
-    assert_ne!(under(&missed(&[made.clone(), after]), by_writes(conduct(true))).0, Cause::AwaitsWorkload);
-    assert_ne!(under(&missed(&[made]), by_writes(conduct(false))).0, Cause::AwaitsWorkload);
-    assert_ne!(under(&missed(&[map]), by_writes(conduct(true))).0, Cause::AwaitsWorkload);
+    assert_ne!(under(&missed(&[made.clone(), after]), &by_writes(conduct(true))).0, Cause::AwaitsWorkload);
+    assert_ne!(under(&missed(&[made]), &by_writes(conduct(false))).0, Cause::AwaitsWorkload);
+    assert_ne!(under(&missed(&[map]), &by_writes(conduct(true))).0, Cause::AwaitsWorkload);
 }
 
 /// Nothing is said of the client where nothing shows that it read on, or where what it writes is all that is known of it.
@@ -101,9 +101,9 @@ fn a_cause_that_nothing_proves_is_not_known() {
     let by_design = format!(
         "sent on watch 3 at 4.01 s, never reported; the subject never wrote anything for this object, which may be its design; {ruled_out}"
     );
-    assert_eq!(under(&missed(&[]), Facts::default()), says(Cause::Unknown, &by_design));
+    assert_eq!(under(&missed(&[]), &Facts::default()), says(Cause::Unknown, &by_design));
     // It had reported an older version of the same object: then it is the client's.
-    assert_eq!(under(&missed(&[reported(3000, 16)]), Facts::default()).0, Cause::LostInClient);
+    assert_eq!(under(&missed(&[reported(3000, 16)]), &Facts::default()).0, Cause::LostInClient);
     let mut list = self::row(Outcome::Missed, &[listed(4400, 20)]);
     list.evidence.iter_mut().for_each(|evidence| evidence.read_on = None);
     assert_eq!(of(&list, &[]).0, Cause::Unknown);
@@ -139,7 +139,7 @@ fn who_never_led_says_why() {
     );
     let conduct = Conduct { never_led: Some(held.clone()), ..Conduct::default() };
     // Without leading it watches nothing, which is no fault of its informers.
-    assert_eq!(under(&row(Outcome::Missed, &[]), by_writes(conduct)), says(Cause::NeverLed, &held));
+    assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), says(Cause::NeverLed, &held));
     // One that took it, or that does what a leader does, is a leader.
     let took = vec![lease(2000, Verb::Get, 404), lease(2001, Verb::Create, 404), lease(4000, Verb::Create, 201)];
     assert_eq!(asked(took).never_led, None);
@@ -153,5 +153,5 @@ fn who_asked_for_nothing_at_all_is_said_to_have() {
     let conduct = asked(vec![]);
     assert!(conduct.is_silent && !asked(vec![lease(1, Verb::Get, 200)]).is_silent);
     let silent = says(Cause::Silent, "it asked for nothing at all");
-    assert_eq!(under(&row(Outcome::Missed, &[]), by_writes(conduct)), silent);
+    assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), silent);
 }

@@ -60,7 +60,7 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     timed().for_each(|row| *seconds.entry(row.t_ms / SECOND_MS).or_default() += 1);
     let is_quiet = |second: &u64| seconds.get(second).is_none_or(|requests| *requests as f64 <= few);
     // Only whole seconds of which every request has its row.
-    let start_ms = (record.manifest.phases.warm_up_ms + record.manifest.phases.steady_ms) / 2;
+    let start_ms = u64::midpoint(record.manifest.phases.warm_up_ms, record.manifest.phases.steady_ms);
     let whole = first_write..asked.until_ms.min(start_ms) / SECOND_MS;
     if let Some(second) = whole.into_iter().find(|second| is_quiet(second)) {
         // Before the first request there is nothing to leave out.

@@ -184,7 +184,8 @@ mod tests {
     /// A busy machine keeps a reader waiting for some seconds; that leaves nothing undecided.
     #[test]
     fn some_seconds_without_a_reading_are_bridged() {
-        for gaps in [&[60..64][..], &[60..70], &[40..47, 90..97]] {
+        let (short, long, two) = (60..64, 60..70, [40..47, 90..97]);
+        for gaps in [std::slice::from_ref(&short), std::slice::from_ref(&long), &two] {
             let clean = unread(wobble, gaps);
             assert_eq!(clean.verdict, Verdict::Pass, "{gaps:?}: {clean:?}");
             assert!(clean.text.contains("are bridged."), "{clean:?}");

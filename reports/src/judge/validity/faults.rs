@@ -166,7 +166,7 @@ fn by_name(faults: &[&PlannedFault]) -> String {
 /// How the subject writes where a fault waits for another way of writing, as sentences with a space before them.
 fn instead_of_all<'a>(record: &Record, faults: impl Iterator<Item = &'a PlannedFault>) -> String {
     let sentences: BTreeSet<String> = faults.filter_map(|fault| instead_of(record, fault)).collect();
-    sentences.into_iter().map(|sentence| format!(" {sentence}")).collect()
+    sentences.into_iter().flat_map(|sentence| [" ".to_owned(), sentence]).collect()
 }
 
 /// A program that patches is not hit by what strikes updates, and the other way round.

@@ -109,6 +109,9 @@ fn moment(ms: u64) -> String {
 }
 
 #[cfg(test)]
+pub(super) use tests::example;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::suite::{Hit, Outcome, Stretch, Table, Test};
@@ -210,6 +213,3 @@ mod tests {
         }
     }
 }
-
-#[cfg(test)]
-pub(super) use tests::example;

@@ -212,7 +212,9 @@ mod tests {
     fn the_shortest_of_the_last_readings_is_the_cost() {
         let least_ms = |took_ms: &[u64]| {
             let mut cost = Cost::default();
-            took_ms.iter().for_each(|ms| cost.add(Duration::from_millis(*ms)));
+            for ms in took_ms {
+                cost.add(Duration::from_millis(*ms));
+            }
             cost.least().as_millis()
         };
         assert_eq!(least_ms(&[2, 300, 2, 400, 250]), 2);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::spelling::nearest;
-use super::subject::{Command, Text};
+use super::subject::{Command, Templated};
 use super::{Auth, METRICS_PORT, Scenario, Witness};
 
 /// The file that leads it to the API server of the run.
@@ -133,7 +133,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     on(&[WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR], subject.serves(), "`serves: {path: /mutate}` to `command`");
     on(&[WITNESS_URL], matches!(subject.witness, Witness::Http(_)), "`witness: {kind: http}` to `subject`");
     on(&[DOCKER_CONFIG], scenario.registry.auth != Auth::None, "`registry: {auth: basic}`");
-    subject.kind().texts().into_iter().find_map(|Text { key, text, own }| {
+    subject.kind().texts().into_iter().find_map(|Templated { key, text, own }| {
         let why = pieces(text).into_iter().find_map(|piece| match piece {
             Piece::Plain(_) => None,
             Piece::Open(_) => Some(format!("`{key}`: `${{` is not closed: write `$${{` for a `${{` that is passed on")),

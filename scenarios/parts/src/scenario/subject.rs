@@ -75,7 +75,7 @@ pub trait Kind {
     }
 
     /// The texts in which `${NAME}` stands for a value of the run, with their keys.
-    fn texts(&self) -> Vec<Text<'_>> {
+    fn texts(&self) -> Vec<Templated<'_>> {
         Vec::new()
     }
 
@@ -274,7 +274,7 @@ pub struct Notes {
 }
 
 /// A text in which `${NAME}` stands for a value.
-pub struct Text<'t> {
+pub struct Templated<'t> {
     /// The key under which it stands.
     pub key: &'static str,
     pub text: &'t str,

@@ -17,44 +17,12 @@ use reports::record::{self, NAMED_CHILDREN_MAX, TOO_MANY_MAX, TooMany};
 use serde_json::Value;
 
 use super::orphans::{Found, Orphans};
+use super::parents::{self, APART_MS, Of, Parent, Parents};
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
 /// The least deadline of events: for so long a child may stand beside the one that replaces it.
 const REPLACED_MS: u64 = 5000;
-/// How far two watches of one control plane are apart at most, on a busy machine.
-pub(super) const APART_MS: u64 = 1000;
-
-/// How a parent is known.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Of {
-    Uid(Uid),
-    Name(std::sync::Arc<str>, std::sync::Arc<str>),
-}
-
-/// The parents that are there.
-#[derive(Debug, Default)]
-pub(super) struct Parents {
-    by_uid: HashMap<Uid, Parent>,
-    names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
-}
-
-/// What is known of a parent.
-#[derive(Debug, Clone, Default)]
-struct Parent {
-    place: String,
-    generation: i64,
-    /// How often what it wants was written, as far as its generation tells.
-    specified: u64,
-    /// When it was written last.
-    since_ms: u64,
-    /// The most that any of its versions wanted, by kind of children.
-    wanted: Vec<u64>,
-    /// Whether it has had children, by kind.
-    had: Vec<bool>,
-    going: bool,
-}
-
 /// One child that is there.
 #[derive(Debug, Clone)]
 struct Child {
@@ -165,7 +133,7 @@ impl Census {
             (known.since_ms, known.generation) = (t_ms, generation);
             known.specified += 1;
         }
-        known.place = self::place(&place.0, &place.1);
+        known.place = parents::place(&place.0, &place.1);
         known.wanted.resize(wanted.len(), 0);
         known.wanted.iter_mut().zip(wanted).for_each(|(most, wanted)| *most = wanted.max(*most));
         known.going = is_set(entry.fields.first());
@@ -349,42 +317,6 @@ impl Census {
             }
         }
     }
-}
-
-impl Parents {
-    /// The uid and the place of one.
-    pub(super) fn find(&self, of: &Of) -> Option<(Uid, String)> {
-        let uid = self.uid(of)?;
-        Some((uid.clone(), self.by_uid.get(uid)?.place.clone()))
-    }
-
-    fn uid<'a>(&'a self, of: &'a Of) -> Option<&'a Uid> {
-        match of {
-            Of::Uid(uid) => Some(uid),
-            Of::Name(namespace, name) => self.names.get(&(namespace.clone(), name.clone())),
-        }
-    }
-
-    fn get(&self, of: &Of) -> Option<&Parent> {
-        self.by_uid.get(self.uid(of)?)
-    }
-
-    fn get_mut(&mut self, of: &Of) -> Option<&mut Parent> {
-        let uid = self.uid(of)?.clone();
-        self.by_uid.get_mut(&uid)
-    }
-
-    fn remove(&mut self, uid: &Uid, place: &(std::sync::Arc<str>, std::sync::Arc<str>)) {
-        self.by_uid.remove(uid);
-        if self.names.get(place) == Some(uid) {
-            self.names.remove(place);
-        }
-    }
-}
-
-/// Namespace and name, as people write them.
-pub(super) fn place(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl Kind {

@@ -13,7 +13,7 @@ use reports::record::{ORPHANS_MAX, Orphaned};
 use serde_json::Value;
 
 use super::super::unowned::hints;
-use super::census::{APART_MS, Of, Parents};
+use super::parents::{APART_MS, Of, Parents};
 use crate::scenario::By;
 
 /// A child that nobody owns.
@@ -131,7 +131,7 @@ impl Orphans {
             let for_ms = now_ms.saturating_sub(since_ms);
             if let Some(found) = found.get_mut(child.kind).filter(|_| for_ms > grace_ms) {
                 found.total += 1;
-                let child = super::census::place(&child.namespace, &child.name);
+                let child = super::parents::place(&child.namespace, &child.name);
                 found.first.push(Orphaned { child, parent: parent.place, known: parent.known, for_ms });
             }
         }

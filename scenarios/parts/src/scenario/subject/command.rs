@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
-use super::{Kind, Role, Scene, Start, Subject, Text, Upkeep, Wrong, wrong};
+use super::{Kind, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
@@ -131,7 +131,7 @@ impl Kind for Command {
         &self.files
     }
 
-    fn texts(&self) -> Vec<Text<'_>> {
+    fn texts(&self) -> Vec<Templated<'_>> {
         let mut texts = written(&self.run, &self.env, None);
         texts.extend(values(&self.env));
         for one in &self.processes {
@@ -201,13 +201,13 @@ impl Kind for Command {
 }
 
 /// The words of a program, each with the variables that the scenario gives it.
-fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Text<'t>> {
+fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Templated<'t>> {
     let own: Vec<&str> = env.keys().chain(one.iter().flat_map(|one| one.env.keys())).map(String::as_str).collect();
-    words.iter().map(|text| Text { key: "run", text, own: own.clone() }).collect()
+    words.iter().map(|text| Templated { key: "run", text, own: own.clone() }).collect()
 }
 
-fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Text<'_>> {
-    env.values().map(|text| Text { key: "env", text, own: Vec::new() })
+fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Templated<'_>> {
+    env.values().map(|text| Templated { key: "env", text, own: Vec::new() })
 }
 
 /// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would. Our own
