@@ -231,7 +231,9 @@ impl Found {
             Kustomized::Left(why) => return self.doubts.push(why),
             Kustomized::Built { folder, objects, others } => {
                 let mut workloads = deployed::Workloads::default();
-                others.iter().for_each(|object| workloads.take(Path::new(folder), object));
+                for object in &others {
+                    workloads.take(Path::new(folder), object);
+                }
                 self.workloads.replace(workloads);
                 (folder, objects)
             }
@@ -298,12 +300,12 @@ impl Found {
             if seen.ran() {
                 self.forget_webhooks(seen);
             }
-            return self.keep(OBJECTS, seen.around());
+            return self.keep(OBJECTS, &seen.around());
         };
         self.forget_webhooks(seen);
         self.crds.sort_by_key(|crd| crd.kind != best.kind || crd.name() != best.resource);
-        self.keep(OBJECTS, seen.around());
-        self.keep(WITH, best.with.clone());
+        self.keep(OBJECTS, &seen.around());
+        self.keep(WITH, &best.with);
     }
 
     /// Webhooks that manifests register and that the program does not serve are not its own, or are to be switched on.
@@ -316,10 +318,10 @@ impl Found {
     }
 
     /// Keeps objects for a file beside the scenario.
-    fn keep(&mut self, name: &'static str, objects: Vec<Value>) {
+    fn keep(&mut self, name: &'static str, objects: &[Value]) {
         if !objects.is_empty() {
             let mut text = "# Made by `longhaul init`, of what it saw the program want.\n".to_owned();
-            for object in &objects {
+            for object in objects {
                 text.push_str("---\n");
                 yaml::block(object, 0, &mut text);
             }

@@ -27,7 +27,7 @@ pub(crate) struct Behind {
     /// Writes of clients that have caches.
     pub writes: u64,
     /// Those of them that came while a cache was behind, by versions.
-    pub behind: BTreeMap<usize, u64>,
+    pub late_by: BTreeMap<usize, u64>,
     /// Those that may have done harm, the worst first.
     pub suspects: Vec<Suspect>,
 }
@@ -117,16 +117,16 @@ impl Behind {
     /// Adds the counts of another run.
     pub fn merge(&mut self, other: &Self) {
         self.writes += other.writes;
-        for (versions, times) in &other.behind {
-            *self.behind.entry(*versions).or_default() += times;
+        for (versions, times) in &other.late_by {
+            *self.late_by.entry(*versions).or_default() += times;
         }
     }
 
     /// What the runs prove, where all of them passed with caches up to `wanted` versions behind.
     pub fn proven(&self, wanted: u64, runs: u64) -> String {
-        let times: u64 = self.behind.values().sum();
+        let times: u64 = self.late_by.values().sum();
         let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
-        let Some((most, _)) = self.behind.last_key_value() else {
+        let Some((most, _)) = self.late_by.last_key_value() else {
             return format!(
                 "whether the suite is safe with a stale cache is not decided: none of its {} writes in {runs} came while a cache was behind",
                 self.writes
@@ -140,7 +140,9 @@ impl Behind {
             self.writes
         );
         if most < wanted {
-            text += &format!("; no write came while one was {} behind", versions(wanted));
+            text.push_str("; no write came while one was ");
+            text.push_str(&versions(wanted));
+            text.push_str(" behind");
         }
         text
     }
@@ -177,7 +179,7 @@ impl Behind {
             }
         }
         if most > 0 {
-            *self.behind.entry(most).or_default() += 1;
+            *self.late_by.entry(most).or_default() += 1;
         }
         let Some((weight, commit, cache, versions, was_own)) = worst.filter(|_| write.status < 400) else { return };
         if self.suspects.len() >= SUSPECTS_MAX * 4 {

@@ -49,7 +49,7 @@ fn facts(suite: &Suite, played: &Played, story: &[String]) -> Facts {
             ("Requests", count(ledger.requests as u64)),
             ("Object versions written", count(ledger.commits as u64)),
             ("Writes of clients with caches", count(ledger.reads.writes)),
-            ("Those made while a cache was behind", count(ledger.reads.behind.values().sum())),
+            ("Those made while a cache was behind", count(ledger.reads.late_by.values().sum())),
             ("Faults were for", suite.touched()),
         ],
         files: files(played),

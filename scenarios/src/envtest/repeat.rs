@@ -108,7 +108,7 @@ impl Suite {
         if odds.plays == replays && replays > 0 {
             err!("longhaul: playing the suite without faults");
             let plain = self.play(seed, How::WithoutFaults, signals).await?;
-            odds.without = (!plain.was_ended).then(|| plain.suites != exit::PASS);
+            odds.without = (!plain.was_ended).then_some(plain.suites != exit::PASS);
         }
         let mut story = odds.lines(seed);
         if self.chaos.stale.is_some() && failed.suites != exit::PASS {
@@ -141,7 +141,7 @@ impl Played {
         {
             return format!("{}; then the suite failed (exit code {})", culprit.sentence(), self.suites);
         }
-        let times: u64 = reads.behind.values().sum();
+        let times: u64 = reads.late_by.values().sum();
         let name = if times == 0 {
             ""
         } else {

@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    fn deployment(name: &str, containers: Value) -> Value {
+    fn deployment(name: &str, containers: &Value) -> Value {
         json!({"kind": "Deployment", "metadata": {"name": name, "namespace": "shop-system"}, "spec": {"template": {"spec": {
             "serviceAccountName": "shop", "containers": containers}}}})
     }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_container_of_the_program_is_found_among_others() {
         let mut workloads = Workloads::default();
-        workloads.take(Path::new("a.yaml"), &deployment("redis", json!([{"name": "redis"}])));
+        workloads.take(Path::new("a.yaml"), &deployment("redis", &json!([{"name": "redis"}])));
         let containers = json!([
             {"name": "kube-rbac-proxy", "args": ["--upstream"]},
             {"name": "manager", "command": ["/manager"], "args": ["--leader-elect", "--config=shop-config"], "env": [
@@ -206,11 +206,13 @@ mod tests {
                 {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             ]},
         ]);
-        workloads.take(Path::new("b.yaml"), &deployment("shop-controller-manager", containers));
+        workloads.take(Path::new("b.yaml"), &deployment("shop-controller-manager", &containers));
         let secret = json!({"kind": "Secret", "metadata": {"name": "login"}, "stringData": {"token": "t"}});
         let config = json!({"kind": "ConfigMap", "metadata": {"name": "shop-config"}, "data": {}});
         let other = json!({"kind": "ConfigMap", "metadata": {"name": "other"}, "data": {}});
-        [&secret, &config, &other].into_iter().for_each(|object| workloads.take(Path::new("b.yaml"), object));
+        for object in [&secret, &config, &other] {
+            workloads.take(Path::new("b.yaml"), object);
+        }
         let own = workloads.own("manager").unwrap();
         assert_eq!((own.name.as_str(), own.account.as_deref()), ("shop-controller-manager", Some("shop")));
         let values: Vec<Option<String>> = own.variables.iter().map(|(_, given)| workloads.value(own, given)).collect();

@@ -164,7 +164,7 @@ impl Sources {
                     || part.ends_with("-cli")
             };
             let last = parts.last().map(String::as_str).unwrap_or_default();
-            let is_usual = last == project || USUAL.iter().any(|name| last == *name);
+            let is_usual = last == project || USUAL.contains(&last);
             let is_near = USUAL.iter().any(|name| last.contains(name));
             (parts.iter().any(is_aside), !self.controls(folder), !is_usual, !is_near, parts.len())
         };

@@ -172,7 +172,7 @@ impl Seen {
             self.variables.iter_mut().for_each(|(_, value)| put(value));
             let of = self.ports.iter_mut().filter(|open| open.variable == Some(from));
             of.for_each(|open| {
-                open.variable = [METRICS_PORT_NAME].into_iter().chain(FREE_PORTS).find(|name| *name == to)
+                open.variable = [METRICS_PORT_NAME].into_iter().chain(FREE_PORTS).find(|name| *name == to);
             });
         }
     }

@@ -100,6 +100,9 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     deployed.variables.iter().take(WORDS_MAX).filter_map(value).collect()
 }
 
+/// The words of a command, and its variables.
+type Words = (Vec<String>, Vec<(String, String)>);
+
 /// The words and variables with a port of the run in the place of each that the program chose itself, where a flag or a variable tells of it.
 /// None where nothing is to be moved.
 pub(crate) fn ports_moved(
@@ -107,7 +110,7 @@ pub(crate) fn ports_moved(
     variables: &[(String, String)],
     help: &Help,
     ports: &[Open],
-) -> Option<(Vec<String>, Vec<(String, String)>)> {
+) -> Option<Words> {
     let (mut run, mut variables) = (run.to_vec(), variables.to_vec());
     let mut is_moved = false;
     for open in ports.iter().filter(|open| open.variable.is_none()) {

@@ -29,7 +29,9 @@ impl Program {
         let mut given = world.given().clone();
         let own: Vec<(String, String)> =
             variables.iter().map(|(name, value)| (name.clone(), given.put(value))).collect();
-        own.iter().for_each(|(name, value)| given.give(name, value));
+        for (name, value) in &own {
+            given.give(name, value);
+        }
         let (program, arguments) = run.split_first().ok_or_else(|| anyhow::anyhow!("there is no program to start"))?;
         let launch = Launch {
             name: None,

@@ -69,7 +69,7 @@ fn the_read_that_was_behind_is_named() {
     let plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
     for manager in [known(), Manager::default()] {
         let behind = behind(&plane, &manager);
-        assert_eq!((behind.writes, behind.behind.clone()), (2, BTreeMap::from([(1, 1)])));
+        assert_eq!((behind.writes, behind.late_by.clone()), (2, BTreeMap::from([(1, 1)])));
         let culprit = behind.culprit(0, u64::MAX).unwrap();
         assert_eq!(
             culprit.sentence(),
@@ -85,7 +85,7 @@ fn the_read_that_was_behind_is_named() {
 fn a_refused_write_did_no_harm() {
     let plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 409, None));
     let behind = behind(&plane, &known());
-    assert_eq!((behind.behind.values().sum::<u64>(), behind.culprit(0, u64::MAX)), (1, None));
+    assert_eq!((behind.late_by.values().sum::<u64>(), behind.culprit(0, u64::MAX)), (1, None));
     assert_eq!(
         behind.proven(1, 4),
         "safe with a cache 1 version behind: 1 of 2 writes in 4 runs came while a cache was behind, and every run passed"
@@ -99,10 +99,10 @@ fn a_cache_that_was_shown_everything_is_not_behind() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
     plane.shown.push(shown(101, ShownBy::Event, 10));
     let seen = behind(&plane, &known());
-    assert_eq!((seen.writes, seen.behind.len(), seen.suspects.len()), (2, 0, 0));
+    assert_eq!((seen.writes, seen.late_by.len(), seen.suspects.len()), (2, 0, 0));
     assert!(seen.proven(3, 2).contains("not decided: none of its 2 writes"), "{}", seen.proven(3, 2));
     let young = two_children(write(103, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
-    assert_eq!(behind(&young, &known()).behind.len(), 0);
+    assert_eq!(behind(&young, &known()).late_by.len(), 0);
 }
 
 /// A test that makes one object after the other, with the client of its manager, is not accused of what the cache of that does not know.
@@ -140,7 +140,7 @@ fn a_cache_ends_with_its_client_and_begins_with_its_list() {
     plane.shown.insert(2, shown(150, ShownBy::Left, 0));
     assert_eq!(behind(&plane, &known()).writes, 1);
     plane.shown[2] = shown(150, ShownBy::Snapshot, 9);
-    assert_eq!(behind(&plane, &known()).behind.len(), 1);
+    assert_eq!(behind(&plane, &known()).late_by.len(), 1);
 }
 
 #[test]

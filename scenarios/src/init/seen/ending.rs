@@ -80,7 +80,7 @@ pub(crate) fn telling(words: &str) -> Vec<&str> {
                 .any(|sign| bare.contains(sign))
     };
     let lines: Vec<&str> = words.lines().collect();
-    let Some(at) = lines.iter().rposition(|line| names_error(&line)) else {
+    let Some(at) = lines.iter().rposition(names_error) else {
         return lines[lines.len().saturating_sub(TOLD)..].to_vec();
     };
     let is_usage =
