@@ -105,7 +105,7 @@ async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) ->
 fn differences(real: &Said, mock: &Said) -> Vec<String> {
     let mut found = Vec::new();
     match (real, mock) {
-        (Said::Object(real), Said::Object(mock)) => walk(String::new(), Some(real), Some(mock), &mut found),
+        (Said::Object(real), Said::Object(mock)) => walk("", Some(real), Some(mock), &mut found),
         (Said::Refused(real, one, wrong), Said::Refused(mock, other, also)) if (real, one) == (mock, other) => {
             found.extend(wrong.difference(also).map(|cause| format!("only the real server: {}", unnumbered(cause))));
             found.extend(also.difference(wrong).map(|cause| format!("only the mock: {}", unnumbered(cause))));
@@ -139,17 +139,17 @@ fn unnumbered(text: &str) -> String {
     out
 }
 
-fn walk(at: String, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<String>) {
+fn walk(at: &str, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<String>) {
     match (real, mock) {
         (Some(real), Some(mock)) if real == mock => {}
         (Some(Value::Object(real)), Some(Value::Object(mock))) => {
             for key in real.keys().chain(mock.keys()) {
-                walk(format!("{at}/{key}"), real.get(key), mock.get(key), found);
+                walk(&format!("{at}/{key}"), real.get(key), mock.get(key), found);
             }
         }
         (Some(Value::Array(real)), Some(Value::Array(mock))) if real.len() == mock.len() => {
             for (index, (real, mock)) in real.iter().zip(mock).enumerate() {
-                walk(format!("{at}/{index}"), Some(real), Some(mock), found);
+                walk(&format!("{at}/{index}"), Some(real), Some(mock), found);
             }
         }
         _ => {

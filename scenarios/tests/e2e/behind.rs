@@ -17,7 +17,9 @@ fn play(mode: &str, population: u32, rate: &str) -> Option<Soak> {
 fn says(soak: &Soak, cause: &str, parts: &[&str]) {
     let markdown = std::fs::read_to_string(soak.record().join("report.md")).unwrap();
     let line = markdown.lines().find(|line| line.contains(cause)).unwrap_or_else(|| panic!("{cause}:\n{markdown}"));
-    parts.iter().for_each(|part| assert!(line.contains(part), "no `{part}` in: {line}"));
+    for part in parts {
+        assert!(line.contains(part), "no `{part}` in: {line}");
+    }
     assert!(!markdown.contains("lost in the client"), "{markdown}");
 }
 
@@ -61,15 +63,20 @@ fn an_operator_that_passes_objects_by_has_lost_them() {
 #[ignore = "slow"]
 fn a_write_that_is_refused_is_named() {
     let Some(soak) = play("refused", 10, "1/s") else { return };
-    let parts =
-        ["the subject's `create` of configmaps ", "-config was refused ", " with 422, last at ", "Invalid value"];
+    let parts = [" of configmaps ", "-config was refused ", " with 422, last at ", "Invalid value"];
     says(&soak, "whose writes were refused", &parts);
 }
 
 #[test]
 #[ignore = "slow"]
 fn a_lease_that_is_refused_is_named() {
-    let Some(soak) = play("unled", 10, "1/s") else { return };
+    if !has_python() {
+        return;
+    }
+    // Ready with its first request, which is for the Lease; else the run ends early and says that nothing was asked for.
+    let command = format!("{{run: [python3, {OPERATOR:?}, unled], ready: {{request: first}}}}");
+    let text = SCENARIO.replace("[python3, OPERATOR, MODE]", &command);
+    let soak = soak_text(&text.replace("POPULATION", "10").replace("RATE", "1/s"), &[]);
     let parts = ["it never became the leader: its Lease in the namespace `nowhere` was refused ", "not found"];
     says(&soak, "of a subject that never led", &parts);
 }

@@ -385,7 +385,7 @@ fn the_tables_name_everything_and_nothing_else() {
         .collect();
     // The page shows some sections of budgets whole, whose keys others have too.
     let mut more: BTreeSet<String> = keys(&schema, &["budgets"]).iter().map(|key| format!("budgets.{key}")).collect();
-    for section in ["memory", "descriptors", "threads", "crashes", "writes", "finalizers", "children"] {
+    for section in ["memory", "descriptors", "threads", "crashes", "writes", "finalizers", "children", "objects"] {
         more.extend(keys(&schema, &["budgets", section]));
     }
     let unknown: Vec<&String> = named.difference(&known).filter(|name| !more.contains(*name)).collect();

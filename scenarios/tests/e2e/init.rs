@@ -55,7 +55,7 @@ fn a_program_is_observed_and_what_is_written_passes_unedited() {
     let file = project.path().join("longhaul.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
     for line in [
-        "# seen: it follows shelves.shop.example.com, baskets.shop.example.com.",
+        "# seen: it follows baskets.shop.example.com, shelves.shop.example.com.",
         "  # seen: this page answers.",
         "      - '--metrics-port=${LONGHAUL_METRICS_PORT}'",
         "      SHOP_MODE: fast",

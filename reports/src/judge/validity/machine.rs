@@ -145,7 +145,8 @@ impl Busy {
         match (name.section, name.key) {
             ("admission" | "api", "p50") => self.time >= P50_LEAST && within(),
             ("admission" | "api", "p99") | ("events", "lagP99") => self.time >= P99_LEAST && within(),
-            ("admission" | "api", "p999") | ("api", "staleness") => within(),
+            ("admission" | "api", "p999") => within(),
+            ("api", "staleness") => stale_within(record, finding),
             ("events", "heal") => heals_within(record),
             ("events", "late") => self.late_else(record) <= late_limit(record),
             ("admission", "errors") => failed_else(record) <= error_limit(record),
@@ -180,6 +181,15 @@ fn heals_within(record: &Record) -> bool {
     let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.heal);
     let longest_us = record.latency.whole(tag::HEAL).filter(|heal| !heal.is_empty()).map_or(0, |heal| heal.max());
     limit.is_some_and(|limit| longest_us / 1000 <= limit.as_millis() + slack_ms(record))
+}
+
+/// Whether an answer was too old by no more than that.
+fn stale_within(record: &Record, finding: &Finding) -> bool {
+    let limit = record.manifest.budgets.api.as_ref().and_then(|api| api.staleness);
+    limit.zip(finding.used_pct).is_some_and(|(limit, pct)| {
+        let beyond_ms = limit.as_millis() * u64::from(pct.saturating_sub(100)) / 100;
+        beyond_ms <= slack_ms(record)
+    })
 }
 
 fn late_limit(record: &Record) -> u64 {

@@ -50,6 +50,8 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
             None => followed.push(Followed { resource: ask.resource.clone(), is_watched }),
         }
     }
+    // In whatever order its caches began.
+    followed.sort_by(|one, other| one.resource.cmp(&other.resource));
     // Discovery of a group that nobody serves: `/apis/cert-manager.io/v1`.
     for ask in asks.iter().filter(|ask| ask.status == 404 && ask.verb.is_empty()) {
         if let Some(group) = ask.path.strip_prefix("/apis/").filter(|rest| rest.matches('/').count() <= 1) {

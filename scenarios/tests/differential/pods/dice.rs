@@ -1,6 +1,6 @@
 //! Chance from a seed, the same everywhere.
 
-/// A sequence of numbers (SplitMix64).
+/// A sequence of numbers (`SplitMix64`).
 pub struct Dice(u64);
 
 impl Dice {

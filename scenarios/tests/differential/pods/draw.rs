@@ -221,7 +221,7 @@ fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
         "PodSpec" => drop(&["resources", "dnsConfig", "resourceClaims", "hostUsers", "readinessGates"], 80),
         "ResourceFieldSelector" => drop(&["divisor"], 80),
         "PodAffinityTerm" | "TopologySpreadConstraint" => {
-            drop(&["matchLabelKeys", "mismatchLabelKeys", "minDomains"], 90)
+            drop(&["matchLabelKeys", "mismatchLabelKeys", "minDomains"], 90);
         }
         "LabelSelector" => drop(&["matchExpressions"], 70),
         "ObjectMeta" => drop(&["annotations"], 90),
