@@ -39,7 +39,7 @@ struct Inner {
     /// When watches of a kind were given an end.
     ends: BTreeMap<String, VecDeque<Instant>>,
     open: VecDeque<Open>,
-    /// Names by number, less the first one.
+    /// The name of each fault, by its number less `first`.
     names: Vec<Name>,
     first: u32,
 }
@@ -159,7 +159,11 @@ impl Inner {
             may_end: self.may_end(asked.resource, now),
         };
         let faults = drawn(self.seed, self.drawn, &occasion);
-        let is_end = |fault: &Fault| matches!(fault.name, Name::WatchReset | Name::ErrorEvent);
+        // A watch that is refused makes its client list again, as one that ends does.
+        let is_end = |fault: &Fault| {
+            matches!(fault.name, Name::WatchReset | Name::ErrorEvent)
+                || fault.name == Name::HttpError && asked.on == On::Watch
+        };
         if faults.iter().any(is_end) {
             self.ends.entry(asked.resource.to_string()).or_default().push_back(now);
         }
@@ -296,7 +300,8 @@ mod tests {
         let drawing = Drawing::new(3, CHAOS, Manager::default(), 0);
         let start = Instant::now();
         let ends = |faults: &[(FaultId, Fault)]| {
-            faults.iter().filter(|(_, fault)| matches!(fault.name, Name::WatchReset | Name::ErrorEvent)).count()
+            let is_end = |fault: &Fault| matches!(fault.name, Name::WatchReset | Name::ErrorEvent | Name::HttpError);
+            faults.iter().filter(|(_, fault)| is_end(fault)).count()
         };
         let mut at = Vec::new();
         for second in 0..400 {

@@ -1,7 +1,7 @@
-//! Faults as they come, and the records meanwhile.
+//! Begins and ends faults, and writes the records meanwhile.
 //!
-//! Owns one task beside a server. Faults that somebody wrote come at their times; those that are drawn come with requests, and end here. Whom
-//! faults may touch says the manager's name: without one everybody.
+//! Owns one task beside a server. Written faults begin and end at their times; drawn faults begin with requests and end here. With a manager's
+//! user, faults touch its requests alone; without one, those of all users.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(250);
 pub(crate) struct Play {
     server: Arc<Server>,
     faults: Vec<Fault>,
-    /// None for faults that are no schedule: those are checked by whoever wrote the session.
+    /// None where the faults are no schedule; `longhaul envtest` checks them before it writes a session.
     schedule: Option<Schedule>,
     drawing: Option<Drawing>,
     recorder: Arc<Mutex<Option<Recorder>>>,

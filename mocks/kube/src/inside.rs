@@ -29,6 +29,8 @@ use super::users::Who;
 const PIPE_BYTES: usize = 64 * 1024;
 /// A webhook may take thirty seconds.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
+/// Connections that are kept. Each name of a node in `spec.nodeName` of a Pod has one, and a client may write any number of names.
+const DOORS_MAX: usize = 1024;
 /// No endpoint has this number, so that no fault of connections finds these.
 const NO_ENDPOINT: u32 = u32::MAX;
 
@@ -55,6 +57,10 @@ impl Inside {
         }
         // Those that have ended are let go.
         while self.tasks.try_join_next().is_some() {}
+        if self.doors.len() >= DOORS_MAX {
+            // Those in use stay open until their requests are answered.
+            self.doors.clear();
+        }
         let who = Arc::new(Who::new(user, groups));
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let connection = self.connection(who.clone());

@@ -285,8 +285,8 @@ impl Server {
         self.cluster.audit.shown.follow();
     }
 
-    /// What caches were shown since the last call, oldest first, and how much of it was lost: the newest 65,536 are kept. A cache is the watch of
-    /// whoever asks for bookmarks and for all objects of a kind.
+    /// What caches were shown since the last call, oldest first, and how much of it was lost: the newest 65,536 are kept. A cache is a watch
+    /// that asks for bookmarks and for all objects of a kind.
     pub fn take_shown(&self) -> (Vec<Shown>, u64) {
         self.cluster.audit.shown.take()
     }

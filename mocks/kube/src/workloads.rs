@@ -15,6 +15,7 @@ use mock_faults::{ActiveFault, FlappingKeys, Name, NotReadyKeys, PERIOD};
 use mock_store::ResourceId;
 use mock_workloads::{Author, Batch, Config, How, Key, Kind, Machine, Trouble, Verb, Write};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::call::App;
 use super::cluster::Cluster;
@@ -25,6 +26,8 @@ use super::inside::{Door, Inside};
 const COMMITS_MAX: usize = 4096;
 /// Objects that are written at a time: a webhook that is slow must not hold up all of them.
 const AT_ONCE: usize = 16;
+/// Writes for one object in one turn: behind a slow webhook the rest comes with its next look, so that others are not held up for minutes.
+const TURN_MAX: Duration = Duration::from_secs(2);
 /// How often it is looked whether a fault has begun or ended, once there was one.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Without anything to do.
@@ -76,7 +79,8 @@ pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
 struct Reader {
     kinds: BTreeMap<ResourceId, Kind>,
     next: u64,
-    rewinds: usize,
+    /// That of the last restore; none before the first.
+    timeline: Option<u32>,
 }
 
 impl Reader {
@@ -84,13 +88,13 @@ impl Reader {
         let catalogue = cluster.catalogue();
         let id = |kind: Kind| Some((catalogue.by_full_name(&kind.full_name())?.id, kind));
         let next = cluster.read(|store| store.commits().next());
-        Self { kinds: Kind::ALL.into_iter().filter_map(id).collect(), next, rewinds: 0 }
+        Self { kinds: Kind::ALL.into_iter().filter_map(id).collect(), next, timeline: None }
     }
 
     /// Everything that there is.
     fn all(&mut self, cluster: &Cluster, machine: &mut Machine) {
         self.next = cluster.read(|store| store.commits().next());
-        self.rewinds = cluster.rewinds().len();
+        self.timeline = timeline(cluster);
         let mut there = BTreeSet::new();
         for (id, kind) in &self.kinds {
             let page = cluster.read(|store| store.list(*id, None, store.revision(), None, usize::MAX, |_| true));
@@ -105,7 +109,7 @@ impl Reader {
 
     /// What has changed since it read last.
     fn read(&mut self, cluster: &Cluster, machine: &mut Machine) {
-        if cluster.rewinds().len() != self.rewinds {
+        if timeline(cluster) != self.timeline {
             return self.all(cluster, machine);
         }
         loop {
@@ -172,6 +176,11 @@ enum Outcome {
     Refused(String),
 }
 
+/// The list of restores is bounded; the number of the last one says that there was another.
+fn timeline(cluster: &Cluster) -> Option<u32> {
+    cluster.rewinds().last().map(|rewound| rewound.timeline)
+}
+
 /// Writes what is wanted, several objects at a time, and tells the machine what became of it.
 async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     let mut doors: BTreeMap<Author, Door> = BTreeMap::new();
@@ -199,8 +208,12 @@ async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
 
 /// The writes for one object, one after the other. Once one is refused only a status is written still, which may tell of it.
 async fn all(doors: &BTreeMap<Author, Door>, writes: &[Write]) -> Outcome {
+    let began = Instant::now();
     let mut refused = None;
     for write in writes {
+        if began.elapsed() > TURN_MAX {
+            return refused.map_or(Outcome::Stale, Outcome::Refused);
+        }
         let tells = matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus);
         if refused.is_some() && !tells {
             continue;

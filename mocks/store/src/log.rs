@@ -20,7 +20,7 @@ pub struct Cursor {
     rewinds: u32,
 }
 
-/// The log was compacted past the cursor: events are gone that it has not read.
+/// The limits of the history dropped events that the cursor has not read; a compaction alone drops none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 

@@ -80,11 +80,13 @@ impl Store {
 
     /// The newest revision that existed at `at_us`, or the oldest that can be restored.
     pub fn revision_at(&self, at_us: u64) -> u64 {
+        let oldest = self.floor.max(FIRST);
         let known = self.order.partition_point(|kept| kept.at_us <= at_us);
         match known.checked_sub(1).and_then(|index| self.order.get(index)) {
             _ if known == self.order.len() => self.revision,
-            Some(kept) => kept.revision,
-            None => self.floor.max(FIRST),
+            // A compaction may have taken it away while open watches still read it.
+            Some(kept) => kept.revision.max(oldest),
+            None => oldest,
         }
     }
 

@@ -43,6 +43,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn write(store: &mut Store, resource: ResourceId, namespace: &str, name: &str) {
+    write_at(store, resource, namespace, name, 0);
+}
+
+fn write_at(store: &mut Store, resource: ResourceId, namespace: &str, name: &str, at_us: u64) {
     let identity = Arc::new(Identity {
         resource,
         resource_name: "things".into(),
@@ -52,7 +56,7 @@ fn write(store: &mut Store, resource: ResourceId, namespace: &str, name: &str) {
     });
     let expect = store.read(resource, namespace, name).map_or(Expect::Absent, |v| Expect::Revision(v.revision));
     let mut value = json!({"metadata": {"namespace": namespace, "name": name}});
-    store.put(&identity, expect, &mut value, Facts::default(), 0).unwrap();
+    store.put(&identity, expect, &mut value, Facts::default(), at_us).unwrap();
 }
 
 /// Runs the steps; answers the store and the state after every revision.
@@ -208,6 +212,19 @@ fn a_watch_that_is_open_reads_on_behind_a_compaction() {
     assert_eq!(store.pull(RESOURCE, &mut open, 10, u64::MAX, &mut read), Ok(store.revision()));
     assert_eq!(read.len(), 3);
     assert!(store.cursor(RESOURCE, before).is_err(), "a new one does not");
+}
+
+/// Open watches still read what is compacted, but nothing is restored from it.
+#[test]
+fn a_moment_before_a_compaction_is_the_compaction() {
+    let mut store = Store::new(LIMITS);
+    write(&mut store, RESOURCE, "a", "x");
+    store.skip();
+    store.compact(store.revision());
+    let floor = store.floor();
+    write_at(&mut store, RESOURCE, "a", "x", 5);
+    assert_eq!(store.revision_at(3), floor);
+    assert!(store.rewind(floor, 6).is_ok());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! When objects were seen first: the API tells seconds, and Pods become ready faster than that.
+//! When objects were seen first: times in the API are whole seconds, and Pods become ready faster than that.
 
 use std::collections::HashMap;
 

@@ -78,9 +78,9 @@ fn counted(scene: &Scene<'_>, job: &Value, pods: &[Arc<Value>]) -> Value {
     let old = &job["status"];
     let mut status = old.clone();
     let known = uncounted(old);
-    let has = |wanted: &str| pods.iter().any(|pod| uid(pod) == wanted && is_tracked(pod));
-    let free = known.iter().filter(|wanted| !has(wanted)).count();
-    let mut waiting: Vec<&str> = known.iter().filter(|wanted| has(wanted)).copied().collect();
+    let tracked: BTreeSet<&str> = pods.iter().filter(|pod| is_tracked(pod)).map(|pod| uid(pod)).collect();
+    let free = known.difference(&tracked).count();
+    let mut waiting: Vec<&str> = known.intersection(&tracked).copied().collect();
     let ended = pods.iter().filter(|pod| text(pod, "/status/phase") == "Succeeded" && is_tracked(pod));
     waiting.extend(ended.map(|pod| uid(pod)).filter(|ended| !known.contains(ended)));
     status["uncountedTerminatedPods"] = if waiting.is_empty() { json!({}) } else { json!({"succeeded": waiting}) };

@@ -1,7 +1,7 @@
 //! What scheduler, kubelet and controllers do to workloads: objects and the time go in, writes come out.
 //!
-//! Owns one [`Machine`]. It is told of every change of the kinds in [`Kind`], and [`Machine::step`] answers what the programs of a real cluster
-//! would write next, each write with its author ([`Author`]). The status is the one that kube-controller-manager 1.34 writes. Pure: it has no
+//! Owns one [`Machine`]. It observes every change of the kinds in [`Kind`], and [`Machine::step`] answers the writes that the programs of a
+//! real cluster would make next, each write with its author ([`Author`]). The status is the one that kube-controller-manager 1.34 writes. Pure: it has no
 //! clock, no socket and no store. Each kind of workload is one file.
 
 mod claim;

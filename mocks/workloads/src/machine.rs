@@ -13,15 +13,13 @@ use super::fields::{label, list, text, uid};
 use super::kind::{Key, Kind};
 use super::objects::Objects;
 use super::queue::Queue;
-use super::scene::Scene;
+use super::scene::{Scene, WRITES_MAX};
 use super::trouble::{Hit, Trouble};
 use super::write::{Batch, Verb};
 use super::{Config, claim, daemon_set, deployment, endpoints, job, node, pod, replica_set, service, stateful_set};
 
 /// Objects that one step looks at: what they want written is a few writes each.
 const KEYS_MAX: usize = 128;
-/// Writes that one step answers for one object; the rest comes with the next look. A real `ReplicaSet` makes 500 Pods at a time.
-const WRITES_MAX: usize = 64;
 /// After a write that was refused the object is looked at again, twice as late each time.
 const RETRY: SignedDuration = SignedDuration::from_millis(250);
 /// After one that came too late it is looked at again at once, but for what is under way.
@@ -152,6 +150,11 @@ impl Machine {
             self.hits.extend(hits);
             if held_back {
                 writes.retain(|write| matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus));
+            }
+            // An owner does not see Pods beyond those that are kept, and would make others for ever.
+            if self.objects.is_full() && writes.iter().any(|write| write.verb == Verb::Create) {
+                writes.retain(|write| write.verb != Verb::Create);
+                self.overflown = true;
             }
             if writes.len() > WRITES_MAX {
                 writes.truncate(WRITES_MAX);

@@ -48,6 +48,11 @@ impl Objects {
         (before, true)
     }
 
+    /// Whether no further object is kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.all.len() >= OBJECTS_MAX
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
         self.all.get(key)
     }

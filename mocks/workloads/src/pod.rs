@@ -69,8 +69,8 @@ pub(crate) fn named_node(pod: &Value) -> Option<&str> {
 /// The kubelet's part: containers that are made, that run, that are ready, that have ended.
 fn run(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let after = scene.config.ready_after;
-    let began = text(pod, "/status/startTime").is_empty();
-    let stage = if began {
+    let is_new = text(pod, "/status/startTime").is_empty();
+    let stage = if is_new {
         // The first word of the kubelet starts the clock.
         scene.clocks.restart(uid(pod), "ready");
         scene.waited(pod, "ready", after);

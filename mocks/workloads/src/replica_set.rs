@@ -20,7 +20,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
     let wanted = number(set, "/spec/replicas");
     let is = i64::try_from(pods.len()).unwrap_or(i64::MAX);
     if !is_deleting(set) {
-        for _ in is..wanted {
+        for _ in (is..wanted).take(scene.room()) {
             let mut body = template::pod(set, Kind::ReplicaSet, &set["spec"]["template"]);
             body["metadata"]["generateName"] = Value::from(format!("{}-", key.name));
             scene.create(BY, Kind::Pod, body);

@@ -11,6 +11,9 @@ use super::objects::Objects;
 use super::trouble::{Hit, Trouble};
 use super::write::{Author, Verb, Write};
 
+/// Writes that one step answers for one object; the rest comes with the next look. A real `ReplicaSet` makes 500 Pods at a time.
+pub(crate) const WRITES_MAX: usize = 64;
+
 /// One look at one object.
 pub(crate) struct Scene<'m> {
     pub(crate) now: Timestamp,
@@ -45,6 +48,11 @@ impl<'m> Scene<'m> {
 
     pub(crate) fn due(&self) -> Option<Timestamp> {
         self.again
+    }
+
+    /// How many more writes are worth making: those that are sent, and one by which the rest is known.
+    pub(crate) fn room(&self) -> usize {
+        (WRITES_MAX + 1).saturating_sub(self.writes.len())
     }
 
     /// Whether a step of an object has waited for `after`; if not, it is looked at again when it has.

@@ -51,7 +51,7 @@ impl Look<'_> {
     }
 
     fn behind(&self) -> i64 {
-        self.first() + number(self.set, "/spec/replicas")
+        self.first() + number(self.set, "/spec/replicas").max(0)
     }
 
     /// One after the other, unless the set says `Parallel`.
@@ -78,6 +78,9 @@ impl Look<'_> {
     /// Whether all are there, and healthy where that matters.
     fn grow(&self, scene: &mut Scene<'_>) -> bool {
         for ordinal in self.first()..self.behind() {
+            if scene.room() == 0 {
+                return false;
+            }
             let Some(pod) = self.pods.get(&ordinal) else {
                 self.make(scene, ordinal);
                 if self.is_ordered() {

@@ -84,6 +84,25 @@ fn a_roll_keeps_within_its_limits_and_numbers_what_was() {
     }
 }
 
+/// However many Pods are wanted, one step makes a few: the wish is the client's, and the memory is the server's.
+#[test]
+fn one_step_makes_a_few_of_very_many_pods() {
+    let most = i64::from(i32::MAX);
+    let mut parallel = stateful(most);
+    parallel["spec"]["podManagementPolicy"] = json!("Parallel");
+    let mut numbered = job(most, 100_000);
+    numbered["spec"]["completionMode"] = json!("Indexed");
+    for (kind, body) in [(Kind::StatefulSet, parallel), (Kind::Job, numbered), (Kind::Deployment, deployment(most))] {
+        let mut world = World::new(SignedDuration::from_millis(100));
+        world.create(kind, body);
+        for _ in 0..5 {
+            let batches = world.step();
+            assert!(batches.iter().all(|batch| batch.writes.len() <= 64), "{kind:?}");
+        }
+        assert!(world.all(Kind::Pod).len() > 20, "{kind:?}");
+    }
+}
+
 #[test]
 fn what_is_recreated_is_gone_before_anything_new_comes() {
     let mut world = World::new(SignedDuration::from_millis(100));

@@ -1,7 +1,7 @@
-//! How much of the store each cache was shown, and when: for who asks on which state a client acted.
+//! How much of the store each cache was shown, and when. From it follows the state on which a client acted.
 //!
-//! Owns the bounded log between the watches of caches and the one reader that takes it. A reader that falls behind is told how much it lost.
-//! Nothing is kept until somebody follows it.
+//! Owns the bounded log between the watches of caches and its one reader. A reader that falls behind learns how much it lost.
+//! Nothing is kept until the log is followed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use mock_faults::Stream;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// What waits for its reader; it comes by several times a second.
+/// Entries that wait for their reader, which takes them several times a second.
 const SHOWN_MAX: usize = 65_536;
 /// The watches of caches carry this.
 const CACHE: &str = "allowWatchBookmarks=true";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mock_faults::{Fault, FaultId, Name};
+use mock_faults::{Fault, FaultId, Name, On};
 use mock_kube::{Authorization, User, Workloads};
 use serde_json::{Value, json};
 use units::Span;
@@ -199,4 +199,17 @@ async fn a_fault_holds_workloads_and_counts_them() {
     faults.end(id);
     until(&mut client, &at, |web| web["status"]["readyReplicas"] == 2).await;
     assert_eq!(faults.hits(id), 2);
+}
+
+/// A fault of requests is for clients, even where every user is a target.
+#[tokio::test]
+async fn faults_of_requests_leave_the_programs_alone() {
+    let (world, mut client) = world().await;
+    let (id, faults) = (FaultId(4), world.server.faults());
+    faults.target_everybody();
+    let fault = Fault { on: Some(On::Create), resource: Some("pods".to_owned()), ..Fault::armed(Name::HttpError) };
+    faults.begin(id, &fault.set("status", 500)).unwrap();
+    client.post(DEPLOYMENTS, &deployment("web", 1)).await;
+    until(&mut client, &format!("{DEPLOYMENTS}/web"), |web| web["status"]["readyReplicas"] == 1).await;
+    assert_eq!(faults.hits(id), 0);
 }

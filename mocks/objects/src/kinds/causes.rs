@@ -7,6 +7,11 @@ use serde_json::Value;
 use super::at::At;
 use crate::status::Cause;
 
+/// Causes of one object. A body of 3 MiB could have a million, each with its text.
+const CAUSES_MAX: usize = 1000;
+/// How often a whole text is shown for its faulty parts: without a limit the answer would grow with the square of the text.
+pub(crate) const REPEATED_MAX: usize = 10;
+
 /// What checks say of values.
 pub(crate) trait Refuse {
     /// Adds a cause.
@@ -99,7 +104,9 @@ pub(crate) trait Refuse {
 
 impl Refuse for Vec<Cause> {
     fn refuse(&mut self, reason: &'static str, at: At<'_>, message: String) {
-        self.push(Cause { reason, field: at.to_string(), message });
+        if self.len() < CAUSES_MAX {
+            self.push(Cause { reason, field: at.to_string(), message });
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `StatefulSet`: keeps pods with fixed names and storage of their own.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use mock_cel::formats::label;
 use serde_json::{Value, json};
@@ -137,19 +138,16 @@ fn with_claims(spec: &Value) -> Cow<'_, Value> {
     let Some(pod) = template["spec"].as_object_mut() else { return Cow::Owned(template) };
     pod.remove("subdomain");
     pod.remove("hostname");
-    let mut volumes: Vec<Value> = Vec::new();
+    let (mut volumes, mut claimed) = (Vec::new(), BTreeSet::new());
     for claim in claims.into_iter().flatten() {
         let name = claim["metadata"]["name"].as_str().unwrap_or_default();
-        let volume = json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
-        if !volumes.contains(&volume) {
-            volumes.push(volume);
+        if claimed.insert(name) {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
         }
     }
-    let claimed = volumes.len();
     let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-    let is_claimed = |volume: &Value, volumes: &[Value]| volumes.iter().any(|claim| claim["name"] == volume["name"]);
-    let own: Vec<Value> = own.into_iter().filter(|volume| !is_claimed(volume, &volumes[..claimed])).collect();
-    volumes.extend(own);
+    let is_claimed = |volume: &Value| volume["name"].as_str().is_some_and(|name| claimed.contains(name));
+    volumes.extend(own.into_iter().filter(|volume| !is_claimed(volume)));
     pod.insert("volumes".to_owned(), Value::from(volumes));
     Cow::Owned(template)
 }

@@ -54,7 +54,7 @@ fn scale_down_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &
     }
     let mut sizes: Vec<i64> = active.iter().map(|set| replicas(set)).collect();
     for (set, size) in active.iter().zip(&mut sizes) {
-        let sick = (replicas(set) - ripe(set)).clamp(0, room);
+        let sick = (replicas(set) - ripe(set)).clamp(0, room).min(replicas(set));
         *size -= sick;
         room -= sick;
     }

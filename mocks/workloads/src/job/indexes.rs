@@ -13,6 +13,8 @@ use crate::scene::Scene;
 use crate::template::set;
 
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// Numbers that are read out of a status, which clients can write as well. No more Pods than this are known.
+const NUMBERS_MAX: usize = 100_000;
 
 fn is_indexed(job: &Value) -> bool {
     text(job, "/spec/completionMode") == "Indexed"
@@ -20,6 +22,7 @@ fn is_indexed(job: &Value) -> bool {
 
 /// Makes so many Pods more.
 pub(super) fn make(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>], more: i64) {
+    let more = usize::try_from(more).unwrap_or(0).min(scene.room());
     let mut free: Vec<i64> = Vec::new();
     if is_indexed(job) {
         let done = numbers(text(job, "/status/completedIndexes"));
@@ -28,9 +31,9 @@ pub(super) fn make(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>], more
             .filter(|pod| pod::is_active(pod) || is_tracked(pod) && text(pod, "/status/phase") == "Succeeded");
         let taken: BTreeSet<i64> = taken.filter_map(|pod| index(pod)).collect();
         let all = 0..number(job, "/spec/completions");
-        free = all.filter(|number| !done.contains(number) && !taken.contains(number)).collect();
+        free = all.filter(|number| !done.contains(number) && !taken.contains(number)).take(more).collect();
     }
-    for turn in 0..usize::try_from(more).unwrap_or(0) {
+    for turn in 0..more {
         let mut body = new_pod(job);
         if is_indexed(job) {
             let Some(number) = free.get(turn) else { return };
@@ -79,7 +82,7 @@ fn numbers(text: &str) -> BTreeSet<i64> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         Some(from.parse::<i64>().ok()?..=to.parse::<i64>().ok()?)
     });
-    parts.flatten().collect()
+    parts.flatten().take(NUMBERS_MAX).collect()
 }
 
 fn ranges(numbers: &BTreeSet<i64>) -> String {
@@ -108,5 +111,6 @@ mod tests {
         assert_eq!(ranges(&all), "0-2,5,7,8");
         assert_eq!(numbers("0-2,5,7,8"), all);
         assert!(numbers("").is_empty());
+        assert_eq!(numbers(&format!("0-{}", i64::MAX)).len(), NUMBERS_MAX);
     }
 }

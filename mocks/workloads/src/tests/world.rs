@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::fields::{is_deleting, list, name, number, seconds, text};
-use crate::{Config, Key, Kind, Machine, Verb, Write};
+use crate::{Batch, Config, Key, Kind, Machine, Verb, Write};
 
 const NAMESPACE: &str = "ns";
 const STEP: SignedDuration = SignedDuration::from_millis(5);
@@ -73,21 +73,7 @@ impl World {
                 if self.machine.due().is_none_or(|due| due > self.now) {
                     break;
                 }
-                for batch in self.machine.step(self.now) {
-                    let mut refused = None;
-                    for write in &batch.writes {
-                        if refused.is_some() && !matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus) {
-                            continue;
-                        }
-                        if let Err(why) = self.write(write) {
-                            refused = Some(why);
-                        }
-                    }
-                    match refused {
-                        Some(why) => self.machine.refused(&batch.of, &why, self.now),
-                        None => self.machine.done(&batch),
-                    }
-                }
+                self.step();
             }
             let due = self.machine.due();
             assert!(due.is_none_or(|due| due > self.now), "it does not come to rest");
@@ -96,6 +82,27 @@ impl World {
             }
             self.now = self.now.checked_add(STEP).unwrap().min(end);
         }
+    }
+
+    /// One step of the machine, and its writes; the answer is these.
+    pub(super) fn step(&mut self) -> Vec<Batch> {
+        let batches = self.machine.step(self.now);
+        for batch in &batches {
+            let mut refused = None;
+            for write in &batch.writes {
+                if refused.is_some() && !matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus) {
+                    continue;
+                }
+                if let Err(why) = self.write(write) {
+                    refused = Some(why);
+                }
+            }
+            match refused {
+                Some(why) => self.machine.refused(&batch.of, &why, self.now),
+                None => self.machine.done(batch),
+            }
+        }
+        batches
     }
 
     fn write(&mut self, write: &Write) -> Result<(), String> {

@@ -1,5 +1,7 @@
 //! What the ends of a job's pods mean for the job.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::super::at::At;
@@ -114,11 +116,12 @@ fn exit_codes(spec: &Value, codes: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
         causes.invalid(list, &json!([]), "at least one value is required");
     }
     bounded(&codes["values"], CODES_MAX, list, causes);
+    let mut seen = BTreeSet::new();
     for (index, value) in values.iter().enumerate() {
         if codes["operator"] == "In" && *value == 0 {
             causes.invalid(list.item(index), value, "must not be 0 for the In operator");
         }
-        if values[..index].contains(value) {
+        if !seen.insert(value.as_i64()) {
             causes.duplicate(list.item(index), &value.to_string());
         }
     }

@@ -1,5 +1,7 @@
 //! What may change of a pod that is there ("Pod update and replacement").
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::at::At;
@@ -43,7 +45,7 @@ fn gates(new: &Value, old: &Value, list: At<'_>, causes: &mut Vec<Cause>) {
         let gates = pod["spec"]["schedulingGates"].as_array().into_iter().flatten();
         gates.map(|gate| gate["name"].as_str().unwrap_or_default().to_owned()).collect()
     };
-    let before = all(old);
+    let before: BTreeSet<String> = all(old).into_iter().collect();
     for (index, gate) in all(new).into_iter().enumerate().filter(|(_, gate)| !before.contains(gate)) {
         let why = format!("only deletion is allowed, but found new scheduling gate '{gate}'");
         causes.forbidden(list.item(index).field("name"), &why);

@@ -17,6 +17,8 @@ mod spread;
 mod systems;
 mod volumes;
 
+use std::collections::BTreeSet;
+
 use mock_cel::formats::{label, qualified_name, subdomain};
 use serde_json::{Map, Value};
 
@@ -188,12 +190,12 @@ fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let name = text(gate, "conditionType");
         causes.faults(at.field("readinessGates").item(index).field("conditionType"), name, qualified_name(name));
     }
-    let gates = items(spec, "schedulingGates");
-    for (index, gate) in gates.iter().enumerate() {
+    let mut seen = BTreeSet::new();
+    for (index, gate) in items(spec, "schedulingGates").iter().enumerate() {
         let name = text(gate, "name");
         let at = at.field("schedulingGates");
         causes.faults(at.item(index), name, qualified_name(name));
-        if gates[..index].iter().any(|other| text(other, "name") == name) {
+        if !seen.insert(name) {
             causes.duplicate(at.item(index), name);
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Owns leaving them out, as a server does whose features are off: those of 1.34 that are off by default.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::fields::each;
@@ -37,11 +39,12 @@ pub(super) fn drop_disabled(spec: &mut Value) {
 /// Images as volumes, and where they are mounted.
 fn images(spec: &mut Value) {
     let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
-    let mut gone: Vec<Value> = Vec::new();
+    let name = |of: &Value| of["name"].as_str().map(str::to_owned);
+    let mut gone: BTreeSet<Option<String>> = BTreeSet::new();
     volumes.retain(|volume| {
         let is_image = volume.get("image").is_some_and(|image| !image.is_null());
         if is_image {
-            gone.push(volume["name"].clone());
+            gone.insert(name(volume));
         }
         !is_image
     });
@@ -52,7 +55,7 @@ fn images(spec: &mut Value) {
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         each(spec, list, |container| {
             if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
-                mounts.retain(|mount| !gone.contains(&mount["name"]));
+                mounts.retain(|mount| !gone.contains(&name(mount)));
             }
             without_empty(container, "volumeMounts");
         });

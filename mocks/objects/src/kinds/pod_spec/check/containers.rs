@@ -153,10 +153,10 @@ impl Around<'_> {
 
     /// `resizePolicy`: what is wrong with one of the list is said of the list.
     fn resizing(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
-        let list = items(container, "resizePolicy");
-        for (index, one) in list.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for (index, one) in items(container, "resizePolicy").iter().enumerate() {
             let (resource, policy) = (text(one, "resourceName"), text(one, "restartPolicy"));
-            if list[..index].iter().any(|other| text(other, "resourceName") == resource) {
+            if !seen.insert(resource) {
                 causes.duplicate(at.item(index), resource);
             }
             for (given, known) in [(resource, ["cpu", "memory"]), (policy, ["NotRequired", "RestartContainer"])] {

@@ -1,5 +1,7 @@
 //! Where a container has its volumes: as folders, or as devices.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::super::at::At;
@@ -15,9 +17,15 @@ pub(super) fn check(container: &Value, known: &Known<'_>, at: At<'_>, causes: &m
     devices(container, known, at.field("volumeDevices"), causes);
 }
 
+/// What a field of the items of a list holds.
+fn all<'a>(container: &'a Value, list: &str, key: &str) -> BTreeSet<&'a str> {
+    items(container, list).iter().map(|item| text(item, key)).collect()
+}
+
 fn folders(container: &Value, known: &Known<'_>, list: At<'_>, causes: &mut Vec<Cause>) {
-    let (mounts, devices) = (items(container, "volumeMounts"), items(container, "volumeDevices"));
-    for (index, mount) in mounts.iter().enumerate() {
+    let (names, paths) = (all(container, "volumeDevices", "name"), all(container, "volumeDevices", "devicePath"));
+    let mut before = BTreeSet::new();
+    for (index, mount) in items(container, "volumeMounts").iter().enumerate() {
         let at = list.item(index);
         let name = causes.text_in(mount, "name", at);
         if !known.contains_key(name) {
@@ -25,13 +33,13 @@ fn folders(container: &Value, known: &Known<'_>, list: At<'_>, causes: &mut Vec<
         }
         let path = causes.text_in(mount, "mountPath", at);
         let mut refuse = |key: &str, why: &str| causes.invalid_text(at.field(key), text(mount, key), why);
-        if mounts[..index].iter().any(|other| text(other, "mountPath") == path) {
+        if !before.insert(path) {
             refuse("mountPath", "must be unique");
         }
-        if devices.iter().any(|device| text(device, "name") == name) {
+        if names.contains(name) {
             refuse("name", "must not already exist in volumeDevices");
         }
-        if devices.iter().any(|device| text(device, "devicePath") == path) {
+        if paths.contains(path) {
             refuse("mountPath", "must not already exist as a path in volumeDevices");
         }
         let (below, by_variables) = (text(mount, "subPath"), text(mount, "subPathExpr"));
@@ -69,13 +77,13 @@ fn propagation(container: &Value, mount: &Value, list: At<'_>, causes: &mut Vec<
 }
 
 fn devices(container: &Value, known: &Known<'_>, list: At<'_>, causes: &mut Vec<Cause>) {
-    let (mounts, devices) = (items(container, "volumeMounts"), items(container, "volumeDevices"));
-    for (index, device) in devices.iter().enumerate() {
+    let (names, paths) = (all(container, "volumeMounts", "name"), all(container, "volumeMounts", "mountPath"));
+    let (mut names_before, mut paths_before) = (BTreeSet::new(), BTreeSet::new());
+    for (index, device) in items(container, "volumeDevices").iter().enumerate() {
         let at = list.item(index);
-        let before = &devices[..index];
         let name = causes.text_in(device, "name", at);
         let mut refuse = |key: &str, why: &str| causes.invalid_text(at.field(key), text(device, key), why);
-        if !name.is_empty() && before.iter().any(|other| text(other, "name") == name) {
+        if !name.is_empty() && !names_before.insert(name) {
             refuse("name", "must be unique");
         }
         let volume = known.get(name);
@@ -87,16 +95,15 @@ fn devices(container: &Value, known: &Known<'_>, list: At<'_>, causes: &mut Vec<
         }
         let path = causes.text_in(device, "devicePath", at);
         let mut refuse = |key: &str, why: &str| causes.invalid_text(at.field(key), text(device, key), why);
-        if before.iter().any(|other| text(other, "devicePath") == path && !climbs(path)) {
-            refuse("devicePath", "must be unique");
-        }
         if climbs(path) {
             refuse("devicePath", "can not contain backsteps ('..')");
+        } else if !paths_before.insert(path) {
+            refuse("devicePath", "must be unique");
         }
-        if mounts.iter().any(|mount| text(mount, "name") == name) {
+        if names.contains(name) {
             refuse("name", "must not already exist in volumeMounts");
         }
-        if mounts.iter().any(|mount| text(mount, "mountPath") == path) {
+        if paths.contains(path) {
             refuse("devicePath", "must not already exist as a path in volumeMounts");
         }
     }

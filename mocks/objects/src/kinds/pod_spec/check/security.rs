@@ -6,7 +6,7 @@ use mock_cel::formats::subdomain;
 use serde_json::Value;
 
 use super::super::super::at::At;
-use super::super::super::causes::Refuse;
+use super::super::super::causes::{REPEATED_MAX, Refuse};
 use super::super::super::texts::descending;
 use super::{MAX, Pod, has, items, text, texts};
 use crate::status::Cause;
@@ -54,7 +54,8 @@ pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
             causes.invalid(at, context, why);
         }
-        for _ in texts(&context["capabilities"], "add").filter(|name| *name == "CAP_SYS_ADMIN") {
+        let all = texts(&context["capabilities"], "add").filter(|name| *name == "CAP_SYS_ADMIN");
+        for _ in all.take(REPEATED_MAX) {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
             causes.invalid(at, context, why);
         }

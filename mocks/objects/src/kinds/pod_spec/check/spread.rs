@@ -1,5 +1,7 @@
 //! How pods are spread, and which taints they bear.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use mock_cel::formats::{label_value, qualified_name};
 use serde_json::Value;
 
@@ -12,7 +14,7 @@ use crate::status::Cause;
 /// `topologySpreadConstraints`.
 pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let all = items(spec, "topologySpreadConstraints");
-    for (index, one) in all.iter().enumerate() {
+    for (index, (one, is_repeated)) in all.iter().zip(repeated(all)).enumerate() {
         let at = at.item(index);
         positive(one["maxSkew"].as_i64().unwrap_or(0), at.field("maxSkew"), causes);
         let (key, action) = (text(one, "topologyKey"), text(one, "whenUnsatisfiable"));
@@ -23,8 +25,7 @@ pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         if !known.contains(&action) {
             causes.unsupported(at.field("whenUnsatisfiable"), action, &known);
         }
-        let same = |other: &Value| text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action;
-        if all[index + 1..].iter().any(same) {
+        if is_repeated {
             causes.duplicate(at.field("{topologyKey, whenUnsatisfiable}"), &format!("{{{key}, {action}}}"));
         }
         if let Some(domains) = one["minDomains"].as_i64() {
@@ -40,6 +41,15 @@ pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         check_label_keys(one, at, causes);
         selectors::check(&one["labelSelector"], at.field("labelSelector"), causes);
     }
+}
+
+/// Whether a later constraint is about the same domain and the same action, for each constraint.
+fn repeated(all: &[Value]) -> Vec<bool> {
+    let mut behind = BTreeSet::new();
+    let same = all.iter().rev().map(|one| !behind.insert((text(one, "topologyKey"), text(one, "whenUnsatisfiable"))));
+    let mut repeated: Vec<bool> = same.collect();
+    repeated.reverse();
+    repeated
 }
 
 fn positive(number: i64, at: At<'_>, causes: &mut Vec<Cause>) {
@@ -63,22 +73,23 @@ pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>
             causes.faults(at.field(list).item(index), key, qualified_name(key));
         }
     }
-    let keys: Vec<&str> = texts(term, "matchLabelKeys").collect();
-    let mut selected: Vec<&str> = entries(selector, "matchLabels").map(|(key, _)| key.as_str()).collect();
+    // Where each stands last.
+    let keys: BTreeMap<&str, usize> =
+        texts(term, "matchLabelKeys").enumerate().map(|(index, key)| (key, index)).collect();
+    let mut selected: BTreeSet<&str> = entries(selector, "matchLabels").map(|(key, _)| key.as_str()).collect();
     for expression in items(selector, "matchExpressions") {
         let key = text(expression, "key");
-        if let Some(index) = keys.iter().rposition(|other| *other == key)
-            && selected.contains(&key)
+        if let Some(index) = keys.get(key)
+            && selected.contains(key)
         {
-            causes.invalid_text(at.item(index), key, "exists in both matchLabelKeys and labelSelector");
+            causes.invalid_text(at.item(*index), key, "exists in both matchLabelKeys and labelSelector");
         }
-        selected.push(key);
+        selected.insert(key);
     }
-    for (index, key) in keys.iter().enumerate() {
-        if texts(term, "mismatchLabelKeys").any(|other| other == *key) {
-            let why = "exists in both matchLabelKeys and mismatchLabelKeys";
-            causes.invalid_text(at.field("matchLabelKeys").item(index), key, why);
-        }
+    let others: BTreeSet<&str> = texts(term, "mismatchLabelKeys").collect();
+    for (index, key) in texts(term, "matchLabelKeys").enumerate().filter(|(_, key)| others.contains(key)) {
+        let why = "exists in both matchLabelKeys and mismatchLabelKeys";
+        causes.invalid_text(at.field("matchLabelKeys").item(index), key, why);
     }
 }
 

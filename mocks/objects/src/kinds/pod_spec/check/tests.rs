@@ -133,6 +133,15 @@ fn variables_have_one_source() {
     assert_eq!(said(&of_container(&json!({"envFrom": [{}]}))), [("envFrom", "Invalid")]);
 }
 
+/// A large body has a bounded answer, which does not grow with the square of the body either.
+#[test]
+fn causes_are_bounded() {
+    let containers = vec![json!({}); 2000];
+    assert_eq!(wrong(&json!({"containers": containers})).len(), 1000);
+    let volume = json!({"name": "q", "quobyte": {"volume": "v", "registry": ",".repeat(5000)}});
+    assert_eq!(wrong(&json!({"containers": [{"name": "c", "image": "i"}], "volumes": [volume]})).len(), 10);
+}
+
 /// Databases mount what is claimed for them.
 #[test]
 fn the_claims_of_a_stateful_set_are_volumes_of_its_pods() {

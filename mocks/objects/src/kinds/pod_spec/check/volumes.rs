@@ -7,7 +7,7 @@ pub(in crate::kinds) mod claim;
 mod disks;
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mock_cel::Quantity;
 use mock_cel::formats::{label, subdomain};
@@ -61,6 +61,9 @@ pub(super) fn check<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Known<'a> {
     let mut known = Known::new();
     let volumes = items(pod.spec, "volumes");
     let name_of_pod = pod.alone.map_or("", |metadata| text(metadata, "name"));
+    // The claims that are made for the pod.
+    let made = volumes.iter().filter(|volume| has(volume, "ephemeral"));
+    let made: BTreeSet<String> = made.map(|volume| format!("{name_of_pod}-{}", text(volume, "name"))).collect();
     let list = pod.at.field("volumes");
     for (index, volume) in volumes.iter().enumerate() {
         let at = list.item(index);
@@ -77,9 +80,7 @@ pub(super) fn check<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Known<'a> {
             known.insert(name, volume);
         }
         let claimed = text(&volume["persistentVolumeClaim"], "claimName");
-        let is_made =
-            |other: &Value| has(other, "ephemeral") && claimed == format!("{name_of_pod}-{}", text(other, "name"));
-        if !name_of_pod.is_empty() && has(volume, "persistentVolumeClaim") && volumes.iter().any(is_made) {
+        if !name_of_pod.is_empty() && has(volume, "persistentVolumeClaim") && made.contains(claimed) {
             let why = "must not reference a PVC that gets created for an ephemeral volume";
             let at = at.field("persistentVolumeClaim");
             causes.invalid_text(at.field("claimName"), claimed, why);

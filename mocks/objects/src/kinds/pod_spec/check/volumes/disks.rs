@@ -4,7 +4,7 @@ use mock_cel::formats::label;
 use serde_json::Value;
 
 use super::super::super::super::at::At;
-use super::super::super::super::causes::Refuse;
+use super::super::super::super::causes::{REPEATED_MAX, Refuse};
 use super::super::{check_label, has, items, text};
 use super::{named, reserved};
 use crate::status::Cause;
@@ -147,7 +147,7 @@ fn quobyte(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     } else if text(given, "tenant").len() >= 65 {
         causes.required(at.field("tenant"), "must be a UUID and may not exceed a length of 64 characters");
     } else {
-        for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
+        for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)).take(REPEATED_MAX) {
             causes.invalid_text(at.field("registry"), registry, why);
         }
     }

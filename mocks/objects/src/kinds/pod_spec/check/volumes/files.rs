@@ -1,5 +1,7 @@
 //! Volumes of files out of other objects: `ConfigMap`s, `Secret`s, the pod itself, tokens.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::super::super::at::At;
@@ -34,7 +36,7 @@ pub(super) fn check_fields(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
 /// A volume of several of these.
 pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     mode(given, "defaultMode", at, causes);
-    let mut paths: Vec<&str> = Vec::new();
+    let mut paths = BTreeSet::new();
     let list = at.field("sources");
     for (index, source) in items(given, "sources").iter().enumerate() {
         let source_at = list.item(index);
@@ -62,14 +64,9 @@ pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>
 }
 
 /// Two sources may not write one file.
-fn once<'a>(path: &'a str, shown: &str, paths: &mut Vec<&'a str>, at: At<'_>, causes: &mut Vec<Cause>) {
-    if path.is_empty() {
-        return;
-    }
-    if paths.contains(&path) {
+fn once<'a>(path: &'a str, shown: &str, paths: &mut BTreeSet<&'a str>, at: At<'_>, causes: &mut Vec<Cause>) {
+    if !path.is_empty() && !paths.insert(path) {
         causes.invalid_text(at, shown, "conflicting duplicate paths");
-    } else {
-        paths.push(path);
     }
 }
 
