@@ -310,6 +310,21 @@ impl Findings {
         Pushed(self.judged.last_mut().map(|(_, finding)| finding))
     }
 
+    /// What is found of a number of objects: broken if they are too many, undecided if not all of them were seen.
+    fn push_counted(&mut self, name: Name, (number, limit): (u64, u64), unread: Option<&str>, text: String) {
+        let (observed, shown) = (crate::words::counted(number, "object"), crate::words::count(limit));
+        match unread {
+            Some(why) if number <= limit => {
+                let text = format!("not decided, because {why}; as far as it was seen: {text}");
+                self.push(name, Verdict::Inconclusive, observed, shown, text);
+            }
+            _ => {
+                let verdict = if number > limit { Verdict::Fail } else { Verdict::Pass };
+                self.push(name, verdict, observed, shown, text).used(number as f64, limit as f64);
+            }
+        }
+    }
+
     /// What is judged of limits that no scenario wrote says so.
     fn unasked(&mut self, judge: impl FnOnce(&mut Self)) {
         let before = self.judged.len();

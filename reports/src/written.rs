@@ -1,4 +1,5 @@
 //! What is written of a run is read back; what is torn or missing is noted; what is wrong is refused with file and line.
+//! It is one file, because each test writes a record, spoils one thing in it, and reads it back.
 
 use std::fs;
 use std::path::Path;

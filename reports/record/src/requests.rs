@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Lines of single requests in `requests.jsonl`: 8 MB at most. A subject that sends more is known by its first ones, and by
+/// Lines of single requests in `requests.jsonl`: 8 MB at most, and as much again if each is refused with a message. A subject that sends more is known by its first ones, and by
 /// [`RequestSummary`] afterwards.
 pub const REQUEST_LINES_MAX: u64 = 20_000;
 /// Lines of requests that are neither list nor watch. The others are kept for those: how a subject follows what is judged is known as long as it

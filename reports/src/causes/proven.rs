@@ -38,11 +38,12 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     let is_late = matches!(row.outcome, Outcome::Late | Outcome::LateGhost);
     let until_ms = row.observed_ms.filter(|_| is_late).unwrap_or(u64::MAX);
     let wrote: Vec<Wrote<'_>> = wrote(history).into_iter().filter(|wrote| wrote.t_ms <= until_ms).collect();
-    // What the subject was never told it did nothing with.
-    let came = history.is_told() && (!history.own_sent().is_empty() || is_listed(history));
-    let since: Vec<Wrote<'_>> =
-        wrote.iter().copied().filter(|wrote| wrote.t_ms + SLACK_MS >= history.committed_ms).collect();
-    if let Some(refused) = refused(&since, is_late).filter(|_| came) {
+    // A write before the version came to the subject is about an older one: its conflict is no cause.
+    let came_ms = came_ms(history);
+    let came = came_ms.is_some();
+    let is_since = |wrote: &Wrote<'_>| came_ms.is_some_and(|came_ms| wrote.t_ms.saturating_add(SLACK_MS) >= came_ms);
+    let since: Vec<Wrote<'_>> = wrote.iter().copied().filter(is_since).collect();
+    if let Some(refused) = refused(&since, is_late) {
         let then = row.observed_ms.filter(|_| is_late).map(|t_ms| format!("; reported only at {}", millis(t_ms)));
         let sentence = format!("{}{}", told(history, refused), then.unwrap_or_default());
         return Some(Explained { cause: Cause::WriteRefused, sentence });
@@ -97,8 +98,12 @@ fn wrote<'a>(history: &History<'a>) -> Vec<Wrote<'a>> {
     history.steps().iter().filter_map(wrote).collect()
 }
 
-fn is_listed(history: &History<'_>) -> bool {
-    history.lists().any(|list| history.revision.is_some_and(|revision| list.revision >= revision))
+/// When the version first came to the subject, on a watch or in a list; none where it did not, or nobody knows.
+fn came_ms(history: &History<'_>) -> Option<u64> {
+    let revision = history.revision.filter(|_| history.is_told())?;
+    let sent = history.own_sent().into_iter().map(|sent| sent.t_ms);
+    let listed = history.lists().filter(|list| list.revision >= revision).map(|list| list.t_ms);
+    sent.chain(listed).min()
 }
 
 /// The last write that was refused and, unless `ever`, has not succeeded since. What is there already, or gone already, is what the subject

@@ -7,7 +7,6 @@ use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
 use crate::budgets::ChildrenLimits;
 use crate::record::{Record, Siblings};
-use crate::words::{count, counted};
 
 mod excess;
 mod orphaned;
@@ -34,19 +33,9 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// What is found of a number of objects: broken if they are too many, undecided if not all of them were seen.
-fn tell(kinds: &[Siblings], name: Name, (number, limit): (u64, u64), text: String, findings: &mut Findings) {
-    let observed = counted(number, "object");
-    match kinds.iter().find_map(|kind| kind.unread.as_deref()) {
-        Some(why) if number <= limit => {
-            let text = format!("not decided, because {why}; as far as it was seen: {text}");
-            findings.push(name, Verdict::Inconclusive, observed, count(limit), text);
-        }
-        _ => {
-            let verdict = if number > limit { Verdict::Fail } else { Verdict::Pass };
-            findings.push(name, verdict, observed, count(limit), text).used(number as f64, limit as f64);
-        }
-    }
+/// Why not all of them were seen, if they were not.
+fn unread(kinds: &[Siblings]) -> Option<&str> {
+    kinds.iter().find_map(|kind| kind.unread.as_deref())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::words::{count, millis};
 mod deleted_by_others;
 mod resurrected;
 
-/// Things that the subject had read of one object: a sentence with more is not read.
+/// Reads of one object that a sentence lists: nobody reads a longer one.
 const READ_TOLD: usize = 2;
 
 section! {
@@ -39,21 +39,6 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         let text = "what the subject did to objects that it did not make was not seen: this control plane does not tell who asked for what (the \
             mock does), or the run did not come to the end of its drain.";
         findings.push(name, Verdict::Inconclusive, "not seen", count(limit), text);
-    }
-}
-
-/// What is found of a number of deeds: broken if they are too many, undecided if not each of them was seen.
-fn tell(foreign: &Foreign, name: Name, (number, limit): (u64, u64), text: String, findings: &mut Findings) {
-    let observed = if number == 1 { "1 object".to_owned() } else { format!("{} objects", count(number)) };
-    match &foreign.unread {
-        Some(why) if number <= limit => {
-            let text = format!("not decided, because {why}; as far as it was seen: {text}");
-            findings.push(name, Verdict::Inconclusive, observed, count(limit), text);
-        }
-        _ => {
-            let verdict = if number > limit { Verdict::Fail } else { Verdict::Pass };
-            findings.push(name, verdict, observed, count(limit), text).used(number as f64, limit as f64);
-        }
     }
 }
 

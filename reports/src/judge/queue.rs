@@ -52,7 +52,7 @@ impl Queue {
         let backlogs = &record.objects.as_ref()?.queues;
         let first = backlogs.first()?;
         let in_order = backlogs.iter().all(|backlog| backlog.passed == 0);
-        if !record.finished() || !in_order || !(goes_on(backlogs) || writes_on(record, first)) {
+        if !record.finished() || !in_order || is_deaf(backlogs) || !(goes_on(backlogs) || writes_on(record, first)) {
             return None;
         }
         let drain_ms = first.to_ms.saturating_sub(first.from_ms).max(1);
@@ -143,6 +143,12 @@ fn goes_on(backlogs: &[Backlog]) -> bool {
             _ => false,
         }
     })
+}
+
+/// Whether objects of one resource were served, and none of another: work at the one is no sign that the other waits in a queue.
+fn is_deaf(backlogs: &[Backlog]) -> bool {
+    let served = |backlog: &Backlog| backlog.served.iter().sum::<u64>();
+    backlogs.iter().any(|backlog| served(backlog) == 0) && backlogs.iter().any(|backlog| served(backlog) >= SERVED_MIN)
 }
 
 /// Whether the subject wrote objects until the end that it had not written in the drain before: that is no loop.

@@ -417,6 +417,17 @@ fn a_subject_that_never_asked_is_not_judged() {
     assert!(judgement.words.is_empty(), "{:?}", judgement.words);
 }
 
+/// What it did too much of meanwhile was seen, and is said.
+#[test]
+fn a_subject_that_never_asked_and_asked_too_much_of_something_else_fails() {
+    let mut example = Example::clean();
+    example.manifest.budgets.requests = Some(serde_json::from_str(r#"{"hotLoop": "2/s", "blind": "5s"}"#).unwrap());
+    example.requests = Some((0..100).map(|n| list(10 + n, 10_000 + n * 50, 3100)).collect());
+    let reason = EndReason::NeverAsked { detail: "it asked for nothing that is churned.".to_owned() };
+    example.end = Some(End { ended_ms: 20_000, reason, lost: None, holes: Vec::new() });
+    assert_eq!(example.judged().words, [Word::HotLoop]);
+}
+
 #[test]
 fn a_subject_that_crashed_before_a_fault_is_not_excused_by_it() {
     let mut example = Example::clean();

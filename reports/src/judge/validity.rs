@@ -6,7 +6,7 @@
 
 use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;
-use super::{Findings, Verdict, Word, harness, requests};
+use super::{Finding, Findings, Verdict, Word, harness, requests};
 use crate::record::{CrashRow, EndReason, FaultEvent, Phase, Record, quantile_us, tag};
 use crate::words::{count, counted, micros, millis, percent};
 
@@ -114,7 +114,9 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
                 text: format!("the run was ended at {at}: {detail}"),
                 because: "the subject asked for nothing that was churned".to_owned(),
             };
-            findings.says_nothing(unmet, |name, _| doubt::is_observed(name));
+            // What it did too much of was seen, whatever it did not ask for.
+            let seen = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && is_excess(name);
+            findings.says_nothing(unmet, |name, finding| doubt::is_observed(name) && !seen(name, finding));
             return false;
         }
         EndReason::WitnessSilent { .. } if never_asked(findings) => {
@@ -144,6 +146,16 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     };
     findings.invalid(COMPLETED, observed, "completed", text);
     false
+}
+
+/// Budgets of what a subject does too much of: it did that whatever it did not ask for.
+fn is_excess(name: Name) -> bool {
+    match name.section {
+        "writes" | "objects" => true,
+        "requests" => !matches!(name.key, "blind" | "watches"),
+        "events" => name.key == "hotLoop",
+        _ => false,
+    }
 }
 
 /// A subject that stopped asking had nothing to prove: its silence is no riddle.

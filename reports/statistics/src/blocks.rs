@@ -121,7 +121,7 @@ impl Series<'_> {
             }
         };
         let most = self.t_s.len();
-        if distances.iter().map(|distance_s| missing(*distance_s).min(most)).sum::<usize>() > most {
+        if distances.iter().map(|distance_s| missing(*distance_s).min(most + 1)).sum::<usize>() > most {
             return (self.t_s.to_vec(), self.value.to_vec());
         }
         let (mut t_s, mut value) = (Vec::with_capacity(most), Vec::with_capacity(most));

@@ -41,6 +41,11 @@ fn a_refused_write_comes_first() {
     let mut not_sent = missed(std::slice::from_ref(&refused));
     not_sent.evidence.iter_mut().for_each(|evidence| evidence.steps.retain(|step| !matches!(step, Step::Sent { .. })));
     assert_eq!(of(&not_sent, &[]).0, Cause::NotSent);
+    // A conflict before the version came to the subject is about an older version.
+    let conflict = wrote(4005, Verb::Update, "packages.longhaul.dev", "a", 409, 1);
+    let mut held = row(Outcome::Late, &[watched(100, 3, 9), conflict, sent(11_000, 17, 3)]);
+    held.observed_ms = Some(11_050);
+    assert_ne!(of(&held, &[]).0, Cause::WriteRefused);
     // Late is what had to be tried again.
     let mut late = row(Outcome::Late, &[watched(100, 3, 9), sent(4010, 17, 3), refused, made]);
     late.observed_ms = Some(12_100);

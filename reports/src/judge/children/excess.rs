@@ -3,7 +3,7 @@
 //! The usual one is made twice because the subject asked a cache that did not have the first yet, under a name that the server chose. A
 //! garbage collector, or the subject's own next look, hides it before the end.
 
-use super::tell;
+use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Record, Siblings, TooMany};
 use crate::words::{count, millis};
@@ -17,7 +17,7 @@ impl Rule for Excess {
 
     fn judge(_: &Record, kinds: &&[Siblings], limit: &u64, findings: &mut Findings) {
         let excess: u64 = kinds.iter().map(|kind| kind.excess).sum();
-        tell(kinds, Name::of::<Self>(), (excess, *limit), text(kinds, excess), findings);
+        findings.push_counted(Name::of::<Self>(), (excess, *limit), unread(kinds), text(kinds, excess));
     }
 }
 

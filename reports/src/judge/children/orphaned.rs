@@ -1,9 +1,9 @@
 //! `children.orphaned`: children without an owner reference that outlive their parent.
 //!
-//! The garbage collector takes what has an owner; what has none is the subject's to delete. Who counts children by their owners takes such a child for
-//! one that is missing.
+//! The garbage collector deletes children that have an owner; the others are the subject's to delete. A count by owner references takes such a child
+//! for a missing one.
 
-use super::tell;
+use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Orphaned as Child, Record, Siblings};
 use crate::words::{count, millis};
@@ -17,7 +17,7 @@ impl Rule for Orphaned {
 
     fn judge(_: &Record, kinds: &&[Siblings], limit: &u64, findings: &mut Findings) {
         let orphaned: u64 = kinds.iter().map(|kind| kind.orphaned).sum();
-        tell(kinds, Name::of::<Self>(), (orphaned, *limit), text(kinds, orphaned), findings);
+        findings.push_counted(Name::of::<Self>(), (orphaned, *limit), unread(kinds), text(kinds, orphaned));
     }
 }
 

@@ -1,8 +1,9 @@
 //! `objects.deletedByOthers`: objects that others made and that the subject deleted.
 //!
-//! A program that deletes by its trade, as one that enforces a time to live does, is allowed a number; nobody else deletes what somebody wants.
+//! A program whose task is to delete, such as one that enforces a time to live, is allowed a number. No other program deletes an object that somebody
+//! else still wants.
 
-use super::{had_read, request, tell};
+use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{counted, millis};
@@ -15,7 +16,8 @@ impl Rule for DeletedByOthers {
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, foreign: &&Foreign, limit: &u64, findings: &mut Findings) {
-        tell(foreign, Name::of::<Self>(), (foreign.deleted, *limit), text(foreign, *limit), findings);
+        let number = (foreign.deleted, *limit);
+        findings.push_counted(Name::of::<Self>(), number, foreign.unread.as_deref(), text(foreign, *limit));
     }
 }
 

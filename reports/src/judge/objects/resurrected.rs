@@ -3,7 +3,7 @@
 //! The usual one takes its finalizer off by "create or update". When the object goes between two reads there is nothing to update, so an empty
 //! object is made under the old name, and the subject makes children for it.
 
-use super::{had_read, request, tell};
+use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{count, millis};
@@ -16,7 +16,8 @@ impl Rule for Resurrected {
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, foreign: &&Foreign, limit: &u64, findings: &mut Findings) {
-        tell(foreign, Name::of::<Self>(), (foreign.made_again, *limit), text(foreign), findings);
+        let number = (foreign.made_again, *limit);
+        findings.push_counted(Name::of::<Self>(), number, foreign.unread.as_deref(), text(foreign));
     }
 }
 

@@ -91,6 +91,14 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
         assert_eq!(judgement.verdict, Verdict::Fail, "{judgement:#?}");
         assert!(verdict(&judgement, "events.missed").1.starts_with("24 versions of"));
     }
+    // At work at one resource until the end, and deaf to another one.
+    let mut deaf = behind([10; 4]);
+    let written = requests(&deaf, |_| 5);
+    deaf.requests.get_or_insert_default().extend(written);
+    let queues = &mut deaf.objects.as_mut().unwrap().queues;
+    let other = Backlog { resource: "others.longhaul.dev".into(), served: [0; 4], waiting: 3, ..queues[0].clone() };
+    queues.push(other);
+    assert_eq!(judge(&deaf.opened()).verdict, Verdict::Fail);
     // A record that says nothing of queues is judged as ever.
     let mut example = behind([10; 4]);
     example.objects = None;

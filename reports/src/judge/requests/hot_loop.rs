@@ -33,7 +33,7 @@ impl Rule for HotLoop {
     }
 }
 
-/// Who backs off does so by its own clock.
+/// A subject that backs off does so by its own clock.
 fn of_its_clock(record: &Record, limit: Rate) -> Rate {
     Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)))
 }

@@ -59,9 +59,10 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     let mut seconds: BTreeMap<u64, u64> = BTreeMap::new();
     timed().for_each(|row| *seconds.entry(row.t_ms / SECOND_MS).or_default() += 1);
     let is_quiet = |second: &u64| seconds.get(second).is_none_or(|requests| *requests as f64 <= few);
-    // Only whole seconds of which every request has its row.
+    // Only whole seconds of which every request has its row: lists and watches have rows for longer than others.
     let start_ms = u64::midpoint(record.manifest.phases.warm_up_ms, record.manifest.phases.steady_ms);
-    let whole = first_write..asked.until_ms.min(start_ms) / SECOND_MS;
+    let complete_ms = record.requests.complete_until_ms().unwrap_or(u64::MAX);
+    let whole = first_write..asked.until_ms.min(complete_ms).min(start_ms) / SECOND_MS;
     if let Some(second) = whole.into_iter().find(|second| is_quiet(second)) {
         // Before the first request there is nothing to leave out.
         let begins = timed().next().is_some_and(|row| row.t_ms / SECOND_MS < second);
@@ -150,6 +151,19 @@ mod tests {
         let busy = || (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000)).collect();
         assert!(says(busy(), vec![summary(20_100, 2400), summary(25_100, 5)]).0.is_empty());
         assert_eq!(says(busy(), vec![summary(20_100, 5), summary(25_100, 2400)]).0, ["too-many-requests"]);
+    }
+
+    /// Lists and watches have rows for longer than others: seconds without a row may be full of others, and are not quiet.
+    #[test]
+    fn seconds_whose_requests_are_only_counted_are_not_quiet() {
+        let busy = (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000));
+        let counted = (0..16).map(|at| {
+            let start_ms = 20_100 + at * 5000;
+            RequestSummary { start_ms, end_ms: start_ms + 5000, requests: 2400, ..Default::default() }
+        });
+        let (words, text) = says(busy.collect(), counted.collect());
+        assert_eq!(words, ["too-many-requests"]);
+        assert!(!text.contains("Its start"), "{text}");
     }
 
     #[test]

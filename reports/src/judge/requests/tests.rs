@@ -369,7 +369,7 @@ fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     };
     let judgement = judged(rows, 1);
     assert_eq!(judgement.verdict, Verdict::Invalid, "nothing else is judged: {:#?}", judgement.crossed());
-    let text = "not decided, because of 9 requests of the subject from 1 min 10 s on only the number is known; as it was measured: the subject kept asking.";
+    let text = "not decided, because only the number is known of 9 requests of the subject from 1 min 10 s on; as it was measured: the subject kept asking.";
     assert!(judgement.findings.iter().any(|finding| finding.text == text), "{:#?}", judgement.findings);
     let note = "requests have rows until 1 min 10 s; the 9 afterwards are only counted and not judged.";
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);

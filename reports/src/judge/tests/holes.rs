@@ -2,6 +2,7 @@
 
 use crate::example::{Example, LENGTH_MS};
 use crate::judge::{Judgement, Verdict};
+use crate::ledger::Outcome;
 use crate::record::{
     Audited, End, EndReason, Foreign, Hanging, Hole, Objects, Quiet, RequestSummary, Siblings, TooMany,
 };
@@ -44,7 +45,7 @@ const CASES: [Case; 8] = [
         name: "more requests than have rows",
         hole: |_, summaries| summaries.push(summary(0)),
         open: FOLLOWS,
-        says: "of 900 requests of the subject from 1 min 40 s on only the number is known",
+        says: "only the number is known of 900 requests of the subject from 1 min 40 s on",
     },
     Case {
         name: "the audit of a real control plane's commits",
@@ -159,6 +160,23 @@ fn what_seems_broken_behind_a_hole_is_not_decided() {
     let judgement = judged(&CASES[2], |example| example.miss(5, 120_000));
     assert!(with(&judgement, Verdict::Inconclusive).contains(&"events.missed"), "{judgement:#?}");
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
+}
+
+/// A version that is unknown because it was written in the hole is no phantom; one that was reported before the hole is.
+#[test]
+fn a_phantom_behind_a_hole_is_not_decided() {
+    let phantom = |observed_ms: u64| {
+        let mut example = Example::clean();
+        example.miss(1, 20_000);
+        example.intervals.last_mut().unwrap().events.missed = 0;
+        example.intervals[9].events.phantom = 1;
+        let row = example.anomalies.last_mut().unwrap();
+        (row.outcome, row.observed_ms) = (Outcome::Phantom, Some(observed_ms));
+        (CASES[2].hole)(&mut example, &mut Vec::new());
+        let judgement = example.judged();
+        judgement.findings.into_iter().find(|finding| finding.budget == "events.phantom").unwrap().verdict
+    };
+    assert_eq!([phantom(101_000), phantom(50_000)], [Verdict::Inconclusive, Verdict::Fail]);
 }
 
 /// The mock's own log is read without a hole, or the run breaks off.

@@ -1,11 +1,12 @@
 //! Holes in what the harness could see of others: of the subject's requests, of the commits of a real control plane, of its audit log.
 //!
-//! Owns which budgets a hole leaves open. What was seen too much of was too much, whatever else was not seen; what was met may have been broken in
-//! the hole. What a watch of the harness did not see of children, of the quiet or of hanging objects the judges of those say themselves.
+//! Owns which budgets a hole leaves open. An upper limit that was seen broken is broken, whatever else was not seen; one that was met may have been
+//! broken in the hole. The judges of children, of the quiet and of hanging objects report the holes in their own watches.
 
 use crate::judge::doubt::{self, Doubts, Unmet, condition};
 use crate::judge::rule::Name;
 use crate::judge::{Finding, Findings, Verdict, requests};
+use crate::ledger::Outcome;
 use crate::record::{Audited, Hole, Record};
 use crate::words::{count, counted, millis};
 
@@ -35,7 +36,7 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
         )
     } else {
         let number: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
-        format!("of {} of the subject from {} on only the number is known", counted(number, "request"), millis(from_ms))
+        format!("only the number is known of {} of the subject from {} on", counted(number, "request"), millis(from_ms))
     };
     let open = |name: Name, finding: &Finding| is_open(record, name, finding);
     let text = format!("{because}.");
@@ -55,7 +56,7 @@ fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     let follows = record.requests.follows_until_ms().is_some();
     let passed = finding.verdict == Verdict::Pass;
     match (name.section, name.key) {
-        // Who was seen to hold so many held them; who was not may have held them later.
+        // It is a lower limit: watches that were not seen may have been open later.
         ("requests", "watches") => follows && finding.verdict == Verdict::Fail,
         // Counted by the control plane, or by the interval.
         ("requests", "rate") => false,
@@ -64,6 +65,13 @@ fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
         ("requests", _) | ("events", "watchGrowth") => passed && follows,
         _ => false,
     }
+}
+
+/// Whether versions that were reported before a hole were never written: what was reported later may have been written in it.
+fn is_phantom_before(record: &Record, _: Name, from_ms: u64) -> bool {
+    let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.phantom).unwrap_or(0);
+    let reported = record.anomalies.iter().filter(|row| row.outcome == Outcome::Phantom);
+    reported.filter(|row| row.observed_ms.unwrap_or(row.t_ms) < from_ms).count() as u64 > limit
 }
 
 fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Findings) {
@@ -87,7 +95,8 @@ fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Find
     let from_ms = first.from_ms;
     findings.unmet(unmet, Doubts::Either, |name, finding| match of {
         Audited::Commits => {
-            let whole = finding.verdict == Verdict::Fail && stalls::is_whole_before(record, name, from_ms);
+            let is_whole = if name.key == "phantom" { is_phantom_before } else { stalls::is_whole_before };
+            let whole = finding.verdict == Verdict::Fail && is_whole(record, name, from_ms);
             doubt::is_witnessed(name) && name.key != "watchGrowth" && !whole
         }
         // How many requests there were at least is known; how many watches are open, or that there was none, is not.

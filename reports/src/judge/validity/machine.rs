@@ -1,8 +1,8 @@
 //! A machine that other programs kept busy: what may be slow because of them.
 //!
-//! Owns `validity.machine`, and the sentence that names the machine where a run is not decided. What takes longer than it may while others have the
-//! processors may be theirs, as far as they can make it slower; what is beyond that is the subject's. Nothing that is counted becomes more by
-//! waiting, so no other failure is in doubt. Of a record without the processors' time nothing is known here.
+//! Owns `validity.machine`, and the sentence that names the machine where a run is not decided. If other programs have the processors, a time over its
+//! limit may be their doing, as far as they can make something slower; a longer time is the subject's. Waiting makes no count higher, so no other
+//! failure is in doubt. A record without the processors' time tells nothing here.
 
 use super::condition;
 use super::stalls::{self, Stall};
@@ -22,9 +22,11 @@ const WINDOW_MS: u64 = 5000;
 const SAMPLES_LEAST: usize = 6;
 /// Others are blamed for making something at most so many times slower.
 const SLOWER_MOST: f64 = 10.0;
-/// What is over its limit by more than so many times what half of the observations took did not wait for a processor: it slept, or was deaf.
+/// Delay beyond a limit that other programs may have caused: at most so many medians of the latency. More than that is sleep, or a deaf watch.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
+/// It is never more than the least deadline of an observation, however high the median is.
+const SLACK_MOST_MS: u64 = 5000;
 /// Of a percentile only so much of the time has to be busy that what it leaves out may have come then.
 const P50_LEAST: f64 = 0.25;
 const P99_LEAST: f64 = 0.005;
@@ -149,7 +151,7 @@ impl Busy {
             ("api", "staleness") => stale_within(record, finding),
             ("events", "heal") => heals_within(record),
             ("events", "late") => self.late_else(record) <= late_limit(record),
-            ("admission", "errors") => failed_else(record) <= error_limit(record),
+            ("admission", "errors") => failed_else(record) <= error_limit(record) && waited_no_longer(record),
             _ => false,
         }
     }
@@ -171,9 +173,14 @@ impl Busy {
 
 /// By how much others can have made an observation later.
 fn slack_ms(record: &Record) -> u64 {
-    let lag = record.latency.whole(tag::LAG);
-    let median_us = lag.as_ref().and_then(|lag| quantile_us(lag, 500)).unwrap_or(0);
-    (SLACK_MEDIANS * median_us / 1000).max(SLACK_LEAST_MS)
+    slack_of_ms(record, tag::LAG)
+}
+
+/// The same of any latency, by its tag.
+fn slack_of_ms(record: &Record, of: &str) -> u64 {
+    let latency = record.latency.whole(of);
+    let median_us = latency.as_ref().and_then(|latency| quantile_us(latency, 500)).unwrap_or(0);
+    (SLACK_MEDIANS * median_us / 1000).clamp(SLACK_LEAST_MS, SLACK_MOST_MS)
 }
 
 /// Whether the subject was wrong about an object for no longer than that beyond its limit.
@@ -200,6 +207,14 @@ fn late_limit(record: &Record) -> u64 {
 fn failed_else(record: &Record) -> u64 {
     let failed = |row: &AdmissionRow| row.http_error + row.connect + row.tls + row.invalid_response;
     record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
+}
+
+/// Whether other programs can be why reviews failed: the shortest wait for one is no longer than they, and a late generator, can have made it. A
+/// review that hangs until its timeout fails on any machine.
+fn waited_no_longer(record: &Record) -> bool {
+    let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
+    let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;
+    failed.is_none_or(|failed| failed.min() / 1000 <= most_ms)
 }
 
 fn error_limit(record: &Record) -> u64 {
@@ -280,6 +295,19 @@ mod tests {
         };
         assert_eq!(healed(90_000_000), Verdict::Fail);
         assert_eq!([healed(60_400_000), healed(50_000_000)], [Verdict::Inconclusive, Verdict::Pass]);
+    }
+
+    /// A review that hung until its timeout did not wait for a processor, where others are answered within milliseconds.
+    #[test]
+    fn a_review_that_hung_fails_on_a_busy_machine_too() {
+        let timed_out = |us: u64| {
+            let mut example = Example::clean();
+            example.intervals[10].admission.as_mut().unwrap().timeout = 3;
+            example.record(tag::RESPONSE_ERROR, 50_000, us, 3);
+            busy(&mut example, 0.9, 0..200);
+            verdict(&example.judged(), "admission.errors")
+        };
+        assert_eq!([timed_out(10_000_000), timed_out(1_100_000)], [Verdict::Fail, Verdict::Inconclusive]);
     }
 
     /// What is counted is no slower for it: an event that was lost was lost, and a clean run passes.
